@@ -1,0 +1,213 @@
+"""One typed Settings, read once: arguments over environment over file over defaults."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from divingbell.errors import ConfigError
+from divingbell.models import Limits, parse_size
+
+FILE_NAME = "divingbell.toml"
+PREFIX = "DIVINGBELL_"
+BACKENDS = ("local", "docker", "gvisor")
+CGROUPS = ("auto", "require", "off")
+_SIZES = {"memory", "disk", "output"}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How Divingbell behaves. Every field can be set in the file and in the environment."""
+
+    backend: str = "local"
+    """The wall around the code."""
+    limits: Limits = field(default_factory=Limits)
+    """What a session may use, unless it asks for something else."""
+    packages: tuple[str, ...] = ()
+    """Packages besides those of the default profile."""
+    preload: tuple[str, ...] = ("numpy", "pandas", "matplotlib.pyplot")
+    """Modules that every session finds imported already."""
+    mounts: Mapping[str, str] = field(default_factory=dict)
+    """Folders of the host to show read-only: path inside = path outside."""
+    workspace: str = "memory"
+    """Where /workspace lives: "memory", or a folder of the host (no size limit then)."""
+    max_sessions: int = 300
+    """Sessions at once."""
+    open_timeout: float = 10.0
+    """Seconds to wait for a place when all are taken."""
+    idle_timeout: float = 1800.0
+    """Seconds without a run after which a session ends."""
+    pool: int = 2
+    """Sessions kept ready."""
+    copy_after: float = 0.3
+    """Idle seconds after a cell before a copy of the interpreter is made; 0 for none."""
+    interrupt_grace: float = 1.0
+    """Seconds between the interrupt and the kill of a cell that is out of time."""
+    cgroups: str = "auto"
+    """Limits by cgroups: "auto" (where they can be had), "require" or "off"."""
+    uid_base: int = 1_900_000_000
+    """Started by root: the first of the uids given to sessions, one each."""
+    uid_count: int = 65_536
+    """How many uids there are."""
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise ConfigError(f"backend is {self.backend!r}: it can be {', '.join(BACKENDS)}")
+        if self.cgroups not in CGROUPS:
+            raise ConfigError(f"cgroups is {self.cgroups!r}: it can be {', '.join(CGROUPS)}")
+        if self.max_sessions < 1 or self.pool < 0:
+            raise ConfigError("max_sessions must be at least 1 and pool at least 0")
+        if self.uid_base < 1000 or self.uid_count < 1024:
+            raise ConfigError("uid_base must be at least 1000 and uid_count at least 1024")
+        for inside, outside in self.mounts.items():
+            parts = Path(inside).parts
+            if not inside.startswith("/") or len(parts) < 2 or ".." in parts:
+                raise ConfigError(f"mounts: {inside!r} must be an absolute path below /")
+            if parts[1] in _RESERVED:
+                raise ConfigError(
+                    f"mounts: /{parts[1]} is taken; choose another place than {inside}"
+                )
+            if not Path(outside).exists():
+                raise ConfigError(f"mounts: {outside} does not exist on this machine")
+
+
+_RESERVED = {
+    "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "opt", "proc", "root", "sbin", "sys",
+    "template", "tmp", "usr", "workspace", "servers", "skills",
+}  # fmt: skip
+
+
+def load(
+    path: str | Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Settings:
+    """Read the settings.
+
+    Without a path, `divingbell.toml` in the working folder is read, else the one in
+    `$XDG_CONFIG_HOME/divingbell`; neither has to exist.
+
+    Raises:
+        ConfigError: a file that was named is missing, or a setting can't be used.
+    """
+    found = _find(path, environment)
+    values: dict[str, Any] = {}
+    if found is not None:
+        values |= _flat(_read(found), str(found))
+        if "mounts" in values:
+            values["mounts"] = {
+                inside: str(found.parent / outside) for inside, outside in values["mounts"].items()
+            }
+    values |= _flat(_from_environment(environment), "the environment")
+    values |= {key: value for key, value in (overrides or {}).items() if value is not None}
+    limits = {key: values.pop(key) for key in list(values) if key in _LIMIT_TYPES}
+    return replace(
+        Settings(), **_typed(values, _TYPES), limits=Limits(**_typed(limits, _LIMIT_TYPES))
+    )
+
+
+def check_names(values: Mapping[str, Any]) -> None:
+    """Raise ConfigError if one of the names is no setting."""
+    for key in values:
+        _check_name(key, "the arguments", _TYPES | _LIMIT_TYPES)
+
+
+def with_limits(limits: Limits, changes: Mapping[str, Any]) -> Limits:
+    """Return the limits with those changes that are not None.
+
+    Raises:
+        ConfigError: a name or a value can't be used.
+    """
+    given = {key: value for key, value in changes.items() if value is not None}
+    for key in given:
+        _check_name(key, "the arguments", _LIMIT_TYPES)
+    return replace(limits, **_typed(given, _LIMIT_TYPES))
+
+
+def _find(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:
+    path = path or environment.get(PREFIX + "CONFIG")
+    if path is not None:
+        if not Path(path).is_file():
+            raise ConfigError(f"there is no configuration file {path}")
+        return Path(path)
+    above = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
+    for candidate in (Path(FILE_NAME), Path(above) / "divingbell" / FILE_NAME):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} can't be read: {error}") from None
+
+
+def _flat(values: dict[str, Any], where: str) -> dict[str, Any]:
+    """Lift [limits] to the top and check every name."""
+    limits = values.pop("limits", {})
+    if not isinstance(limits, dict):
+        raise ConfigError(f"{where}: limits must be a table")
+    for key in limits:
+        _check_name(key, f"{where}, [limits]", _LIMIT_TYPES)
+    for key in values:
+        _check_name(key, where, _TYPES | _LIMIT_TYPES)
+    return values | limits
+
+
+def _check_name(key: str, where: str, known: Mapping[str, Any]) -> None:
+    if key not in known:
+        close = difflib.get_close_matches(key, known, 1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise ConfigError(f"{where}: there is no setting {key!r}{hint}")
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in environment.items():
+        name = key.removeprefix(PREFIX).lower()
+        if not key.startswith(PREFIX) or name in _NOT_SETTINGS:
+            continue
+        if name in ("packages", "preload"):
+            found[name] = [item for item in value.replace(",", " ").split() if item]
+        elif name == "mounts":
+            pairs = [item.partition("=") for item in value.split(",") if item]
+            found[name] = {inside: outside for inside, _, outside in pairs}
+        else:
+            found[name] = value
+    return found
+
+
+# Read by other parts: the folder of profiles, the development script, the file itself.
+_NOT_SETTINGS = {"home", "config", "venv", "verbose"}
+
+
+def _typed(values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: _convert(key, value, types[key]) for key, value in values.items()}
+
+
+def _convert(key: str, value: Any, kind: Any) -> Any:
+    try:
+        if key in _SIZES:
+            return parse_size(value)
+        if kind in (int, float, str):
+            if isinstance(value, bool):
+                raise ValueError
+            return kind(value)
+        if key in ("packages", "preload"):
+            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
+                raise ValueError
+            return tuple(value)
+        if key == "mounts":
+            return {str(inside): str(outside) for inside, outside in dict(value).items()}
+    except (TypeError, ValueError):
+        raise ConfigError(f"the setting {key} can't be {value!r}") from None
+    return value
+
+
+_TYPES = {item.name: item.type for item in fields(Settings) if item.name != "limits"}
+_LIMIT_TYPES = {item.name: item.type for item in fields(Limits)}

@@ -1,0 +1,183 @@
+"""Opens, finds and closes sessions; keeps some ready; never has more than it may."""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from divingbell import config
+from divingbell.config import Settings
+from divingbell.errors import CapacityError, DivingbellError, SessionClosed
+from divingbell.interpreter import Interpreter
+from divingbell.models import Limits
+from divingbell.sandbox.base import Backend
+from divingbell.session import Rules, Session
+
+CLOSE_TIMEOUT = 15.0
+IDLE_CHECK = 1.0
+REFILL_PAUSE = 0.05
+"""A pause before the pool is refilled, so that the session just opened has the processor."""
+
+log = logging.getLogger("divingbell")
+Key = tuple[str | None, str]
+
+
+class Engine:
+    def __init__(self, settings: Settings, backend: Backend) -> None:
+        self._settings = settings
+        self._backend = backend
+        self._rules = Rules(settings.copy_after, settings.interrupt_grace)
+        self._sessions: dict[Key, Session] = {}
+        self._holders: dict[Key, int] = {}
+        self._opening: dict[Key, asyncio.Lock] = {}
+        self._places = asyncio.Semaphore(settings.max_sessions)
+        self._pool: list[Interpreter] = []
+        self._refilling: asyncio.Task[None] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    async def start(self) -> None:
+        await self._backend.start()
+        self._watching = asyncio.create_task(self._end_idle_sessions())
+        self._refill()
+
+    async def stop(self) -> None:
+        """End everything."""
+        self._stopped = True
+        for task in (self._watching, self._refilling):
+            if task is not None:
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+        closing = [session.close("Divingbell was closed") for session in self.sessions()]
+        closing += [interpreter.stop() for interpreter in self._pool]
+        await asyncio.gather(*closing, *self._ending, return_exceptions=True)
+        self._pool.clear()
+        await self._backend.stop()
+
+    def sessions(self) -> list[Session]:
+        return list(self._sessions.values())
+
+    async def open(
+        self, identifier: str | None, user: str | None, changes: Mapping[str, Any]
+    ) -> Session:
+        """Return the user's session of that id, making it where there is none.
+
+        The same id of another user is another session. `changes` are limits; for a session that
+        is open already they have no effect.
+
+        Raises:
+            CapacityError: all places were taken for `open_timeout` seconds.
+            SandboxUnavailable: no sandbox could be made.
+        """
+        key = (user, identifier or f"session-{secrets.token_hex(8)}")
+        lock = self._opening.setdefault(key, asyncio.Lock())
+        try:
+            async with lock:
+                session = self._sessions.get(key)
+                if session is None or session.closed:
+                    session = await self._make(key, changes)
+                self._holders[key] = self._holders.get(key, 0) + 1
+                return session
+        finally:
+            if not lock.locked():
+                self._opening.pop(key, None)
+
+    async def release(self, session: Session) -> None:
+        """One holder leaves; the last one ends the session."""
+        key = (session.user, session.id)
+        left = self._holders.get(key, 1) - 1
+        if left > 0 and not session.closed:
+            self._holders[key] = left
+        else:
+            await session.close()
+
+    async def _make(self, key: Key, changes: Mapping[str, Any]) -> Session:
+        limits = config.with_limits(self._settings.limits, changes)
+        try:
+            async with asyncio.timeout(self._settings.open_timeout):
+                await self._places.acquire()
+        except TimeoutError:
+            raise CapacityError(
+                f"all {self._settings.max_sessions} sessions are in use and none was closed within "
+                f"{self._settings.open_timeout:g} s: close one, or raise max_sessions"
+            ) from None
+        try:
+            if self._stopped:
+                raise SessionClosed("Divingbell has been closed")
+            interpreter = self._take_ready(limits) or await self._prepare(limits)
+        except BaseException:
+            self._places.release()
+            raise
+        session = Session(
+            key[1],
+            key[0],
+            interpreter,
+            self._rules,
+            self._prepare,
+            lambda closed: self._forget(key, closed),
+        )
+        self._sessions[key] = session
+        log.info("session %s of %s opened", key[1], key[0])
+        return session
+
+    def _forget(self, key: Key, session: Session) -> None:
+        self._places.release()
+        if self._sessions.get(key) is session:
+            del self._sessions[key]
+            self._holders.pop(key, None)
+        log.info("session %s of %s closed", key[1], key[0])
+
+    async def _prepare(self, limits: Limits) -> Interpreter:
+        interpreter = Interpreter(await self._backend.create(limits))
+        try:
+            await interpreter.start()
+        except BaseException:
+            await interpreter.stop()
+            raise
+        return interpreter
+
+    # The pool
+
+    def _take_ready(self, limits: Limits) -> Interpreter | None:
+        """One from the pool, which holds only sandboxes with the default limits."""
+        if limits != self._settings.limits:
+            return None
+        while self._pool:
+            interpreter = self._pool.pop()
+            if interpreter.alive:
+                self._refill()
+                return interpreter
+            self._end_later(interpreter)
+        self._refill()
+        return None
+
+    def _end_later(self, interpreter: Interpreter) -> None:
+        task = asyncio.create_task(interpreter.stop())
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def _refill(self) -> None:
+        if self._settings.pool and (self._refilling is None or self._refilling.done()):
+            self._refilling = asyncio.create_task(self._fill_pool())
+
+    async def _fill_pool(self) -> None:
+        try:
+            while len(self._pool) < self._settings.pool and not self._stopped:
+                await asyncio.sleep(REFILL_PAUSE)
+                self._pool.append(await self._prepare(self._settings.limits))
+        except DivingbellError as error:
+            # The next session that is opened meets the same trouble and reports it.
+            log.warning("the pool could not be filled: %s", error)
+
+    async def _end_idle_sessions(self) -> None:
+        while True:
+            await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
+            oldest = time.monotonic() - self._settings.idle_timeout
+            for session in self.sessions():
+                if session.last_used < oldest and not session.busy:
+                    await session.close(f"it was idle for {self._settings.idle_timeout:g} seconds")

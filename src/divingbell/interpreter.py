@@ -1,0 +1,142 @@
+"""The interpreter of a sandbox as the host sees it: a tether that can be laid anew."""
+
+import asyncio
+import os
+import signal
+from typing import Protocol
+
+from divingbell.errors import SandboxUnavailable
+from divingbell.sandbox.base import Sandbox
+from divingbell.tether import Tether
+from divingbell_inside import frames
+
+READY_TIMEOUT = 30.0
+LOST_LINE = 70
+"""The exit status of an interpreter whose descriptors were closed by user code."""
+
+
+class Listener(Protocol):
+    """Who wants to know what the interpreter says."""
+
+    def text(self, data: bytes) -> None: ...
+
+    def frame(self, header: frames.Header, body: bytes) -> None: ...
+
+    def ended(self, reason: str) -> None: ...
+
+
+class Interpreter:
+    """A sandbox and the tether into it. Between `start` and `stop` there is one listener."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+        self.listener: Listener | None = None
+        self.alive = False
+        self.gone: str | None = None
+        """Why the whole sandbox is gone, if it is."""
+        self._tether: Tether | None = None
+        self._ready: asyncio.Future[None] | None = None
+        sandbox.on_ended = self._ended
+        sandbox.on_gone = self._sandbox_gone
+
+    async def start(self) -> None:
+        """Seal the sandbox, start the interpreter, wait until it listens.
+
+        Raises:
+            SandboxUnavailable: it could not be.
+        """
+        tether = self._lay_tether()
+        await self.sandbox.start(tether, 0)
+        await self._until_ready()
+
+    async def replace(self, cell: int, *, fresh: bool = False) -> bool:
+        """End all that runs inside and put the copy (True) or a fresh one (False) in its place."""
+        if self._tether is not None:
+            self._tether.close()
+        self.alive = False
+        if self.gone is not None:
+            raise SandboxUnavailable(f"the sandbox is gone: {self.gone}")
+        tether = self._lay_tether()
+        copied = await self.sandbox.replace(tether, cell, fresh=fresh)
+        await self._until_ready()
+        return copied
+
+    def send(self, header: frames.Header, body: bytes = b"") -> None:
+        if self._tether is not None:
+            self._tether.send(header, body)
+
+    def pause(self) -> None:
+        if self._tether is not None:
+            self._tether.pause()
+
+    def resume(self) -> None:
+        if self._tether is not None:
+            self._tether.resume()
+
+    async def stop(self) -> None:
+        self.listener = None
+        self.alive = False
+        if self._tether is not None:
+            self._tether.close()
+        await self.sandbox.stop()
+
+    def _lay_tether(self) -> Tether:
+        self._ready = asyncio.get_running_loop().create_future()
+        self._tether = Tether(self._text, self._frame, self._line_closed)
+        return self._tether
+
+    async def _until_ready(self) -> None:
+        assert self._ready is not None
+        try:
+            async with asyncio.timeout(READY_TIMEOUT):
+                await self._ready
+        except TimeoutError:
+            raise SandboxUnavailable("the interpreter did not answer after its start") from None
+        self.alive = True
+
+    def _text(self, data: bytes) -> None:
+        if self.listener is not None:
+            self.listener.text(data)
+
+    def _frame(self, header: frames.Header, body: bytes) -> None:
+        if self._ready is not None and not self._ready.done():
+            if header.get("event") == "ready":
+                self._ready.set_result(None)
+        elif self.listener is not None:
+            self.listener.frame(header, body)
+
+    def _line_closed(self, reason: str) -> None:
+        self._end(reason)
+
+    def _ended(self, status: int) -> None:
+        if self._tether is not None:
+            self._tether.close()  # reads what is left in the pipe
+        self._end(_how_it_ended(status))
+
+    def _sandbox_gone(self, reason: str) -> None:
+        self.gone = reason
+        self._ended(signal.SIGKILL)
+
+    def _end(self, reason: str) -> None:
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_exception(SandboxUnavailable(f"the interpreter ended: {reason}"))
+        was_alive, self.alive = self.alive, False
+        if was_alive and self.listener is not None:
+            self.listener.ended(reason)
+
+
+def _how_it_ended(status: int) -> str:
+    """Put a wait status into words."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        try:
+            name = signal.Signals(number).name
+        except ValueError:
+            name = f"signal {number}"
+        if number == signal.SIGSEGV:
+            return "the interpreter crashed (SIGSEGV: invalid memory access in C code)"
+        return f"the interpreter was ended by {name}"
+    code = os.WEXITSTATUS(status)
+    if code == LOST_LINE:
+        return "the code closed the descriptors that the interpreter needs"
+    return f"the interpreter exited with status {code} (os._exit or the like)"

@@ -1,0 +1,181 @@
+"""What crosses the borders between modules: limits, events, outputs, results."""
+
+import re
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from divingbell.errors import ConfigError
+
+Status = Literal["ok", "error", "timeout", "limit", "killed", "cancelled"]
+LimitName = Literal["memory", "cpu", "processes", "disk", "output"]
+State = Literal["kept", "rewound", "fresh"]
+LIMIT_NAMES: tuple[LimitName, ...] = ("memory", "cpu", "processes", "disk", "output")
+
+KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
+_UNITS = {"": 1, "B": 1, "K": KB, "KB": KB, "M": MB, "MB": MB, "G": GB, "GB": GB}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)I?(B?)\s*", re.IGNORECASE)
+
+
+def parse_size(value: str | int) -> int:
+    """Return bytes for 536870912, "512MB", "1.5 GiB" …
+
+    Raises:
+        ConfigError: it is not a size.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    match = _SIZE.fullmatch(str(value))
+    if match is None:
+        raise ConfigError(f"{value!r} is not a size: write bytes, or a number with KB, MB or GB")
+    return int(float(match[1]) * _UNITS[(match[2] + match[3]).upper()])
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one session may use. Times are seconds, sizes are bytes."""
+
+    timeout: float = 30.0
+    """Wall time of a cell."""
+    cpu_seconds: float = 60.0
+    """Processor time of a cell, all its processes together."""
+    cores: float = 1.0
+    """Share of the processor: 0.5 is half a core, 2 is two cores."""
+    memory: int = 512 * MB
+    """Memory of all processes of the session; files in /workspace and /tmp count too."""
+    processes: int = 64
+    """Processes and threads at once."""
+    open_files: int = 1024
+    """Open files of one process."""
+    disk: int = 256 * MB
+    """Files in /workspace, /tmp and the home folder together."""
+    output: int = 1 * MB
+    """Text that a cell may print; the rest is kept in /workspace/.outputs/."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if not value > 0:
+                raise ConfigError(f"the limit {item.name} must be more than 0, not {value!r}")
+        if self.memory < 32 * MB:
+            raise ConfigError("the limit memory must be at least 32MB: the interpreter needs that")
+        if self.processes < 2 or self.open_files < 64:
+            raise ConfigError("at least 2 processes and 64 open files are needed to run anything")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One thing that a cell has shown."""
+
+    type: str
+    """A MIME type: text/plain, text/html, image/png …"""
+    data: str | bytes
+    """Text, or the bytes of an image."""
+    name: str = "display"
+    """Where it came from: stdout, stderr, display or result (the value of the last line)."""
+    cell: int = 0
+    """The number of the cell that made it; a thread may speak up during a later one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that happened while a cell ran.
+
+    `type` is stdout, stderr, display, result, clear, notice or done.
+    """
+
+    type: str
+    text: str = ""
+    """The text of stdout, stderr and notice."""
+    outputs: tuple[Output, ...] = ()
+    """The parts of a display or result, one for each MIME type."""
+    cell: int = 0
+    display_id: str | None = None
+    update: bool = False
+    """This display takes the place of the earlier one with the same display_id."""
+    result: "Result | None" = None
+    """The whole result, with done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a cell did not end well, in words for the one who wrote it."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+    def __str__(self) -> str:
+        return self.traceback.rstrip() or f"{self.type}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a cell has used, as seen from outside."""
+
+    wall_ms: float = 0.0
+    cpu_ms: float | None = None
+    memory_peak: int | None = None
+    """The most memory that the session has held so far, in bytes (only with cgroups)."""
+    output_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a cell ended and what it showed."""
+
+    status: Status
+    value: Any = None
+    """The last expression: plain data as it is, anything else as its text."""
+    outputs: tuple[Output, ...] = ()
+    error: Failure | None = None
+    limit: LimitName | None = None
+    usage: Usage = field(default_factory=Usage)
+    cell: int = 0
+    state: State = "kept"
+    """kept: all variables are there. rewound: they are as of `state_cell`. fresh: none are."""
+    state_cell: int | None = None
+    notes: tuple[str, ...] = ()
+    """What else the reader should know: output that was cut, processes that were ended …"""
+
+    @property
+    def text(self) -> str:
+        """Everything that was shown, as text."""
+        return "".join(_as_text(output) for output in self.outputs)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plain form: success, output, error, execution_time_ms."""
+        return {
+            "success": self.status == "ok",
+            "output": self.text + "".join(f"[{note}]\n" for note in self.notes),
+            "error": None if self.error is None else str(self.error),
+            "execution_time_ms": round(self.usage.wall_ms, 3),
+        }
+
+
+def _as_text(output: Output) -> str:
+    if output.type == "text/plain":
+        text = str(output.data)
+        return text if output.name in ("stdout", "stderr") else text.rstrip("\n") + "\n"
+    if isinstance(output.data, bytes):
+        return f"[{output.type}, {len(output.data):,} bytes]\n"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable of a session, described without being fetched."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None = None
+    length: int | None = None
+    preview: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileInfo:
+    """A file in a session's workspace."""
+
+    path: str
+    size: int
+    modified: float

@@ -1,0 +1,387 @@
+"""Profiles: the virtual environments that sandboxes see.
+
+A profile holds a locked set of packages (`profiles/default.txt`) and what the configuration
+adds to it. It is prepared once, named by a hash of all that went into it, and never changed
+afterwards: something else asked for is another profile beside it.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from divingbell.errors import ProfileError
+
+DEFAULT_LOCK = Path(__file__).parent / "profiles" / "default.txt"
+WARM_FONTS = Path(__file__).parent / "profiles" / "warm_fonts.py"
+MARKER = "divingbell-profile.json"
+
+FORMAT = 1
+"""Raised when a profile of the same content is to be made in another way."""
+
+OLDEST_PYTHON = (3, 11)
+LINES_OF_FAILURE = 15
+ASK_TIMEOUT = 30.0
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A prepared virtual environment, readable by everyone, to be mounted read-only."""
+
+    path: Path
+    version: str
+    """The version of its Python, such as `3.11.7`."""
+    base_prefix: Path
+    """Where the standard library is; outside of `path`, and the sandbox needs both."""
+    base_python: Path
+    """The interpreter that `python` is a link to."""
+    packages: tuple[str, ...]
+    """What is installed, as `name==version`."""
+
+    @property
+    def python(self) -> Path:
+        return self.path / "bin" / "python"
+
+    @property
+    def site_packages(self) -> Path:
+        major, minor = self.version.split(".")[:2]
+        return self.path / "lib" / f"python{major}.{minor}" / "site-packages"
+
+    @property
+    def matplotlib_cache(self) -> Path:
+        """Holds matplotlib's list of fonts. Empty if matplotlib is not in the profile."""
+        return self.path / "cache" / "matplotlib"
+
+
+def home() -> Path:
+    """Returns the folder for all that Divingbell keeps between runs: `DIVINGBELL_HOME`,
+    else `divingbell` in the user's cache folder.
+
+    Raises:
+        ProfileError: there is neither of the two, nor a home directory.
+    """
+    if chosen := os.environ.get("DIVINGBELL_HOME"):
+        return Path(chosen).expanduser().absolute()
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(cache):  # the specification says to ignore a relative one
+        return Path(cache) / "divingbell"
+    try:
+        return Path.home() / ".cache" / "divingbell"
+    except RuntimeError:
+        raise ProfileError(
+            "This user has no home directory: set DIVINGBELL_HOME to a folder for profiles."
+        ) from None
+
+
+def prepare(
+    packages: Sequence[str] = (),
+    *,
+    python: Path | None = None,
+    directory: Path | None = None,
+    lock: Path = DEFAULT_LOCK,
+    progress: Progress | None = None,
+) -> Profile:
+    """Returns the profile with what `lock` pins plus `packages`, and makes it if it is not there.
+
+    Making one takes seconds to minutes and blocks: call it in a thread from async code.
+    One that exists takes less than a millisecond. Nothing is ever built from source, because
+    that would run a stranger's code outside of the sandbox: there must be wheels.
+
+    Args:
+        packages: requirements such as `scikit-learn>=1.5`. They may not move what is locked.
+        python: the interpreter to make it for. Default: the one that runs this.
+        directory: the folder of profiles. Default: `profiles` in `home()`.
+        lock: a requirements file with hashes.
+        progress: is called with a line now and then.
+
+    Raises:
+        ProfileError: it can't be made; the message says why and what to do.
+    """
+    report = progress or _silent
+    requirements = _checked(packages)
+    interpreter = _interpreter_of(python)
+    directory = (directory or home() / "profiles").absolute()
+    lock = lock.absolute()
+    try:
+        pinned = lock.read_bytes()
+    except OSError as error:
+        raise ProfileError(f"The lock file of the profile can't be read: {error}") from error
+    path = directory / f"{lock.stem}-{_key(pinned, requirements, interpreter)}"
+    try:
+        if profile := _load(path):
+            return profile
+        _make_folders(directory)
+        with _locked(directory / f".{path.name}.lock", report):
+            # Whoever held the lock may have made it in the meantime.
+            if profile := _load(path):
+                return profile
+            _build(path, lock, requirements, interpreter, report)
+    except OSError as error:
+        raise ProfileError(
+            f"The profile can't be kept in {directory}: {error}. "
+            "Free some space or permit writing there, or set DIVINGBELL_HOME to another folder."
+        ) from error
+    profile = _load(path)
+    if profile is None:
+        raise ProfileError(f"{path} vanished while it was prepared: try again.")
+    return profile
+
+
+@dataclass(frozen=True)
+class _Interpreter:
+    executable: Path
+    version: str
+    abi: str
+    base_prefix: Path
+
+
+def _interpreter_of(python: Path | None) -> _Interpreter:
+    if python is None:
+        # The base one: a profile must not hang on the environment that Divingbell is in.
+        base = getattr(sys, "_base_executable", None) or sys.executable
+        version = ".".join(map(str, sys.version_info[:3]))
+        return _Interpreter(Path(base).resolve(), version, sys.abiflags, Path(sys.base_prefix))
+    question = (
+        "import sys; print(sys._base_executable, '.'.join(map(str, sys.version_info[:3])),"
+        " sys.abiflags, sys.base_prefix, sep='\\n')"
+    )
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-c", question],
+            capture_output=True,
+            text=True,
+            timeout=ASK_TIMEOUT,
+            check=True,
+        ).stdout.split("\n")
+        executable, version, abi, base_prefix = answer[:4]
+        release = tuple(int(part) for part in version.split(".")[:2])
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise ProfileError(
+            f"{python} does not answer as a Python interpreter should ({error}): name another one."
+        ) from error
+    if release < OLDEST_PYTHON:
+        raise ProfileError(f"{python} is Python {version}: a profile needs 3.11 or later.")
+    return _Interpreter(Path(executable).resolve(), version, abi, Path(base_prefix))
+
+
+def _checked(packages: Sequence[str]) -> tuple[str, ...]:
+    stripped = sorted({package.strip() for package in packages})
+    for package in stripped:
+        # A leading dash would be read as an option, and might name another index.
+        if not package or package.startswith("-") or not package.isprintable():
+            raise ProfileError(
+                f"{package!r} is not a requirement: write a name such as scikit-learn>=1.5."
+            )
+    return tuple(stripped)
+
+
+def _key(lock: bytes, requirements: tuple[str, ...], interpreter: _Interpreter) -> str:
+    parts = [
+        FORMAT,
+        hashlib.sha256(lock).hexdigest(),
+        requirements,
+        interpreter.version,
+        interpreter.abi,
+        str(interpreter.base_prefix),
+        str(interpreter.executable),
+        os.uname().machine,  # a home directory may be shared between machines
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _load(path: Path) -> Profile | None:
+    """Returns the finished profile at `path`, None if there is none or it is not usable."""
+    try:
+        marker = json.loads((path / MARKER).read_bytes())
+        profile = Profile(
+            path=path,
+            version=marker["version"],
+            base_prefix=Path(marker["base_prefix"]),
+            base_python=Path(marker["base_python"]),
+            packages=tuple(marker["packages"]),
+        )
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
+        return None
+    return profile if profile.python.exists() else None
+
+
+def _build(
+    path: Path,
+    lock: Path,
+    requirements: tuple[str, ...],
+    interpreter: _Interpreter,
+    report: Progress,
+) -> None:
+    """Makes the profile in a sibling folder and renames it: at `path` it is whole or not there.
+    The caller holds the lock, so what lies in the way is left from a crash."""
+    building = path.with_name(f".{path.name}.building")
+    for leftover in (building, path):
+        shutil.rmtree(leftover, ignore_errors=True)
+    report(f"preparing the profile {path.name} for Python {interpreter.version}, once")
+    try:
+        uv = _find_uv()
+        run = _Runner(building.parent, report)
+        run(
+            "The virtual environment can't be made",
+            [uv, "venv", "--relocatable", "--no-project"],
+            ["--python", interpreter.executable, building],
+        )
+        install = [uv, "pip", "install", "--compile-bytecode", "--only-binary", ":all:"]
+        # A copy, because a hard link into uv's cache would change with the cache.
+        install += ["--link-mode", "copy", "--python", str(building / "bin" / "python")]
+        failure = "The packages of the profile can't be installed"
+        run(failure, install, ["--require-hashes", "-r", lock])
+        _warm_fonts(building, run)
+        if requirements:
+            failure = f"The packages {', '.join(requirements)} can't be added to the profile"
+            run(failure, install, ["--constraints", lock, "--", *requirements])
+        _finish(building, interpreter)
+        building.rename(path)
+    except BaseException:
+        shutil.rmtree(building, ignore_errors=True)
+        raise
+    report(f"prepared the profile in {path}")
+
+
+def _find_uv() -> str:
+    import uv
+
+    try:
+        return uv.find_uv_bin()
+    except FileNotFoundError as error:
+        raise ProfileError(
+            "The uv command that prepares profiles is missing: pip install --force-reinstall uv"
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Runner:
+    """Runs the commands that make up a profile."""
+
+    folder: Path
+    report: Progress
+
+    def __call__(
+        self,
+        failure: str,
+        command: Sequence[str | Path],
+        arguments: Sequence[str | Path],
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        tail: deque[str] = deque(maxlen=LINES_OF_FAILURE)
+        with subprocess.Popen(
+            [*command, *arguments],
+            # Not the caller's folder: uv would obey a pyproject.toml that lies there.
+            cwd=self.folder,
+            env={**_clean_environment(), **(environment or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            umask=0o022,
+        ) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                tail.append(line.rstrip())
+                # Of uv's lines the sums say how it goes: "Installed 33 packages in 2s".
+                if line.startswith(("Resolved", "Prepared", "Installed", "Bytecode")):
+                    self.report(line.strip())
+        if process.returncode:
+            message = "\n".join(f"  {line}" for line in tail if line)
+            raise ProfileError(
+                f"{failure}:\n{message}\n"
+                "Check the names and the network, then try again. "
+                "UV_DEFAULT_INDEX names another package index, HTTPS_PROXY a proxy."
+            )
+
+
+def _clean_environment() -> dict[str, str]:
+    """The caller's environment without what would change where and what is installed.
+    PYTHONDONTWRITEBYTECODE and PYTHONPYCACHEPREFIX would leave the profile without bytecode."""
+    dropped = {"VIRTUAL_ENV", "CONDA_PREFIX", "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_TARGET"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in dropped and not name.startswith(("PYTHON", "MPL"))
+    }
+    return {**kept, "NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
+
+
+def _warm_fonts(building: Path, run: _Runner) -> None:
+    cache = building / "cache" / "matplotlib"
+    cache.mkdir(parents=True)
+    if any(building.glob("lib/python*/site-packages/matplotlib")):
+        run.report("listing the fonts for plots")
+        run(
+            "The list of fonts can't be made",
+            [building / "bin" / "python", "-I"],
+            [WARM_FONTS],
+            environment={"MPLCONFIGDIR": str(cache)},
+        )
+
+
+def _finish(building: Path, interpreter: _Interpreter) -> None:
+    [site_packages] = building.glob("lib/python*/site-packages")
+    if not any(site_packages.rglob("*.pyc")):
+        # Imports would take two to four times as long, in every zygote.
+        raise ProfileError("The profile was installed without bytecode: please report this.")
+    installed = [
+        "==".join(folder.name.removesuffix(".dist-info").rsplit("-", 1)).replace("_", "-")
+        for folder in site_packages.glob("*.dist-info")
+    ]
+    marker = {
+        "version": interpreter.version,
+        "base_prefix": str(interpreter.base_prefix),
+        "base_python": str(interpreter.executable),
+        "packages": sorted(installed),
+    }
+    (building / MARKER).write_text(json.dumps(marker, indent=1))
+    _make_readable(building)
+
+
+def _make_readable(folder: Path) -> None:
+    """Files come with the modes they have in uv's cache, which another umask may have made.
+    Sessions run under a user of their own and must read, and no one else may write."""
+    for parent, _, files in os.walk(folder):
+        for path in (parent, *(os.path.join(parent, name) for name in files)):
+            if not os.path.islink(path):
+                mode = os.stat(path).st_mode
+                os.chmod(path, 0o755 if mode & 0o100 else 0o644)
+
+
+def _make_folders(folder: Path) -> None:
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        each.chmod(0o755)
+
+
+@contextmanager
+def _locked(path: Path, report: Progress) -> Iterator[None]:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report("waiting for another process that prepares the same profile")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        # Said outright: a process forked meanwhile holds the descriptor, and so the lock, too.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
+
+
+def _silent(line: str) -> None:
+    pass

@@ -1,0 +1,1 @@
+"""The walls around the code: one interface, one module for each backend."""

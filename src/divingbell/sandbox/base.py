@@ -1,0 +1,103 @@
+"""What a backend must offer. A session has a sandbox; it knows nothing about its walls."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from divingbell.models import Limits
+from divingbell.tether import Tether
+
+
+@dataclass(frozen=True, slots=True)
+class Isolation:
+    """What is in force around a session, for `doctor` and the session's info."""
+
+    backend: str
+    limits_by: Literal["cgroup v1", "cgroup v2", "rlimits"]
+    landlock: int
+    """The ABI in force; 0: this kernel has none."""
+    own_uid: bool
+    """Each session has a uid of its own on the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What the processes of a sandbox have used so far, counted from outside."""
+
+    cpu_seconds: float
+    memory: int | None = None
+    memory_peak: int | None = None
+    memory_kills: int = 0
+    refused_processes: int = 0
+
+
+class Sandbox(ABC):
+    """One sealed place with one interpreter in it."""
+
+    isolation: Isolation
+    limits: Limits
+
+    on_ended: Callable[[int], None]
+    """Called when the interpreter has ended by itself, with its wait status."""
+    on_gone: Callable[[str], None]
+    """Called when the whole sandbox is gone, with the reason."""
+
+    @abstractmethod
+    async def start(self, tether: Tether, cell: int) -> None:
+        """Seal the sandbox and start an interpreter on the other end of the tether.
+
+        Raises:
+            SandboxUnavailable: it could not be sealed.
+        """
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Ask the interpreter to stop what it is doing, as Ctrl-C would."""
+
+    @abstractmethod
+    async def replace(self, tether: Tether, cell: int, *, fresh: bool) -> bool:
+        """End everything that runs and start anew on this tether.
+
+        Returns:
+            Whether the waiting copy took over (else the interpreter is a fresh one).
+
+        Raises:
+            SandboxUnavailable: the sandbox itself is gone.
+        """
+
+    @abstractmethod
+    def open_files(self) -> int:
+        """Start a file server; return the descriptor of a socket to it."""
+
+    @abstractmethod
+    def consumption(self) -> Consumption:
+        """What has been used so far."""
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """End every process and remove everything. Never raises, may be called again."""
+
+
+class Backend(ABC):
+    """Makes sandboxes."""
+
+    @abstractmethod
+    async def start(self) -> None:
+        """Get ready.
+
+        Raises:
+            SandboxUnavailable: this machine can't do it; the message says what to do.
+        """
+
+    @abstractmethod
+    async def create(self, limits: Limits) -> Sandbox:
+        """Return a new sandbox that is not started yet.
+
+        Raises:
+            SandboxUnavailable: it could not be made.
+        """
+
+    @abstractmethod
+    async def stop(self) -> None:
+        """End what is left of it."""

@@ -1,0 +1,1 @@
+"""The local backend: Linux namespaces, no root, no Docker."""

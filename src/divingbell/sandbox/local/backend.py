@@ -1,0 +1,137 @@
+"""The local backend: checks the machine, keeps the zygote, hands out sandboxes."""
+
+import itertools
+import os
+import platform
+import socket
+import sys
+from pathlib import Path
+
+from divingbell import profile
+from divingbell.config import Settings
+from divingbell.errors import SandboxUnavailable
+from divingbell.models import Limits
+from divingbell.sandbox.base import Backend, Isolation
+from divingbell.sandbox.local import cgroups, folders, view
+from divingbell.sandbox.local.sandbox import LocalSandbox
+from divingbell.sandbox.local.uids import BLOCK, Uids
+from divingbell.sandbox.local.zygote import Zygote
+
+ARCHITECTURES = ("x86_64", "aarch64")
+
+
+def check_platform(system: str = sys.platform, machine: str = platform.machine()) -> None:
+    """Raise SandboxUnavailable where the local backend can't work at all."""
+    if system != "linux":
+        raise SandboxUnavailable(
+            "the local backend needs Linux (namespaces, seccomp); "
+            'on this system use backend = "docker"'
+        )
+    if machine not in ARCHITECTURES:
+        raise SandboxUnavailable(
+            f"the local backend knows the system calls of {' and '.join(ARCHITECTURES)}, "
+            f'not of {machine}; use backend = "docker"'
+        )
+
+
+class LocalBackend(Backend):
+    def __init__(self, settings: Settings, progress: profile.Progress | None = None) -> None:
+        check_platform()
+        self._settings = settings
+        self._progress = progress
+        self._numbers = itertools.count(1)
+        self._hierarchy: cgroups.Hierarchy | None = None
+        self._uids: Uids | None = None
+        self._folders: folders.HostFolders | None = None
+        self.without_cgroups = "turned off in the settings"
+
+    async def start(self) -> None:
+        settings = self._settings
+        prepared = profile.prepare(settings.packages, progress=self._progress)
+        try:
+            if settings.cgroups != "off":
+                self._hierarchy = cgroups.find()
+        except cgroups.NoCgroups as reason:
+            if settings.cgroups == "require":
+                raise SandboxUnavailable(f'cgroups = "require", but {reason}') from None
+            self.without_cgroups = str(reason)
+        as_root = os.geteuid() == 0
+        if as_root:
+            self._uids = Uids(settings.uid_base, settings.uid_count)
+        if settings.workspace != "memory":
+            self._folders = folders.HostFolders(Path(settings.workspace))
+        plan = view.plan(prepared, settings.mounts).to_dict() | {
+            "own_groups": as_root,
+            "host_folders": str(self._folders.path) if self._folders else None,
+        }
+        # Root gives the zygote a block of unprivileged uids; others have only their own.
+        uid_map = f"0 {self._uids.first} {BLOCK}" if self._uids else "0 {me} 1"
+        self.zygote = Zygote(
+            prepared.python,
+            plan,
+            {
+                "preload": settings.preload,
+                "own_groups": as_root,
+                "memory_is_per_process": self._hierarchy is None,
+            },
+            uid_map,
+        )
+        await self.zygote.start()
+
+    @property
+    def limits_by(self) -> str:
+        return f"cgroup v{self._hierarchy.version}" if self._hierarchy else "rlimits"
+
+    async def create(self, limits: Limits) -> LocalSandbox:
+        uid = self._uids.take() if self._uids else 0
+        name = f"session-{next(self._numbers)}"
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        group: cgroups.Group = cgroups.ProcessTree([])
+        folder = None
+        try:
+            if self._folders:
+                folder = self._folders.make(name, self._uids.first + uid if self._uids else None)
+            if self._hierarchy:
+                group = self._hierarchy.create(name, limits)
+            with theirs:
+                pid = await self.zygote.spawn(
+                    {
+                        "uid": uid,
+                        "disk": limits.disk,
+                        "processes": limits.processes,
+                        "open_files": limits.open_files,
+                        "memory": limits.memory,
+                        "host_folder": folder,
+                    },
+                    theirs,
+                )
+            group.add(pid)
+        except BaseException:
+            # Closing the line ends what may have been made: it waits there for its first word.
+            ours.close()
+            group.remove()
+            self._clean(uid, folder)
+            raise
+        isolation = Isolation(
+            backend="local",
+            limits_by=self.limits_by,  # type: ignore[arg-type]
+            landlock=int(self.zygote.info.get("landlock", 0)),
+            own_uid=self._uids is not None,
+        )
+        return LocalSandbox(pid, ours, group, isolation, limits, lambda: self._clean(uid, folder))
+
+    def _clean(self, uid: int, folder: str | None) -> None:
+        if self._uids:
+            self._uids.give_back(uid)
+        if self._folders and folder:
+            self._folders.remove(folder)
+
+    async def stop(self) -> None:
+        if hasattr(self, "zygote"):
+            await self.zygote.stop()
+        if self._hierarchy:
+            self._hierarchy.close()
+        if self._folders:
+            self._folders.close()
+        if self._uids:
+            self._uids.close()

@@ -1,0 +1,88 @@
+"""Workspaces in a folder of the host, for those who need gigabytes.
+
+Weaker than the default: such a folder has no size limit of its own, and it is on the host's
+disk. The host never reads it; it only removes it, without following links.
+"""
+
+import contextlib
+import os
+import stat
+from pathlib import Path
+
+from divingbell.sandbox.local.cgroups import own_name, owner_is_gone
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class HostFolders:
+    """One folder for this process, in it one for each session."""
+
+    def __init__(self, above: Path) -> None:
+        above.mkdir(parents=True, exist_ok=True)
+        for left in above.glob("divingbell-*-*"):
+            if owner_is_gone(left.name):
+                remove_tree(left)
+        self.path = above / own_name()
+        # Nobody else on the host may pass; the mount inside does not come this way.
+        self.path.mkdir(mode=0o711, exist_ok=True)
+
+    def make(self, name: str, owner: int | None) -> str:
+        path = self.path / name
+        path.mkdir(mode=0o700)
+        if owner is not None:
+            os.chown(path, owner, owner)
+        return name
+
+    def remove(self, name: str) -> None:
+        remove_tree(self.path / name)
+
+    def close(self) -> None:
+        remove_tree(self.path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a tree that hostile code has built: any depth, any mode, no link followed.
+
+    Each folder is flattened into the top one before it is emptied, so that neither the length
+    of a path nor the number of open folders grows with the depth.
+    """
+    try:
+        top = os.open(path, _FOLDER)
+    except FileNotFoundError:
+        return
+    try:
+        while _empty_one_level(top):
+            pass
+    finally:
+        os.close(top)
+    with contextlib.suppress(OSError):
+        path.rmdir()
+
+
+def _empty_one_level(top: int) -> bool:
+    """Unlink files of the top folder, lift the content of its folders; True while any is left."""
+    left = False
+    for name in os.listdir(top):
+        if not stat.S_ISDIR(os.stat(name, dir_fd=top, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=top)
+            continue
+        left = True
+        with contextlib.suppress(OSError):
+            os.chmod(name, 0o700, dir_fd=top)
+        folder = os.open(name, _FOLDER, dir_fd=top)
+        try:
+            for below in os.listdir(folder):
+                if stat.S_ISDIR(os.stat(below, dir_fd=folder, follow_symlinks=False).st_mode):
+                    with contextlib.suppress(OSError):
+                        os.chmod(below, 0o700, dir_fd=folder)
+                    os.rename(below, _free_name(top), src_dir_fd=folder, dst_dir_fd=top)
+                else:
+                    os.unlink(below, dir_fd=folder)
+        finally:
+            os.close(folder)
+        os.rmdir(name, dir_fd=top)
+    return left
+
+
+def _free_name(_top: int) -> str:
+    return f"lifted-{os.urandom(12).hex()}"

@@ -1,0 +1,207 @@
+"""The host's handle on the zygote: starts it, asks it for sessions, starts it again."""
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO, Any
+
+from divingbell.errors import SandboxUnavailable
+from divingbell_inside import layout
+
+START_TIMEOUT = 120.0
+SPAWN_TIMEOUT = 30.0
+MAX_MESSAGE = 1 << 16
+_STAGE_ONE = Path(__file__).resolve().parents[3] / "divingbell_inside" / "root.py"
+
+
+class ZygoteDied(Exception):
+    """It ended while we waited for it."""
+
+
+class Zygote:
+    """One zygote process, or the lack of one; `spawn` starts it where needed.
+
+    It is started from a thread of its own that lasts: the kernel ends the zygote, and every
+    session, when the thread ends that started it.
+    """
+
+    def __init__(
+        self,
+        python: Path,
+        plan: dict[str, Any],
+        settings: dict[str, Any],
+        uid_map: str,
+    ) -> None:
+        self._python = python
+        self._plan = plan
+        self._settings = settings
+        self._uid_map = uid_map
+        self._thread = ThreadPoolExecutor(1, "divingbell-zygote")
+        self._starting = asyncio.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._line: socket.socket | None = None
+        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._last = 0
+        self.info: dict[str, Any] = {}
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def start(self) -> None:
+        """Start it unless it runs.
+
+        Raises:
+            SandboxUnavailable: the kernel refuses, or the profile does not work.
+        """
+        async with self._starting:
+            if self._line is not None:
+                return
+            loop = asyncio.get_running_loop()
+            self._process, self._line, self.info = await loop.run_in_executor(
+                self._thread, self._launch
+            )
+            self._line.setblocking(False)
+            loop.add_reader(self._line, self._readable)
+
+    async def spawn(self, request: dict[str, Any], control: socket.socket) -> int:
+        """Ask for a session at the other end of `control`; return its pid.
+
+        Raises:
+            SandboxUnavailable: it could not be made.
+        """
+        for _ in range(2):
+            await self.start()
+            try:
+                answer = await self._ask(request, control)
+            except ZygoteDied:
+                continue
+            if "error" in answer:
+                raise SandboxUnavailable(f"a session could not be made: {answer['error']}")
+            pid = answer["pid"]
+            assert isinstance(pid, int)
+            return pid
+        raise SandboxUnavailable("the zygote died twice in a row; `divingbell doctor` may say why")
+
+    async def _ask(self, request: dict[str, Any], control: socket.socket) -> dict[str, Any]:
+        assert self._line is not None
+        self._last = number = self._last + 1
+        future = asyncio.get_running_loop().create_future()
+        self._waiting[number] = future
+        message = json.dumps({"id": number, **request}).encode()
+        try:
+            socket.send_fds(self._line, [message], [control.fileno()])
+            async with asyncio.timeout(SPAWN_TIMEOUT):
+                answer: dict[str, Any] = await future
+                return answer
+        except BlockingIOError:
+            raise SandboxUnavailable("too many sessions are being opened at once") from None
+        except OSError:
+            self._died()
+            raise ZygoteDied from None
+        except TimeoutError:
+            self._died()
+            raise ZygoteDied from None
+        finally:
+            self._waiting.pop(number, None)
+
+    def _readable(self) -> None:
+        assert self._line is not None
+        try:
+            message = self._line.recv(MAX_MESSAGE)
+        except BlockingIOError:
+            return
+        except OSError:
+            message = b""
+        if not message:
+            self._died()
+            return
+        answer = json.loads(message)
+        future = self._waiting.pop(answer["id"], None)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    def _died(self) -> None:
+        """Forget it; sessions that it has made live on."""
+        if self._line is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._line)
+        self._line.close()
+        self._line = None
+        process, self._process = self._process, None
+        if process is not None:
+            self._thread.submit(_end, process)
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(ZygoteDied())
+
+    async def stop(self) -> None:
+        """End it, and the thread that all sessions hang on."""
+        self._died()
+        await asyncio.to_thread(self._thread.shutdown)
+
+    # In the thread
+
+    def _launch(self) -> tuple[subprocess.Popen[bytes], socket.socket, dict[str, Any]]:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(START_TIMEOUT)
+        with theirs, tempfile.TemporaryFile() as log:
+            process = subprocess.Popen(
+                [self._python, "-I", "-S", _STAGE_ONE, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno()],
+                env={"LANG": "C.UTF-8", "PATH": layout.ENVIRONMENT["PATH"]},
+                cwd="/",
+                start_new_session=True,
+            )
+            theirs.close()
+            try:
+                info = self._shake_hands(process.pid, ours)
+            except (OSError, ValueError) as error:
+                ours.close()
+                _end(process)
+                raise SandboxUnavailable(_explain(log, error)) from None
+        return process, ours, info
+
+    def _shake_hands(self, pid: int, line: socket.socket) -> dict[str, Any]:
+        line.send(json.dumps(self._plan).encode())
+        _expect(line, b"unshared")
+        if not self._plan["own_groups"]:
+            Path(f"/proc/{pid}/setgroups").write_text("deny")
+        Path(f"/proc/{pid}/uid_map").write_text(self._uid_map.format(me=os.geteuid()))
+        Path(f"/proc/{pid}/gid_map").write_text(self._uid_map.format(me=os.getegid()))
+        line.send(b"mapped")
+        _expect(line, b"rooted")
+        line.send(json.dumps(self._settings).encode())
+        message = line.recv(MAX_MESSAGE)
+        if not message:
+            raise OSError("it ended while it was importing the profile")
+        info: dict[str, Any] = json.loads(message)
+        return info
+
+
+def _expect(line: socket.socket, word: bytes) -> None:
+    if line.recv(MAX_MESSAGE) != word:
+        raise OSError(f"it ended before it was {word.decode()}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def _explain(log: IO[bytes], error: Exception) -> str:
+    log.seek(0)
+    lines = log.read().decode("utf-8", "replace").strip().splitlines()
+    reason = lines[-1] if lines else str(error)
+    return f"the sandbox can't be sealed on this machine: {reason}. Run `divingbell doctor`."

@@ -1,0 +1,354 @@
+"""One conversation: a sandbox, its interpreter, its owner, its state."""
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from divingbell.cell import Cell, Ending
+from divingbell.errors import InvalidInput, SandboxUnavailable, SessionClosed
+from divingbell.files import Files
+from divingbell.interpreter import Interpreter
+from divingbell.models import Event, Limits, Result, State, Variable
+from divingbell.sandbox.base import Isolation
+from divingbell.tether import field_of
+from divingbell.transcript import Sink
+from divingbell_inside import frames
+
+MAX_CODE = frames.MAX_BODY
+VARIABLES_TIMEOUT = 5.0
+PRESSURE = 0.5
+"""No copy is made when the session holds more than this part of its memory."""
+MAX_BACKGROUND = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How sessions behave, from the settings."""
+
+    copy_after: float
+    interrupt_grace: float
+
+
+class Session:
+    """Runs cells one after another, in the order in which they were asked for."""
+
+    def __init__(
+        self,
+        identifier: str,
+        user: str | None,
+        interpreter: Interpreter,
+        rules: Rules,
+        renew: Callable[[Limits], Awaitable[Interpreter]],
+        on_close: Callable[["Session"], None],
+    ) -> None:
+        self.id = identifier
+        self.user = user
+        self.limits: Limits = interpreter.sandbox.limits
+        self.files = Files(self._open_files, lambda: self.limits.disk)
+        self.last_used = time.monotonic()
+        self.cells = 0
+        """How many cells have been run."""
+        self._interpreter = interpreter
+        self._rules = rules
+        self._renew = renew
+        self._on_close = on_close
+        self._queue = asyncio.Lock()
+        self._cell: Cell | None = None
+        self._closed: str | None = None
+        self._copy_cell: int | None = None
+        self._copy_timer: asyncio.TimerHandle | None = None
+        self._copy_asked_for = 0
+        self._background: list[tuple[str, bytes, int]] = []
+        self._background_bytes = 0
+        self._variables: asyncio.Future[list[Variable]] | None = None
+        self._unreported: str | None = None
+        self._lost: tuple[State, int | None] | None = None
+        interpreter.listener = self
+
+    @property
+    def isolation(self) -> Isolation:
+        """What is in force around this session."""
+        return self._interpreter.sandbox.isolation
+
+    @property
+    def busy(self) -> bool:
+        return self._queue.locked()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed is not None
+
+    # What users call
+
+    async def run(
+        self, code: str, *, timeout: float | None = None, context: Mapping[str, Any] | None = None
+    ) -> Result:
+        """Run a cell and return its result.
+
+        Whatever the code does is told by the result. Cancelling this call interrupts the cell.
+
+        Raises:
+            SessionClosed: the session has ended.
+            InvalidInput: the code is no text or too long, or a context value is not plain data.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+        """
+        return await self._run(code, timeout, context, lambda event: None)
+
+    async def stream(
+        self, code: str, *, timeout: float | None = None, context: Mapping[str, Any] | None = None
+    ) -> AsyncIterator[Event]:
+        """Run a cell and yield its events as they come; the last one is `done` with the result.
+
+        Leaving the loop early interrupts the cell. Raises what `run` raises.
+        """
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        task = asyncio.create_task(self._run(code, timeout, context, events.put_nowait))
+        task.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            result = await task
+            yield Event("done", cell=result.cell, result=result)
+        finally:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await task
+
+    async def interrupt(self) -> bool:
+        """Stop the cell that is running; its result has the status `cancelled`.
+
+        Returns:
+            Whether one was running.
+        """
+        if self._cell is None:
+            return False
+        self._cell.stop("cancelled")
+        return True
+
+    async def reset(self) -> None:
+        """Forget every variable. Files in the workspace stay."""
+        async with self._queue:
+            self._check_open()
+            await self._replace(fresh=True)
+            self._lost = None
+            self._background.clear()
+
+    async def variables(self) -> list[Variable]:
+        """Describe the variables, without fetching them."""
+        async with self._queue:
+            self._check_open()
+            await self._ensure_alive()
+            self._variables = asyncio.get_running_loop().create_future()
+            self._interpreter.send({"op": "variables"})
+            try:
+                async with asyncio.timeout(VARIABLES_TIMEOUT):
+                    return await self._variables
+            except TimeoutError:
+                # Looking at an object of the user's has got stuck.
+                await self._replace(fresh=False)
+                return []
+            finally:
+                self._variables = None
+
+    async def close(self, reason: str = "it was closed") -> None:
+        """End every process of the session and remove its workspace. May be called again."""
+        if self._closed is None:
+            self._closed = reason
+            self._cancel_copy()
+            if self._cell is not None:
+                self._cell.end(f"the session ended: {reason}")
+            self._on_close(self)
+        await self._interpreter.stop()
+
+    # Running
+
+    async def _run(
+        self, code: str, timeout: float | None, context: Mapping[str, Any] | None, sink: Sink
+    ) -> Result:
+        source, values = _encode(code, context)
+        async with self._queue:
+            self._check_open()
+            self._cancel_copy()
+            lost = await self._ensure_alive() or self._lost
+            self._lost = None
+            self.last_used = time.monotonic()
+            self.cells += 1
+            limits = self.limits
+            cell = Cell(
+                self.cells,
+                limits,
+                limits.timeout if timeout is None else timeout,
+                self._rules.interrupt_grace,
+                self._interpreter,
+                sink,
+            )
+            self._cell = cell
+            self._pass_on_background(cell)
+            self._interpreter.send(
+                {"op": "run", "cell": cell.number, "context": len(values)}, values + source
+            )
+            try:
+                ending = await cell.wait()
+                return await self._conclude(cell, ending, lost)
+            except asyncio.CancelledError:
+                cell.stop("cancelled")
+                await asyncio.shield(self._settle(cell))
+                raise
+            finally:
+                self._cell = None
+                self.last_used = time.monotonic()
+                self._plan_copy()
+
+    async def _settle(self, cell: Cell) -> None:
+        """After a cancelled call: see the cell to its end, so that the session stays usable."""
+        await self._conclude(cell, await cell.wait(), None)
+
+    async def _conclude(
+        self, cell: Cell, ending: Ending, lost: tuple[State, int | None] | None
+    ) -> Result:
+        state: State = "kept"
+        state_cell: int | None = None
+        if lost is not None:
+            state, state_cell = lost
+        if not ending.finished and self._closed is None:
+            await cell.finish_spool()
+            state, state_cell = await self._replace(fresh=False)
+        await cell.finish_spool()
+        return cell.result(ending, state, state_cell)
+
+    async def _ensure_alive(self) -> tuple[State, int | None] | None:
+        """Put an interpreter in place where there is none; return what that did to the state."""
+        if self._interpreter.alive:
+            return None
+        return await self._replace(fresh=False)
+
+    async def _replace(self, *, fresh: bool) -> tuple[State, int | None]:
+        try:
+            copied = await self._interpreter.replace(self.cells, fresh=fresh)
+        except SandboxUnavailable:
+            await self._interpreter.stop()
+            self._interpreter = await self._renew(self.limits)
+            self._interpreter.listener = self
+            copied = False
+        as_of, self._copy_cell = self._copy_cell, None
+        return ("rewound", as_of) if copied else ("fresh", None)
+
+    def _check_open(self) -> None:
+        if self._closed is not None:
+            raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
+
+    def _open_files(self) -> int:
+        self._check_open()
+        self.last_used = time.monotonic()
+        return self._interpreter.sandbox.open_files()
+
+    # The copy that waits
+
+    def _plan_copy(self) -> None:
+        if self._rules.copy_after > 0 and self._closed is None:
+            loop = asyncio.get_running_loop()
+            self._copy_timer = loop.call_later(self._rules.copy_after, self._ask_for_copy)
+
+    def _cancel_copy(self) -> None:
+        if self._copy_timer is not None:
+            self._copy_timer.cancel()
+            self._copy_timer = None
+
+    def _ask_for_copy(self) -> None:
+        if self.busy or self._closed is not None or not self._interpreter.alive:
+            return
+        held = self._interpreter.sandbox.consumption().memory
+        if held is not None and held > self.limits.memory * PRESSURE:
+            return
+        self._copy_asked_for = self.cells
+        self._interpreter.send({"op": "copy"})
+
+    # What the interpreter says (divingbell.interpreter.Listener)
+
+    def text(self, data: bytes) -> None:
+        if self._cell is not None:
+            self._cell.text(data)
+        else:
+            self._keep_background("stdout", data, self.cells)
+
+    def frame(self, header: frames.Header, body: bytes) -> None:
+        event = header.get("event")
+        if event == "copied":
+            if header.get("reason") is None:
+                self._copy_cell = self._copy_asked_for
+        elif event == "variables":
+            if self._variables is not None and not self._variables.done():
+                self._variables.set_result(_variables_of(header))
+        elif self._cell is not None:
+            self._cell.frame(header, body)
+        elif event in ("stdout", "stderr"):
+            cell = field_of(header, "cell", int, self.cells)
+            self._keep_background(str(event), body, cell)
+
+    def ended(self, reason: str) -> None:
+        if self._cell is not None:
+            self._cell.end(reason)
+        if self._variables is not None and not self._variables.done():
+            self._variables.set_result([])
+
+    def _keep_background(self, name: str, data: bytes, cell: int) -> None:
+        """Output between cells belongs to an earlier one; the next result shows it."""
+        if self._background_bytes < MAX_BACKGROUND:
+            self._background.append((name, data[:MAX_BACKGROUND], cell))
+            self._background_bytes += len(data)
+
+    def _pass_on_background(self, cell: Cell) -> None:
+        for name, data, origin in self._background:
+            cell.transcript.text(name, data, origin)
+        self._background.clear()
+        self._background_bytes = 0
+
+
+def _encode(code: str, context: Mapping[str, Any] | None) -> tuple[bytes, bytes]:
+    if not isinstance(code, str):
+        raise InvalidInput(f"code must be text, not {type(code).__name__}")
+    try:
+        source = code.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"the code is not valid text: {error.reason} at {error.start}") from None
+    values = b""
+    if context:
+        for name in context:
+            if not isinstance(name, str) or not name.isidentifier():
+                raise InvalidInput(f"context: {name!r} can't be the name of a variable")
+        try:
+            values = json.dumps(dict(context), allow_nan=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidInput(
+                f"context: only plain data (None, numbers, text, lists, dicts) can be passed: {error}"
+            ) from None
+    if len(source) + len(values) > MAX_CODE:
+        raise InvalidInput(
+            f"code and context have {len(source) + len(values):,} bytes, {MAX_CODE:,} are allowed; "
+            "put large data into a file with session.files.put()"
+        )
+    return source, values
+
+
+def _variables_of(header: frames.Header) -> list[Variable]:
+    items = header.get("items")
+    found = []
+    for item in items if isinstance(items, list) else []:
+        if isinstance(item, dict) and isinstance(item.get("name"), str):
+            shape = item.get("shape")
+            sizes = isinstance(shape, list) and all(type(size) is int for size in shape)
+            found.append(
+                Variable(
+                    name=item["name"],
+                    type=field_of(item, "type", str, "?"),
+                    shape=tuple(shape) if sizes and shape is not None else None,
+                    length=field_of(item, "length", int),
+                    preview=field_of(item, "preview", str),
+                )
+            )
+    return found

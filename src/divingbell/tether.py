@@ -1,0 +1,244 @@
+"""The host's end of the line to one interpreter. Everything that arrives is hostile.
+
+Text comes down a pipe, labelled events come as frames on a socket, and marks in the pipe say
+where among the text an event belongs (see `divingbell_inside.output`). A frame that breaks the
+rules closes the line; the session then starts a new interpreter.
+"""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from divingbell_inside import frames
+
+READ_SIZE = 1 << 18
+MAX_READS = 64
+"""Reads of the pipe in a row: a process that writes without end must not hold up the rest."""
+MAX_PENDING = 10_000
+MAX_PENDING_BYTES = 64 << 20
+MARK_SIZE = 16
+_NUMBER_SIZE = 4
+
+OnText = Callable[[bytes], None]
+OnFrame = Callable[[frames.Header, bytes], None]
+
+
+class Tether:
+    """A socket and a pipe, read in order.
+
+    `on_text` gets raw text, `on_frame` gets every frame in its place, `on_closed` gets the
+    reason once the line is gone.
+    """
+
+    def __init__(
+        self, on_text: OnText, on_frame: OnFrame, on_closed: Callable[[str], None]
+    ) -> None:
+        self._on_text = on_text
+        self._on_frame = on_frame
+        self._on_closed = on_closed
+        self._loop = asyncio.get_running_loop()
+        self._decoder = frames.Decoder()
+        self._mark = secrets.token_bytes(MARK_SIZE)
+        self._held = b""
+        self._numbered: dict[int, tuple[frames.Header, bytes]] = {}
+        self._numbered_bytes = 0
+        self._answers: deque[tuple[frames.Header, bytes]] = deque()
+        self._unsent = bytearray()
+        self._paused = False
+        self.closed = False
+        self._socket, theirs = socket.socketpair()
+        self._pipe, their_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(their_pipe, True)
+        self._socket.setblocking(False)
+        self._ends = (theirs, their_pipe)
+        self._loop.add_reader(self._socket, self._pump)
+        self._loop.add_reader(self._pipe, self._pump)
+
+    def hand_over(self) -> list[int]:
+        """The descriptors for the other side; call `handed_over` once they are sent."""
+        return [self._ends[0].fileno(), self._ends[1]]
+
+    def handed_over(self, cell: int) -> None:
+        """Close our copies of the other side's ends, and greet it."""
+        self._ends[0].close()
+        os.close(self._ends[1])
+        self.send({"op": "hello", "mark": self._mark.hex(), "cell": cell})
+
+    def send(self, header: frames.Header, body: bytes = b"") -> None:
+        data: bytes | memoryview = frames.pack(header, body)
+        if self.closed:
+            return
+        if not self._unsent:
+            try:
+                sent = self._socket.send(data)
+            except BlockingIOError:
+                sent = 0
+            except OSError as error:
+                self._fail(f"the interpreter has closed its line ({error.strerror})")
+                return
+            if sent == len(data):
+                return
+            data = memoryview(data)[sent:]
+            self._loop.add_writer(self._socket, self._write)
+        self._unsent += data
+
+    def _write(self) -> None:
+        try:
+            sent = self._socket.send(memoryview(self._unsent)[:READ_SIZE])
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._fail(f"the interpreter has closed its line ({error.strerror})")
+            return
+        del self._unsent[:sent]
+        if not self._unsent:
+            self._loop.remove_writer(self._socket)
+
+    def pause(self) -> None:
+        """Stop reading text: whoever writes must wait."""
+        if not self._paused and not self.closed:
+            self._paused = True
+            self._loop.remove_reader(self._pipe)
+
+    def resume(self) -> None:
+        if self._paused and not self.closed:
+            self._paused = False
+            self._loop.add_reader(self._pipe, self._pump)
+            self._pump()
+
+    def close(self) -> None:
+        """Let go of both ends. What is still in the pipe is read first."""
+        if self.closed:
+            return
+        with contextlib.suppress(OSError):
+            self._read_pipe()
+        self._release()
+        self.closed = True
+        for descriptor in (self._socket, self._pipe):
+            self._loop.remove_reader(descriptor)
+        self._loop.remove_writer(self._socket)
+        self._socket.close()
+        os.close(self._pipe)
+
+    def _fail(self, reason: str) -> None:
+        if not self.closed:
+            self.close()
+            self._on_closed(reason)
+
+    def _pump(self) -> None:
+        """Take in what has arrived and pass it on in order."""
+        try:
+            self._read_socket()
+            if self._paused:
+                return
+            self._read_pipe()
+        except (OSError, frames.FrameError) as error:
+            self._fail(str(error))
+            return
+        while self._answers and not self.closed and not self._paused:
+            # All text before an answer was in the pipe before it was sent, so it is out by now.
+            self._release()
+            self._on_frame(*self._answers.popleft())
+
+    def _read_socket(self) -> None:
+        try:
+            data = self._socket.recv(READ_SIZE)
+        except BlockingIOError:
+            return
+        if not data:
+            raise OSError("the interpreter has closed its line")
+        for header, body in self._decoder.feed(data):
+            number = header.get("n")
+            if number is None:
+                self._answers.append((header, body))
+            elif type(number) is int:
+                self._numbered[number] = header, body
+                self._numbered_bytes += len(body)
+            else:
+                raise frames.FrameError("a frame has a number that is none")
+        if len(self._numbered) > MAX_PENDING or self._numbered_bytes > MAX_PENDING_BYTES:
+            raise frames.FrameError("too many events without their marks")
+
+    def _read_pipe(self) -> None:
+        for _ in range(MAX_READS):
+            try:
+                data = os.read(self._pipe, READ_SIZE)
+            except BlockingIOError:
+                break
+            if not data:  # every writer is gone; the socket will say so too
+                self._loop.remove_reader(self._pipe)
+                break
+            self._take_text(data)
+            if self._paused or self.closed:
+                return
+        if self._held:
+            text, self._held = self._held, b""
+            self._on_text(text)
+
+    def _take_text(self, data: bytes) -> None:
+        data = self._held + data
+        self._held = b""
+        start = 0
+        size = MARK_SIZE + _NUMBER_SIZE
+        while (at := data.find(self._mark, start)) >= 0:
+            if at + size > len(data):
+                break
+            if at > start:
+                self._on_text(data[start:at])
+            self._meet_mark(int.from_bytes(data[at + MARK_SIZE : at + size], "big"))
+            start = at + size
+        rest = data[start:]
+        held = _possible_mark(rest, self._mark, size)
+        self._held = rest[len(rest) - held :]
+        if len(rest) > held:
+            self._on_text(rest[: len(rest) - held])
+
+    def _meet_mark(self, number: int) -> None:
+        if number not in self._numbered:
+            self._read_socket()  # the frame was sent before its mark, so it is there
+        found = self._numbered.pop(number, None)
+        if found is not None:
+            self._numbered_bytes -= len(found[1])
+            self._on_frame(*found)
+
+    def _release(self) -> None:
+        """Pass on events whose mark never came (user code had closed the pipe)."""
+        for number in sorted(self._numbered):
+            self._on_frame(*self._numbered.pop(number))
+        self._numbered_bytes = 0
+
+
+def _possible_mark(text: bytes, mark: bytes, size: int) -> int:
+    """How many bytes at the end may be the start of a mark that has not all arrived."""
+    at = text.rfind(mark)
+    if at >= 0 and len(text) - at < size:
+        return len(text) - at
+    tail = text[-len(mark) + 1 :]
+    at = tail.find(mark[:1])
+    while at >= 0:
+        if mark.startswith(tail[at:]):
+            return len(tail) - at
+        at = tail.find(mark[:1], at + 1)
+    return 0
+
+
+class TextDecoder:
+    """UTF-8 in pieces; what is no UTF-8 becomes replacement characters."""
+
+    def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def feed(self, data: bytes, *, last: bool = False) -> str:
+        return self._decoder.decode(data, last)
+
+
+def field_of(header: frames.Header, name: str, kind: type, default: Any = None) -> Any:
+    """Return a field of a hostile header if it has the right type, else the default."""
+    value = header.get(name, default)
+    return value if type(value) is kind else default

@@ -1,0 +1,162 @@
+"""What one cell shows: passed on as events at once, and kept for the result, within limits."""
+
+from collections.abc import Callable
+from typing import Any
+
+from divingbell.models import Event, Output
+from divingbell.tether import TextDecoder, field_of
+from divingbell_inside import frames
+
+RICH_FACTOR = 8
+"""Displays (HTML, images) may take this many times the limit on text."""
+
+Sink = Callable[[Event], None]
+Overflow = Callable[[bytes], None]
+_TEXTUAL = ("text/", "application/json", "application/javascript", "image/svg+xml")
+
+
+class Transcript:
+    """Collects the outputs of a cell. Text past the limit goes to `overflow`."""
+
+    def __init__(self, cell: int, limit: int, sink: Sink, overflow: Overflow) -> None:
+        self.cell = cell
+        self.bytes = 0
+        self.cut = False
+        self.displays_dropped = 0
+        self._limit = limit
+        self._sink = sink
+        self._overflow = overflow
+        self._rich_bytes = 0
+        self._decoder = TextDecoder()
+        self._items: list[tuple[str | None, list[Output]]] = []
+        self._pieces: list[str] = []
+        self._stream: tuple[str, int] | None = None
+        self._clear_before_next = False
+
+    def raw(self, data: bytes) -> None:
+        """Text from the pipe."""
+        self.text("stdout", data, self.cell)
+
+    def text(self, name: str, data: bytes, cell: int) -> None:
+        room = self._limit - self.bytes
+        self.bytes += len(data)
+        if len(data) > room:
+            if not self.cut:
+                self.cut = True
+                kept = self._shown_text().encode() + data
+                data = data[: max(room, 0)]
+                self._overflow(kept)
+            else:
+                self._overflow(data)
+                return
+        decoded = self._decoder.feed(data)
+        if decoded:
+            self._append(name, decoded, cell)
+
+    def _append(self, name: str, text: str, cell: int) -> None:
+        self._clear_if_asked()
+        if self._stream != (name, cell):
+            self._end_stream()
+            self._stream = name, cell
+        self._pieces.append(text)
+        self._sink(Event(name, text=text, cell=cell))
+
+    def display(self, header: frames.Header, body: bytes) -> tuple[Output, ...]:
+        """A display or the result; returns its outputs."""
+        name = "result" if header.get("result") is True else "display"
+        cell = field_of(header, "cell", int, self.cell)
+        outputs = _outputs_of(header, body, name, cell)
+        self._rich_bytes += len(body)
+        if self._rich_bytes > self._limit * RICH_FACTOR:
+            self.displays_dropped += 1
+            return ()
+        self._clear_if_asked()
+        self._end_stream()
+        display_id = field_of(header, "id", str)
+        update = header.get("update") is True
+        if update and display_id is not None:
+            for index, (known, _) in enumerate(self._items):
+                if known == display_id:
+                    self._items[index] = display_id, outputs
+                    break
+            else:
+                self._items.append((display_id, outputs))
+        else:
+            self._items.append((display_id, outputs))
+        self._sink(
+            Event(name, outputs=tuple(outputs), cell=cell, display_id=display_id, update=update)
+        )
+        return tuple(outputs)
+
+    def notice(self, text: str) -> None:
+        self._sink(Event("notice", text=text, cell=self.cell))
+
+    def clear(self, wait: bool) -> None:
+        self._clear_before_next = True
+        if not wait:
+            self._clear_if_asked()
+
+    def _clear_if_asked(self) -> None:
+        if self._clear_before_next:
+            self._clear_before_next = False
+            self._items.clear()
+            self._pieces.clear()
+            self._stream = None
+            self._sink(Event("clear", cell=self.cell))
+
+    def _end_stream(self) -> None:
+        if self._stream is not None:
+            name, cell = self._stream
+            text = settle_lines("".join(self._pieces))
+            self._items.append((None, [Output("text/plain", text, name, cell)]))
+            self._stream = None
+            self._pieces = []
+
+    def _shown_text(self) -> str:
+        earlier = "".join(
+            str(output.data)
+            for _, outputs in self._items
+            for output in outputs
+            if output.name in ("stdout", "stderr")
+        )
+        return earlier + "".join(self._pieces)
+
+    def finish(self) -> tuple[Output, ...]:
+        """The outputs in the order they came."""
+        rest = self._decoder.feed(b"", last=True)
+        if rest:
+            self._append("stdout", rest, self.cell)
+        self._end_stream()
+        return tuple(output for _, outputs in self._items for output in outputs)
+
+
+def settle_lines(text: str) -> str:
+    """Apply carriage returns as a terminal would: of a progress bar, the last state stays."""
+    if "\r" not in text:
+        return text
+    return "\n".join(_settle(line) for line in text.replace("\r\n", "\n").split("\n"))
+
+
+def _settle(line: str) -> str:
+    settled = ""
+    for part in line.split("\r"):
+        settled = part + settled[len(part) :]
+    return settled
+
+
+def _outputs_of(header: frames.Header, body: bytes, name: str, cell: int) -> list[Output]:
+    parts: Any = header.get("parts")
+    if not isinstance(parts, list):
+        raise frames.FrameError("a display has no parts")
+    outputs = []
+    start = 0
+    for part in parts:
+        match part:
+            case [str(kind), int(size)] if 0 <= size <= len(body) - start:
+                raw = body[start : start + size]
+                start += size
+            case _:
+                raise frames.FrameError("a part of a display is not what it says")
+        data = raw.decode("utf-8", "replace") if kind.startswith(_TEXTUAL) else raw
+        outputs.append(Output(kind, data, name, cell))
+    return outputs

@@ -1,0 +1,137 @@
+"""Seals a freshly cloned process: its own root, identity and limits, before any user code.
+
+The order matters. Files can be made only as a mapped uid, so the identity comes first. After
+Landlock a mount is refused, so the mounts come before it. The seccomp filter comes last.
+"""
+
+import os
+import resource
+import socket
+from dataclasses import dataclass
+
+from divingbell_inside import kernel, landlock, layout, seccomp
+
+_NO_PROGRAMS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+_FIXED = ("sys", "sysrq-trigger", "irq", "bus", "fs")
+_MASKED = ("kcore", "keys", "kmsg", "latency_stats", "timer_list", "sched_debug", "kallsyms")
+_MASKED_FOLDERS = ("acpi", "scsi")
+_READ_ONLY = (
+    kernel.MOUNT_ATTR_RDONLY
+    | kernel.MOUNT_ATTR_NOSUID
+    | kernel.MOUNT_ATTR_NODEV
+    | kernel.MOUNT_ATTR_NOEXEC
+)
+_INODES_PER_MEGABYTE = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What one session may use, as far as it is fixed when the session is made."""
+
+    disk: int
+    processes: int
+    open_files: int
+    memory: int
+    memory_is_per_process: bool
+    own_groups: bool
+    host_folder: str | None
+    program: bytes
+    """The seccomp filter, built once by the zygote."""
+
+
+def seal(shape: Shape) -> int:
+    """Close the chamber around this process; return the Landlock ABI in force (0: none)."""
+    kernel.unshare(kernel.CLONE_NEWCGROUP)
+    os.setresgid(layout.UID, layout.UID, layout.UID)
+    if shape.own_groups:
+        os.setgroups([])
+    os.setresuid(layout.UID, layout.UID, layout.UID)
+    kernel.die_with_parent()
+    os.umask(0o022)
+    _mount_root(shape)
+    socket.sethostname(layout.HOSTNAME)
+    _set_limits(shape)
+    kernel.set_dumpable(False)
+    kernel.drop_capabilities()
+    kernel.forbid_new_privileges()
+    abi = landlock.restrict(
+        read=["/"],
+        # /proc: what may not be written there is mounted read-only already.
+        write=[*layout.WRITABLE.values(), "/proc", *(f"/dev/{name}" for name in _DEVICES)],
+    )
+    seccomp.install(shape.program)
+    os.chdir(layout.WORKSPACE)
+    return abi
+
+
+_DEVICES = ("null", "zero", "full", "random", "urandom")
+
+
+def _mount_root(shape: Shape) -> None:
+    root = layout.TEMPLATE
+    # A mount that came from another user namespace is locked in place; its copy is not.
+    kernel.bind(root, root)
+    # /dev/shm is the mount point of the disk until its parts are bound where they belong.
+    disk = f"{root}/dev/shm"
+    inodes = max(1024, (shape.disk >> 20) * _INODES_PER_MEGABYTE)
+    options = f"size={shape.disk},nr_inodes={inodes},mode=755"
+    kernel.mount("none", disk, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
+    for name, target in layout.WRITABLE.items():
+        os.mkdir(f"{disk}/{name}", 0o700)
+        if name in ("tmp", "shm"):
+            os.chmod(f"{disk}/{name}", 0o1777)
+    for name, target in layout.WRITABLE.items():
+        if name == "workspace" and shape.host_folder is not None:
+            kernel.bind(f"{layout.HOST_FOLDERS}/{shape.host_folder}", root + target)
+            kernel.mount_attributes(
+                root + target, kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
+            )
+        else:
+            # The last one, shm, covers the disk itself.
+            kernel.bind(f"{disk}/{name}", root + target)
+    kernel.mount("proc", f"{root}/proc", "proc", _NO_PROGRAMS)
+    _mask_proc(f"{root}/proc")
+    kernel.enter_root(root)
+
+
+def _mask_proc(proc: str) -> None:
+    for name in _FIXED:
+        path = f"{proc}/{name}"
+        if os.path.exists(path):
+            kernel.bind(path, path)
+            kernel.mount_attributes(path, _READ_ONLY)
+    for name in _MASKED:
+        if os.path.exists(f"{proc}/{name}"):
+            kernel.bind(f"{layout.TEMPLATE}/dev/null", f"{proc}/{name}")
+    for name in _MASKED_FOLDERS:
+        if os.path.isdir(f"{proc}/{name}"):
+            kernel.mount("none", f"{proc}/{name}", "tmpfs", _NO_PROGRAMS, "size=4k,mode=555")
+
+
+def _set_limits(shape: Shape) -> None:
+    limits = {
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_MEMLOCK: 0,
+        resource.RLIMIT_MSGQUEUE: 0,
+        resource.RLIMIT_RTPRIO: 0,
+        resource.RLIMIT_NICE: 0,
+        resource.RLIMIT_NOFILE: shape.open_files,
+        resource.RLIMIT_FSIZE: resource.RLIM_INFINITY if shape.host_folder else shape.disk,
+        # The supervisor, the waiting copy and a file server are not the user's processes.
+        resource.RLIMIT_NPROC: shape.processes + 3,
+    }
+    for which, value in limits.items():
+        resource.setrlimit(which, (value, value))
+
+
+def limit_memory(shape: Shape) -> None:
+    """Bound what this process may allocate beyond what it was born with.
+
+    A single allocation that is too large then fails as MemoryError, which costs nothing, where
+    the kernel's out-of-memory killer would cost the interpreter. RLIMIT_AS is no use: mapped
+    files and reservations that are never touched count there.
+    """
+    with open("/proc/self/statm", encoding="ascii") as file:
+        data = int(file.read().split()[5]) * resource.getpagesize()
+    allowed = data + shape.memory
+    resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))

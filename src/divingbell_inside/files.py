@@ -1,0 +1,168 @@
+"""The file server of a session: a short-lived child of pid 1 that serves one request.
+
+It runs inside, with the session's own view and rights. Paths are walked one component at a
+time without following links, so that a link in the workspace leads nowhere, and only regular
+files are opened (a pipe or a device would block).
+"""
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from typing import Any
+
+from divingbell_inside import frames, layout
+
+PIECE = 1 << 18
+MAX_ENTRIES = 10_000
+ENTRIES_PER_FRAME = 200
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Refused(Exception):
+    """The request can't be granted; the message says why."""
+
+
+def serve(line: socket.socket) -> None:
+    """Answer the one request on the line."""
+    request = frames.receive(line)
+    if request is None:
+        return
+    header, _ = request
+    try:
+        _OPERATIONS[header["op"]](line, header)
+    except Refused as error:
+        line.sendall(frames.pack({"event": "refused", "reason": str(error)}))
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        code = error.errno or 0
+        line.sendall(frames.pack({"event": "refused", "reason": reason, "errno": code}))
+
+
+def _components(path: str) -> list[str]:
+    parts = [part for part in path.split("/") if part not in ("", ".")]
+    if ".." in parts:
+        raise Refused("a path may not contain '..'")
+    return parts
+
+
+def _folder(parts: list[str], *, make: bool = False) -> int:
+    """Open the folder below the workspace that `parts` lead to."""
+    at = os.open(layout.WORKSPACE, _FOLDER)
+    for part in parts:
+        try:
+            below = os.open(part, _FOLDER, dir_fd=at)
+        except FileNotFoundError:
+            if not make:
+                raise
+            os.mkdir(part, 0o755, dir_fd=at)
+            below = os.open(part, _FOLDER, dir_fd=at)
+        os.close(at)
+        at = below
+    return at
+
+
+def _put(line: socket.socket, header: dict[str, Any]) -> None:
+    *above, name = _components(header["path"]) or [""]
+    if not name:
+        raise Refused("the path names no file")
+    folder = _folder(above, make=True)
+    temporary = f".{name[:100]}.{os.getpid()}.part"
+    target = name if header.get("append") else temporary
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    flags |= os.O_APPEND if header.get("append") else os.O_TRUNC
+    file = os.open(target, flags, 0o644, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise Refused("it is not a regular file")
+        line.sendall(frames.pack({"event": "go"}))
+        while True:
+            frame = frames.receive(line)
+            if frame is None:
+                raise Refused("the transfer broke off")
+            view = memoryview(frame[1])
+            while view:
+                view = view[os.write(file, view) :]
+            if frame[0]["op"] == "end":
+                break
+        size = os.fstat(file).st_size
+        if target is temporary:
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        if target is temporary:
+            os.unlink(temporary, dir_fd=folder)
+        raise
+    line.sendall(frames.pack({"event": "stored", "size": size}))
+
+
+def _get(line: socket.socket, header: dict[str, Any]) -> None:
+    *above, name = _components(header["path"]) or [""]
+    if not name:
+        raise Refused("the path names no file")
+    folder = _folder(above)
+    # Not blocking, because opening a pipe would wait for its other end.
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(name, flags, dir_fd=folder)
+    found = os.fstat(file)
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused("it is not a regular file")
+    if found.st_size > header["most"]:
+        raise Refused(f"it has {found.st_size:,} bytes, {header['most']:,} are allowed")
+    line.sendall(frames.pack({"event": "file", "size": found.st_size}))
+    left = found.st_size
+    while left:
+        piece = os.read(file, min(PIECE, left))
+        if not piece:
+            break
+        left -= len(piece)
+        line.sendall(frames.pack({"event": "piece"}, piece))
+    line.sendall(frames.pack({"event": "end"}))
+
+
+def _walk(at: int, above: str) -> Iterator[dict[str, Any]]:
+    """Yield the regular files and folders below; depth is bounded by a list, not by recursion."""
+    waiting = [(at, above)]
+    while waiting:
+        folder, prefix = waiting.pop()
+        try:
+            names = sorted(os.listdir(folder))
+            for name in names:
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                path = prefix + name
+                if stat.S_ISREG(found.st_mode):
+                    yield {"path": _text(path), "size": found.st_size, "modified": found.st_mtime}
+                elif stat.S_ISDIR(found.st_mode) and len(path) < 4096 and len(waiting) < 200:
+                    waiting.append((os.open(name, _FOLDER, dir_fd=folder), path + "/"))
+        except OSError:
+            continue  # it went away, or user code has locked itself out of it
+        finally:
+            os.close(folder)
+
+
+def _text(path: str) -> str:
+    return path.encode("utf-8", "backslashreplace").decode()
+
+
+def _list(line: socket.socket, header: dict[str, Any]) -> None:
+    parts = _components(header["path"])
+    batch: list[dict[str, Any]] = []
+    for count, entry in enumerate(_walk(_folder(parts), "".join(f"{part}/" for part in parts))):
+        if count >= MAX_ENTRIES:
+            break
+        batch.append(entry)
+        if len(batch) == ENTRIES_PER_FRAME:
+            line.sendall(frames.pack({"event": "entries", "entries": batch}))
+            batch = []
+    line.sendall(frames.pack({"event": "entries", "entries": batch}))
+    line.sendall(frames.pack({"event": "end"}))
+
+
+def _remove(line: socket.socket, header: dict[str, Any]) -> None:
+    *above, name = _components(header["path"]) or [""]
+    if not name:
+        raise Refused("the path names no file")
+    os.unlink(name, dir_fd=_folder(above))
+    line.sendall(frames.pack({"event": "end"}))
+
+
+_OPERATIONS = {"put": _put, "get": _get, "list": _list, "remove": _remove}

@@ -1,0 +1,138 @@
+"""The frame format of the tether: the one file that host and inside both import.
+
+A frame is two lengths, a small JSON object (the header) and raw bytes (the body). Bulk data
+(code, images, file content) travels in the body, so that the header stays small and cheap to
+check. The reader treats every frame as hostile: lengths are capped before anything is stored,
+and the JSON must be strict. Nothing is ever unpickled.
+"""
+
+import json
+import math
+import socket
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+LENGTHS = struct.Struct("!II")
+MAX_HEADER = 1 << 20
+MAX_BODY = 16 << 20
+RECEIVE_SIZE = 1 << 18
+
+Header = dict[str, Any]
+
+
+class FrameError(ValueError):
+    """The other side sent something that is not a frame."""
+
+
+def pack(header: Header, body: bytes = b"") -> bytes:
+    """Return the frame as bytes.
+
+    Raises:
+        FrameError: the header or the body is over its cap or is not plain JSON.
+    """
+    try:
+        text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise FrameError(f"the header is not plain JSON: {error}") from None
+    if len(text) > MAX_HEADER:
+        raise FrameError(f"the header has {len(text)} bytes, {MAX_HEADER} are allowed")
+    if len(body) > MAX_BODY:
+        raise FrameError(f"the body has {len(body)} bytes, {MAX_BODY} are allowed")
+    return LENGTHS.pack(len(text), len(body)) + text + body
+
+
+def parse(text: bytes | bytearray | memoryview) -> Header:
+    """Return the header, or raise FrameError for anything but one strict JSON object."""
+    raw = bytes(text)
+    try:
+        value = json.loads(
+            raw.decode("utf-8"),
+            parse_constant=_refuse,
+            parse_float=_finite,
+            object_pairs_hook=_unique,
+        )
+        if b"\\ud" in raw or b"\\uD" in raw:
+            # A lone surrogate would blow up later, wherever the text is first encoded.
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise FrameError("the header is nested too deeply") from None
+    except ValueError as error:
+        raise FrameError(f"the header is not strict JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise FrameError("the header is not an object")
+    return value
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("a number is out of range")
+    return number
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Header:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key appears twice")
+    return found
+
+
+class Decoder:
+    """Cuts a stream of bytes into frames; raises FrameError on the first bad one."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes | bytearray | memoryview) -> Iterator[tuple[Header, bytes]]:
+        buffer = self._buffer
+        buffer += data
+        start = 0
+        try:
+            while len(buffer) - start >= LENGTHS.size:
+                head, body = LENGTHS.unpack_from(buffer, start)
+                check_lengths(head, body)
+                middle = start + LENGTHS.size + head
+                end = middle + body
+                if len(buffer) < end:
+                    break
+                header = parse(buffer[start + LENGTHS.size : middle])
+                content = bytes(buffer[middle:end])
+                start = end
+                yield header, content
+        finally:
+            del buffer[:start]
+
+
+def check_lengths(head: int, body: int) -> None:
+    """Raise FrameError unless both lengths are within their caps."""
+    if not 2 <= head <= MAX_HEADER or body > MAX_BODY:
+        raise FrameError(f"a frame claims {head} + {body} bytes")
+
+
+def receive(line: socket.socket) -> tuple[Header, bytes] | None:
+    """Read one frame from a blocking socket; None when the other side has closed it."""
+    lengths = _read(line, LENGTHS.size)
+    if lengths is None:
+        return None
+    head, body = LENGTHS.unpack(lengths)
+    check_lengths(head, body)
+    both = _read(line, head + body)
+    if both is None:
+        return None
+    return parse(both[:head]), bytes(both[head:])
+
+
+def _read(line: socket.socket, size: int) -> bytearray | None:
+    # The common small frame arrives whole: one call, no loop.
+    data = bytearray(line.recv(min(size, RECEIVE_SIZE)))
+    while len(data) < size:
+        chunk = line.recv(min(size - len(data), RECEIVE_SIZE))
+        if not chunk:
+            return None
+        data += chunk
+    return data if data or not size else None

@@ -1,0 +1,47 @@
+"""Where things are inside: paths, identity and environment of a session."""
+
+USER = "diver"
+UID = 1000
+HOME = "/home/diver"
+WORKSPACE = "/workspace"
+OUTPUTS = "/workspace/.outputs"
+PROFILE = "/opt/profile"
+INSIDE = "/opt/divingbell"
+TEMPLATE = "/template"
+HOST_FOLDERS = "/host-folders"
+HOSTNAME = "divingbell"
+
+# One sized tmpfs a session holds all that can be written; these are its parts.
+WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}  # noqa: S108
+
+ENVIRONMENT = {
+    "PATH": f"{PROFILE}/bin:/usr/local/bin:/usr/bin:/bin",
+    "HOME": HOME,
+    "USER": USER,
+    "LOGNAME": USER,
+    "SHELL": "/bin/sh",
+    "LANG": "C.UTF-8",
+    "LC_ALL": "C.UTF-8",
+    "TZ": "UTC",
+    "TERM": "dumb",
+    "VIRTUAL_ENV": PROFILE,
+    "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+    "MPLCONFIGDIR": f"{HOME}/.config/matplotlib",
+    # A thread pool at import would forbid the fork of a loaded interpreter.
+    "OPENBLAS_NUM_THREADS": "1",
+    "OMP_NUM_THREADS": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+}
+
+ETC = {
+    "passwd": (
+        "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+        f"{USER}:x:{UID}:{UID}:{USER}:{HOME}:/bin/sh\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    ),
+    "group": f"root:x:0:\n{USER}:x:{UID}:\nnogroup:x:65534:\n",
+    "hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost\n",
+    "hostname": f"{HOSTNAME}\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}

@@ -1,0 +1,168 @@
+"""Everything that leaves the interpreter: text, displays and answers, in the order they came.
+
+Two ways lead out. Whatever writes to descriptor 1 or 2 (print, C code, subprocesses) goes down
+one pipe that the host reads. What needs a label (stderr of Python, displays, text of a thread
+that an earlier cell started) goes as a frame on the data socket, and a *mark* in the pipe says
+where in the text it belongs. The mark starts with bytes that the host chose at random. User
+code can forge it, and then garbles the order of its own output, no more.
+"""
+
+import io
+import os
+import socket
+import threading
+from contextvars import ContextVar
+from typing import Any
+
+from divingbell_inside import frames
+
+MARK_NUMBER_SIZE = 4
+PIECE = 1 << 16
+
+cell_of_task: ContextVar[int] = ContextVar("cell")
+"""The cell that a task belongs to; asyncio copies it into every task that is created."""
+
+
+class Outlet:
+    """The sending end. One a process; `current` is what the streams write to."""
+
+    def __init__(self, data: socket.socket, pipe: int, mark: bytes) -> None:
+        self._data: socket.socket | None = data
+        self._pipe = pipe
+        self._mark = mark
+        self._lock = threading.Lock()
+        self._number = 0
+        self._main = threading.get_ident()
+        self._cell_of_thread: dict[int, int] = {}
+        self.cell = 0
+        """The cell that runs, or ran last."""
+        self.running = False
+        self.busy = False
+        """The main thread is in the middle of a frame: an interrupt must wait."""
+        self.interrupted = False
+
+    def origin(self) -> int:
+        """The cell whose code is writing."""
+        if threading.get_ident() == self._main:
+            return cell_of_task.get(self.cell)
+        return getattr(threading.current_thread(), "divingbell_cell", self.cell)
+
+    def send(self, *packed: bytes) -> None:
+        """Send whole frames; an interrupt is held back until they are out."""
+        mine = threading.get_ident() == self._main
+        if mine:
+            self.busy = True
+        try:
+            with self._lock:
+                if self._data is None:
+                    return
+                self._data.sendall(b"".join(packed))
+        finally:
+            if mine:
+                self.busy = False
+        if mine and self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
+
+    def event(self, header: frames.Header, body: bytes = b"") -> None:
+        """Send an event that has its place among the text."""
+        with self._lock:
+            self._number = number = (self._number + 1) & 0xFFFFFFFF
+        self.send(frames.pack({**header, "n": number, "cell": self.origin()}, body))
+        os.write(self._pipe, self._mark + number.to_bytes(MARK_NUMBER_SIZE, "big"))
+
+    def text(self, name: str, text: str) -> None:
+        """Send text of the stream `name` as events."""
+        raw = text.encode("utf-8", "backslashreplace")
+        for start in range(0, len(raw), PIECE):
+            self.event({"event": name}, raw[start : start + PIECE])
+
+    @property
+    def attached(self) -> bool:
+        return self._data is not None
+
+    def detach(self) -> None:
+        """In a forked child: the line to the host belongs to the parent alone."""
+        if self._data is not None:
+            self._data.close()
+            self._data = None
+        self._lock = threading.Lock()
+
+
+class Stdout(io.TextIOWrapper):
+    """sys.stdout: straight into the pipe, unless another cell's thread or task writes."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        raw = io.BufferedWriter(io.FileIO(1, "w", closefd=False), PIECE)
+        super().__init__(raw, "utf-8", "backslashreplace", "\n", line_buffering=True)
+        self._outlet = outlet
+
+    def write(self, text: str, /) -> int:
+        outlet = self._outlet
+        if outlet.running and outlet.origin() == outlet.cell or not outlet.attached:
+            return super().write(text)
+        _check_text(text)
+        outlet.text("stdout", text)
+        return len(text)
+
+
+class Stderr(io.TextIOBase):
+    """sys.stderr: labelled frames, so that it can be told from stdout."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+        self.buffer = _StderrBytes(self)
+
+    def write(self, text: str, /) -> int:
+        _check_text(text)
+        if self._outlet.attached:
+            self._outlet.text("stderr", text)
+        else:
+            os.write(2, text.encode("utf-8", "backslashreplace"))
+        return len(text)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+    def isatty(self) -> bool:
+        return False
+
+
+class _StderrBytes(io.RawIOBase):
+    def __init__(self, stream: Stderr) -> None:
+        self._stream = stream
+
+    def write(self, data: Any, /) -> int:
+        raw = bytes(data)
+        self._stream.write(raw.decode("utf-8", "backslashreplace"))
+        return len(raw)
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 2
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+
+
+def remember_cells_of_threads(outlet_of: Any) -> None:
+    """Note on every thread which cell started it."""
+    start = threading.Thread.start
+
+    def noting_start(self: threading.Thread) -> None:
+        outlet = outlet_of()
+        if outlet is not None:
+            self.divingbell_cell = outlet.origin()  # type: ignore[attr-defined]
+        start(self)
+
+    threading.Thread.start = noting_start  # type: ignore[method-assign]

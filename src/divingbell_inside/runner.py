@@ -1,0 +1,351 @@
+"""The interpreter of a session: runs cells, keeps their variables, shows their results.
+
+IPython supplies the display, the magics and `!`; the cell itself is compiled and run here,
+which takes a tenth of the time of IPython's own `run_cell`. Source that is plain Python never
+meets IPython's input transformer: only what does not parse is given to it.
+"""
+
+import ast
+import asyncio
+import builtins
+import contextlib
+import gc
+import json
+import os
+import random
+import signal
+import socket
+import sys
+import types
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+from divingbell_inside import cells, display, failure, frames, kernel, output, shell, supervisor
+
+PRIVATE_DESCRIPTORS = 200
+"""Our descriptors live above this, out of the way of code that closes or replaces low ones."""
+LOST = 70
+"""Exit status of an interpreter that has lost its line to the host."""
+MAX_VARIABLES = 500
+_TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+_runner: "Runner | None" = None
+
+
+def prepare() -> None:
+    """In the zygote: make the one Runner that every session inherits."""
+    global _runner
+    _runner = Runner()
+
+
+def warm_up() -> None:
+    """In the zygote: do once what the first cell of every session would do."""
+    assert _runner is not None
+    shell.warm_up(_runner.shell)
+
+
+def main(data: socket.socket, pipe: int, cradle: socket.socket) -> None:
+    """In a session: serve the host until it closes the line."""
+    assert _runner is not None
+    gc.enable()
+    _reseed()
+    _runner.serve(data, pipe, cradle)
+
+
+def _reseed() -> None:
+    """Generators seeded before the fork would give every session the same numbers."""
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    if "ssl" in sys.modules:
+        sys.modules["ssl"].RAND_add(os.urandom(32), 32.0)
+
+
+def _private(descriptor: int) -> int:
+    import fcntl
+
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, PRIVATE_DESCRIPTORS)
+
+
+class Runner:
+    def __init__(self) -> None:
+        self._module = types.ModuleType("__main__")
+        self.shell = shell.make(self._module, self._publish, self._clear, self._show_failure)
+        self._names = self._module.__dict__
+        self._hidden = set(self._names) | {"_"}
+        self._flags = _TOP_LEVEL_AWAIT
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._outlet: output.Outlet | None = None
+        self._pid = 0
+        self._executing = False
+        self._copying = False
+        builtins.input = _no_input
+        output.remember_cells_of_threads(lambda: self._outlet)
+
+    # The line to the host
+
+    def serve(self, data: socket.socket, pipe: int, cradle: socket.socket) -> None:
+        self._cradle = socket.socket(fileno=_private(cradle.detach()))
+        os.register_at_fork(after_in_child=self._in_forked_child)
+        kernel.buffer_c_output_by_line()
+        sys.path.insert(0, os.getcwd())
+        self._attach(data.detach(), pipe)
+        while True:
+            frame = self._next_frame()
+            if frame is None:
+                os._exit(0)
+            self._answer(*frame)
+
+    def _attach(self, data: int, pipe: int) -> None:
+        """Take over a line and an output pipe, and tell the host that we listen."""
+        self._pid = os.getpid()
+        self._data = socket.socket(fileno=_private(data))
+        os.close(data)
+        private_pipe = _private(pipe)
+        null = os.open("/dev/null", os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(pipe, 1)
+        os.dup2(pipe, 2)
+        for descriptor in {null, pipe} - {0, 1, 2}:
+            os.close(descriptor)
+        hello = frames.receive(self._data)
+        if hello is None:
+            os._exit(0)
+        self._outlet = output.Outlet(self._data, private_pipe, bytes.fromhex(hello[0]["mark"]))
+        self._outlet.cell = hello[0]["cell"]
+        self._pipe = private_pipe
+        sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+        sys.stdout = sys.__stdout__ = output.Stdout(self._outlet)
+        sys.stderr = sys.__stderr__ = output.Stderr(self._outlet)
+        signal.signal(signal.SIGINT, self._on_interrupt)
+        self._outlet.send(frames.pack({"event": "ready"}))
+
+    def _next_frame(self) -> tuple[frames.Header, bytes] | None:
+        loop = self._loop
+        if loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
+            # Tasks of earlier cells go on while we wait.
+            loop.add_reader(self._data, loop.stop)
+            with contextlib.suppress(SystemExit):
+                loop.run_forever()
+            loop.remove_reader(self._data)
+        return frames.receive(self._data)
+
+    def _answer(self, header: frames.Header, body: bytes) -> None:
+        operation = header["op"]
+        outlet = self._outlet
+        assert outlet is not None
+        try:
+            if operation == "run":
+                done = self._run(header, body)
+                if os.getpid() != self._pid:  # the user's fork came back from its cell
+                    os._exit(0 if done["status"] == "ok" else 1)
+                self._finish(done)
+            elif operation == "copy":
+                self._copy()
+            elif operation == "variables":
+                outlet.send(frames.pack({"event": "variables", "items": self._variables()}))
+        except OSError:  # descriptors closed or replaced by user code: the host starts us anew
+            os._exit(LOST)
+
+    def _finish(self, done: dict[str, Any]) -> None:
+        """Send the result and the end of the cell in one write."""
+        outlet = self._outlet
+        assert outlet is not None
+        last = done.pop("display", None)
+        packed = [frames.pack(*last)] if last else []
+        outlet.running = False
+        try:
+            outlet.send(*packed, frames.pack({"event": "done", "cell": outlet.cell, **done}))
+        except frames.FrameError:
+            done = {"status": done["status"], "error": done.get("error")}
+            outlet.send(frames.pack({"event": "done", "cell": outlet.cell, **done}))
+
+    def _on_interrupt(self, number: int, frame: object) -> None:
+        if not self._executing:
+            return
+        assert self._outlet is not None
+        if self._outlet.busy:
+            self._outlet.interrupted = True
+        else:
+            raise KeyboardInterrupt
+
+    # Running a cell
+
+    def _run(self, header: frames.Header, body: bytes) -> dict[str, Any]:
+        outlet = self._outlet
+        assert outlet is not None
+        outlet.cell = header["cell"]
+        output.cell_of_task.set(outlet.cell)
+        split = header["context"]
+        signal.signal(signal.SIGINT, self._on_interrupt)
+        try:
+            try:
+                if split:
+                    self._names.update(json.loads(body[:split]))
+                outlet.running = self._executing = True
+                done = self._execute(body[split:].decode("utf-8"), outlet.cell)
+                self._show_figures()
+            finally:
+                self._executing = False
+                with contextlib.suppress(ValueError, OSError):  # closed or replaced by the user
+                    sys.stdout.flush()
+                kernel.flush_c_output()
+        except KeyboardInterrupt:
+            return {"status": "interrupted"}
+        except BaseException as error:  # from showing figures, or raised by a hostile stream
+            return {"status": "error", "error": failure.describe(error)}
+        return done
+
+    def _execute(self, source: str, cell: int) -> dict[str, Any]:
+        name = failure.CELL_FILE.format(cell)
+        failure.remember_source(name, source)
+        try:
+            parsed = cells.parse(source, name, self.shell.transform_cell)
+        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
+            return {"status": "error", "error": failure.describe(error) | {"limit": None}}
+        try:
+            value = None
+            for code, is_value in cells.compile_parts(parsed, name, self._flags):
+                answer = eval(code, self._names)  # noqa: S307  (running code is what we are for)
+                if code.co_flags & cells.COROUTINE:
+                    answer = self._complete(answer)
+                self._flags |= code.co_flags & cells.FUTURES
+                value = answer if is_value else None
+            done: dict[str, Any] = {"status": "ok"}
+            if value is not None:
+                self._names["_"] = value
+                done |= self._result(value)
+            return done
+        except KeyboardInterrupt as error:
+            return {"status": "interrupted", "error": failure.describe(error)}
+        except SystemExit as error:
+            return self._exited(error)
+        except BaseException as error:
+            sys.last_value = error
+            return {"status": "error", "error": failure.describe(error)}
+
+    def _exited(self, error: SystemExit) -> dict[str, Any]:
+        if not error.code:
+            return {"status": "ok"}
+        return {"status": "error", "error": failure.describe(error)}
+
+    def _complete(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a cell that awaits; on an interrupt the cell's task ends, others go on."""
+        if self._loop is None or self._loop.is_closed():
+            self._loop = asyncio.new_event_loop()
+        loop = self._loop
+        asyncio.set_event_loop(loop)
+        task = loop.create_task(coroutine)
+        try:
+            return loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
+            raise
+
+    def _result(self, value: Any) -> dict[str, Any]:
+        """The value of the last expression: for people (display) and for programs (plain)."""
+        done: dict[str, Any] = {}
+        with contextlib.suppress(display.NotPlain, RecursionError):
+            done["value"] = display.plain(value)
+        bundle = shell.bundle_of(self.shell, value)
+        if bundle:
+            done["display"] = display.pack_display(display.parts_of(bundle), result=True)
+        return done
+
+    # Showing things
+
+    def _publish(self, bundle: dict[str, Any], display_id: str | None, update: bool) -> None:
+        outlet = self._outlet
+        parts = display.parts_of(bundle)
+        if outlet is None or not parts:
+            return
+        sys.stdout.flush()
+        outlet.event(
+            *display.pack_display(parts, id=display_id and str(display_id)[:200], update=update)
+        )
+
+    def _clear(self, wait: bool) -> None:
+        if self._outlet is not None:
+            sys.stdout.flush()
+            self._outlet.event({"event": "clear", "wait": bool(wait)})
+
+    def _show_failure(self, error: BaseException) -> None:
+        print(failure.describe(error)["traceback"], file=sys.stderr, end="")
+
+    def _show_figures(self) -> None:
+        helpers = sys.modules.get("matplotlib._pylab_helpers")
+        if helpers is None or not helpers.Gcf.figs:
+            return
+        for manager in helpers.Gcf.get_all_fig_managers():
+            bundle = shell.bundle_of(self.shell, manager.canvas.figure)
+            if bundle:
+                self._publish(bundle, None, False)
+        sys.modules["matplotlib.pyplot"].close("all")
+
+    # The other things the host may ask for
+
+    def _variables(self) -> list[dict[str, Any]]:
+        found = []
+        for name, value in list(self._names.items())[: MAX_VARIABLES * 4]:
+            if name in self._hidden or name.startswith("__") or isinstance(value, types.ModuleType):
+                continue
+            found.append({"name": name[:200], **shell.summary_of(value)})
+        return found[:MAX_VARIABLES]
+
+    def _copy(self) -> None:
+        """Fork a copy that waits to take our place; the supervisor becomes its parent."""
+        outlet = self._outlet
+        assert outlet is not None
+        if len(os.listdir("/proc/self/task")) > 1:
+            outlet.send(frames.pack({"event": "copied", "reason": "threads"}))
+            return
+        numbers = random.getstate()  # the fork reseeds, and the user may have chosen a seed
+        self._copying = True
+        try:
+            pid = kernel.clone(kernel.CLONE_PARENT)
+        except OSError as error:
+            outlet.send(frames.pack({"event": "copied", "reason": str(error)}))
+            return
+        finally:
+            self._copying = False
+        if pid:
+            outlet.send(frames.pack({"event": "copied", "reason": None}))
+        else:
+            random.setstate(numbers)
+            self._wait_as_copy()
+
+    def _wait_as_copy(self) -> None:
+        os.setpgid(0, 0)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        supervisor.make_expendable("copy")
+        assert self._outlet is not None
+        self._outlet.detach()
+        null = os.open("/dev/null", os.O_RDWR)
+        for descriptor in (1, 2):
+            os.dup2(null, descriptor)
+        os.close(null)
+        os.close(self._pipe)
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        socket.send_fds(self._cradle, [b"copy"], [theirs.fileno()])
+        theirs.close()
+        _, descriptors, _, _ = socket.recv_fds(mine, 16, 2)
+        mine.close()
+        if len(descriptors) != 2:
+            os._exit(0)
+        supervisor.make_expendable("interpreter")
+        self._attach(*descriptors)
+
+    def _in_forked_child(self) -> None:
+        """A child of user code has no line to the host; its output goes down the pipe."""
+        if not self._copying and self._outlet is not None:
+            self._outlet.detach()
+
+
+def _no_input(prompt: object = "", /) -> NoReturn:
+    raise EOFError(
+        "input() is not available here: nobody can type into a sandbox. "
+        "Put the value into the code, or pass it in as a variable."
+    )

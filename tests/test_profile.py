@@ -1,0 +1,311 @@
+"""Profiles are made with the real uv, of small wheels that are written here: no network."""
+
+import base64
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from divingbell import profile as profiles
+from divingbell.errors import ProfileError
+from divingbell.profile import DEFAULT_LOCK, MARKER, Profile, home, prepare
+
+Prepare = Callable[..., Profile]
+
+
+def write_wheel(folder: Path, name: str, version: str, requires: str = "") -> str:
+    """Writes a wheel of one module that knows its version, and returns its digest."""
+    information = f"{name}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    files = {
+        f"{name}.py": f"version = {version!r}\n",
+        f"{information}/METADATA": metadata + (f"Requires-Dist: {requires}\n" if requires else ""),
+        f"{information}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = f"{information}/RECORD"
+    lines = []
+    for path, text in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
+        lines.append(f"{path},sha256={digest.decode()},{len(text)}\n")
+    files[record] = "".join(lines) + f"{record},,\n"
+    wheel = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in files.items():
+            archive.writestr(path, text)
+    return hashlib.sha256(wheel.read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A lock of one package, `pearl`; the index also has a newer one, and more."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    digest = write_wheel(wheels, "pearl", "1.0")
+    write_wheel(wheels, "pearl", "2.0")
+    write_wheel(wheels, "oyster", "1.0", requires="pearl")
+    write_wheel(wheels, "clam", "1.0")
+    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
+    path = tmp_path / "small.txt"
+    path.write_text(f"pearl==1.0 --hash=sha256:{digest}\n")
+    return path
+
+
+@pytest.fixture
+def prepare_small(lock: Path, tmp_path: Path) -> Prepare:
+    def prepare_it(*packages: str, **more: object) -> Profile:
+        return prepare(packages, lock=lock, directory=tmp_path / "profiles", **more)  # type: ignore[arg-type]
+
+    return prepare_it
+
+
+def output_of(profile: Profile, code: str) -> str:
+    command = [profile.python, "-I", "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_profile_is_an_environment_of_its_own_with_what_the_lock_pins(
+    prepare_small: Prepare,
+) -> None:
+    profile = prepare_small()
+    assert output_of(profile, "import pearl; print(pearl.version)") == "1.0"
+    assert profile.packages == ("pearl==1.0",)
+    assert output_of(profile, "import sys; print(sys.prefix)") == str(profile.path)
+    assert output_of(profile, "import sys; print(sys.base_prefix)") == str(profile.base_prefix)
+    assert output_of(profile, "import platform; print(platform.python_version())") == (
+        profile.version
+    )
+    assert output_of(profile, "import pearl; print(pearl.__file__)") == str(
+        profile.site_packages / "pearl.py"
+    )
+    assert profile.python.resolve() == profile.base_python
+
+
+def test_bytecode_is_compiled_whatever_the_environment_says(
+    prepare_small: Prepare, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", str(tmp_path / "elsewhere"))
+    cached = prepare_small().site_packages / "__pycache__"
+    assert [path.name for path in cached.glob("pearl.*")] == [
+        f"pearl.{sys.implementation.cache_tag}.pyc"
+    ]
+
+
+def test_a_profile_that_exists_is_found_at_once_and_without_a_process(
+    prepare_small: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = prepare_small()
+
+    def refuse(*arguments: object, **more: object) -> None:
+        raise AssertionError("a process was started")
+
+    monkeypatch.setattr(subprocess, "Popen", refuse)
+    durations = []
+    for _ in range(10):
+        start = time.perf_counter()
+        assert prepare_small() == made
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < 0.005
+
+
+def test_the_same_interpreter_gives_the_same_profile_named_or_not(
+    prepare_small: Prepare,
+) -> None:
+    assert prepare_small(python=Path(sys.executable)) == prepare_small()
+
+
+def test_extra_packages_make_another_profile_in_any_order(prepare_small: Prepare) -> None:
+    plain = prepare_small()
+    more = prepare_small("oyster", "clam==1.0")
+    assert more.packages == ("clam==1.0", "oyster==1.0", "pearl==1.0")
+    assert plain.path != more.path
+    assert prepare_small("clam==1.0", " oyster", "oyster") == more
+    assert any((more.site_packages / "__pycache__").glob("oyster.*.pyc"))
+
+
+@pytest.mark.parametrize("package", ["pearl==2.0", "nowhere-to-be-found"])
+def test_an_extra_package_that_does_not_fit_is_named_with_the_reason(
+    prepare_small: Prepare, package: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ProfileError) as caught:
+        prepare_small(package)
+    message = str(caught.value)
+    assert package in message
+    assert "No solution found" in message
+    assert "try again" in message
+    assert list((tmp_path / "profiles").glob("*small*")) == [
+        *(tmp_path / "profiles").glob(".small-*.lock")
+    ]
+
+
+@pytest.mark.parametrize("package", ["", "--index-url=https://example.com", "-e .", "a\nb"])
+def test_what_is_not_a_requirement_is_refused(prepare_small: Prepare, package: str) -> None:
+    with pytest.raises(ProfileError, match="is not a requirement"):
+        prepare_small(package)
+
+
+def test_a_package_that_is_not_what_was_locked_is_refused(
+    prepare_small: Prepare, lock: Path
+) -> None:
+    lock.write_text(f"pearl==1.0 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(ProfileError, match=r"(?i)hash"):
+        prepare_small()
+
+
+def test_a_lock_without_hashes_is_refused(prepare_small: Prepare, lock: Path) -> None:
+    lock.write_text("pearl==1.0\n")
+    with pytest.raises(ProfileError, match=r"(?i)hash"):
+        prepare_small()
+
+
+def test_nothing_is_built_from_source(prepare_small: Prepare, tmp_path: Path) -> None:
+    source = tmp_path / "trap"
+    source.mkdir()
+    (source / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
+    (source / "backend.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w').close()\n")
+    with pytest.raises(ProfileError, match=r"(?i)build"):
+        prepare_small(str(source))
+    assert not (tmp_path / "sprung").exists()
+
+
+def test_everyone_may_read_it_and_only_the_owner_write_whatever_the_umask(
+    prepare_small: Prepare,
+) -> None:
+    before = os.umask(0o077)
+    try:
+        profile = prepare_small("clam")
+    finally:
+        os.umask(before)
+    for path in (profile.path.parent, profile.path, *profile.path.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            assert mode & 0o444 == 0o444, path
+            assert mode & 0o022 == 0, path
+            assert not stat.S_ISDIR(mode) or mode & 0o111 == 0o111, path
+
+
+def test_what_a_crash_left_is_cleared_away(prepare_small: Prepare) -> None:
+    path = prepare_small().path
+    shutil.rmtree(path)
+    building = path.with_name(f".{path.name}.building")
+    building.mkdir()
+    (building / "half").write_text("")
+    assert prepare_small().path == path
+    assert not (path / "half").exists()
+    assert not building.exists()
+
+
+@pytest.mark.parametrize("marker", ["", "[]", "{}", "\0"])
+def test_a_spoilt_profile_is_made_again(prepare_small: Prepare, marker: str) -> None:
+    profile = prepare_small()
+    (profile.path / MARKER).write_text(marker)
+    (profile.path / "spoilt").write_text("")
+    assert prepare_small() == profile
+    assert not (profile.path / "spoilt").exists()
+
+
+def test_a_profile_works_where_it_is_moved(prepare_small: Prepare, tmp_path: Path) -> None:
+    moved = tmp_path / "moved"
+    prepare_small().path.rename(moved)
+    command = [moved / "bin" / "python", "-c", "import pearl, sys; print(sys.prefix)"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == str(moved)
+
+
+def lines_while_preparing(lock: Path, directory: Path) -> list[str]:
+    lines: list[str] = []
+    prepare(lock=lock, directory=directory, progress=lines.append)
+    return lines
+
+
+def test_of_two_processes_one_prepares_and_the_other_waits_for_it(
+    lock: Path, tmp_path: Path
+) -> None:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        calls = [pool.submit(lines_while_preparing, lock, tmp_path / "both") for _ in range(2)]
+        lines = [call.result(timeout=60) for call in calls]
+    assert sum(any("preparing the profile" in line for line in each) for each in lines) == 1
+
+
+def test_a_waiting_process_says_so_and_uses_what_was_made(
+    prepare_small: Prepare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = prepare_small()
+    aside = made.path.with_name("aside")
+    made.path.rename(aside)
+    lines: list[str] = []
+
+    def other_process_finishes(descriptor: int, operation: int) -> None:
+        if operation & profiles.fcntl.LOCK_NB:
+            raise BlockingIOError
+        if operation == profiles.fcntl.LOCK_EX:
+            aside.rename(made.path)
+
+    monkeypatch.setattr(profiles.fcntl, "flock", other_process_finishes)
+    assert prepare_small(progress=lines.append) == made
+    assert lines == ["waiting for another process that prepares the same profile"]
+
+
+@pytest.mark.parametrize("python", ["/nowhere/python", "/bin/true", "/bin/false"])
+def test_what_is_not_an_interpreter_is_refused(prepare_small: Prepare, python: str) -> None:
+    with pytest.raises(ProfileError, match="name another one"):
+        prepare_small(python=Path(python))
+
+
+def test_a_folder_that_can_not_be_written_is_named_with_a_way_out(
+    lock: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ProfileError, match="DIVINGBELL_HOME"):
+        prepare(lock=lock, directory=tmp_path / "file" / "profiles")
+
+
+def test_a_lock_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match=r"missing\.txt"):
+        prepare(lock=tmp_path / "missing.txt", directory=tmp_path)
+
+
+def test_home_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/diver")
+    monkeypatch.delenv("DIVINGBELL_HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert home() == Path("/home/diver/.cache/divingbell")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert home() == Path("/home/diver/.cache/divingbell")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
+    assert home() == Path("/cache/divingbell")
+    monkeypatch.setenv("DIVINGBELL_HOME", "/srv/bell")
+    assert home() == Path("/srv/bell")
+
+
+def test_the_default_lock_names_no_address_and_no_pyarrow() -> None:
+    text = DEFAULT_LOCK.read_text()
+    assert "://" not in text
+    assert "pyarrow" not in text
+
+
+def test_the_default_profile_plots_with_the_fonts_it_brings() -> None:
+    profile = prepare()
+    [fonts] = profile.matplotlib_cache.glob("fontlist-*.json")
+    entries = json.loads(fonts.read_text())
+    files = [Path(entry["fname"]) for entry in entries["ttflist"] + entries["afmlist"]]
+    assert files
+    assert not any(path.is_absolute() for path in files)
+    names = {package.split("==")[0] for package in profile.packages}
+    assert names >= {"ipython", "pandas", "matplotlib", "duckdb", "openpyxl", "cloudpickle"}
