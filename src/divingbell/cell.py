@@ -223,7 +223,7 @@ class Cell:
         )
 
     def _value(self, header: frames.Header) -> Any:
-        return header["value"] if "value" in header else self._value_text
+        return header.get("value", self._value_text)
 
     def _memory_words(self) -> str:
         return f"the session may hold {_size(self._limits.memory)} of memory, files included"

@@ -5,7 +5,7 @@ a file server inside does, and its answers are checked like everything else from
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -108,7 +108,7 @@ class Files:
                 found += piece
         return bytes(found)
 
-    async def stream(self, path: str, *, most: int | None = None) -> AsyncIterator[bytes]:
+    async def stream(self, path: str, *, most: int | None = None) -> AsyncGenerator[bytes, None]:
         """Yield the content of a file in pieces; see `get`."""
         allowed = self._most() if most is None else most
         request = {"op": "get", "path": checked(path), "most": allowed}
@@ -175,7 +175,7 @@ def checked(path: str) -> str:
     return path
 
 
-async def pieces_of(data: Source) -> AsyncIterator[bytes]:
+async def pieces_of(data: Source) -> AsyncGenerator[bytes, None]:
     """Cut any source into pieces that fit a frame."""
     if isinstance(data, str):
         data = data.encode()

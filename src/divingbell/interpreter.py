@@ -11,6 +11,8 @@ from divingbell.tether import Tether
 from divingbell_inside import frames
 
 READY_TIMEOUT = 30.0
+ENDING_PATIENCE = 0.5
+"""After the line has closed, the supervisor says within this time how the interpreter ended."""
 LOST_LINE = 70
 """The exit status of an interpreter whose descriptors were closed by user code."""
 
@@ -106,7 +108,12 @@ class Interpreter:
             self.listener.frame(header, body)
 
     def _line_closed(self, reason: str) -> None:
-        self._end(reason)
+        loop = asyncio.get_running_loop()
+        loop.call_later(ENDING_PATIENCE, self._end_without_word, self._tether, reason)
+
+    def _end_without_word(self, tether: Tether | None, reason: str) -> None:
+        if tether is self._tether:
+            self._end(reason)
 
     def _ended(self, status: int) -> None:
         if self._tether is not None:

@@ -325,7 +325,7 @@ def _encode(code: str, context: Mapping[str, Any] | None) -> tuple[bytes, bytes]
             values = json.dumps(dict(context), allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(
-                f"context: only plain data (None, numbers, text, lists, dicts) can be passed: {error}"
+                f"context: only plain data (numbers, text, lists, dicts …) can be passed: {error}"
             ) from None
     if len(source) + len(values) > MAX_CODE:
         raise InvalidInput(

@@ -22,6 +22,9 @@ MAX_READS = 64
 """Reads of the pipe in a row: a process that writes without end must not hold up the rest."""
 MAX_PENDING = 10_000
 MAX_PENDING_BYTES = 64 << 20
+REST = 0.003
+"""Seconds between reads while text pours in. A reader that is always there is woken for every
+line, which takes writer and reader longer than the line itself."""
 MARK_SIZE = 16
 _NUMBER_SIZE = 4
 
@@ -51,6 +54,8 @@ class Tether:
         self._answers: deque[tuple[frames.Header, bytes]] = deque()
         self._unsent = bytearray()
         self._paused = False
+        self._resting: asyncio.TimerHandle | None = None
+        self._last_text = 0.0
         self.closed = False
         self._socket, theirs = socket.socketpair()
         self._pipe, their_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -101,16 +106,35 @@ class Tether:
             self._loop.remove_writer(self._socket)
 
     def pause(self) -> None:
-        """Stop reading text: whoever writes must wait."""
+        """Stop reading: whoever writes must wait."""
         if not self._paused and not self.closed:
             self._paused = True
+            self._wake()
             self._loop.remove_reader(self._pipe)
+            self._loop.remove_reader(self._socket)
 
     def resume(self) -> None:
         if self._paused and not self.closed:
             self._paused = False
             self._loop.add_reader(self._pipe, self._pump)
+            self._loop.add_reader(self._socket, self._pump)
+            self._loop.call_soon(self._pump_if_open)
+
+    def _rest(self) -> None:
+        """Leave the pipe alone for a moment, so that text gathers there."""
+        self._loop.remove_reader(self._pipe)
+        self._resting = self._loop.call_later(REST, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._resting = None
+        if not self.closed and not self._paused:
+            self._loop.add_reader(self._pipe, self._pump)
             self._pump()
+
+    def _wake(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+            self._resting = None
 
     def close(self) -> None:
         """Let go of both ends. What is still in the pipe is read first."""
@@ -120,6 +144,7 @@ class Tether:
             self._read_pipe()
         self._release()
         self.closed = True
+        self._wake()
         for descriptor in (self._socket, self._pipe):
             self._loop.remove_reader(descriptor)
         self._loop.remove_writer(self._socket)
@@ -131,12 +156,14 @@ class Tether:
             self.close()
             self._on_closed(reason)
 
+    def _pump_if_open(self) -> None:
+        if not self.closed:
+            self._pump()
+
     def _pump(self) -> None:
         """Take in what has arrived and pass it on in order."""
         try:
             self._read_socket()
-            if self._paused:
-                return
             self._read_pipe()
         except (OSError, frames.FrameError) as error:
             self._fail(str(error))
@@ -166,7 +193,7 @@ class Tether:
             raise frames.FrameError("too many events without their marks")
 
     def _read_pipe(self) -> None:
-        for _ in range(MAX_READS):
+        for turn in range(MAX_READS):
             try:
                 data = os.read(self._pipe, READ_SIZE)
             except BlockingIOError:
@@ -177,6 +204,11 @@ class Tether:
             self._take_text(data)
             if self._paused or self.closed:
                 return
+            if turn == 0:
+                now = self._loop.time()
+                if now - self._last_text < REST and self._resting is None:
+                    self._rest()
+                self._last_text = now
         if self._held:
             text, self._held = self._held, b""
             self._on_text(text)

@@ -22,6 +22,8 @@ _READ_ONLY = (
     | kernel.MOUNT_ATTR_NOEXEC
 )
 _INODES_PER_MEGABYTE = 256
+MEMORY_HEADROOM = 32 << 20
+_EXPENDABLE = {"interpreter": 500, "copy": 1000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def _mount_root(shape: Shape) -> None:
     inodes = max(1024, (shape.disk >> 20) * _INODES_PER_MEGABYTE)
     options = f"size={shape.disk},nr_inodes={inodes},mode=755"
     kernel.mount("none", disk, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
-    for name, target in layout.WRITABLE.items():
+    for name in layout.WRITABLE:
         os.mkdir(f"{disk}/{name}", 0o700)
         if name in ("tmp", "shm"):
             os.chmod(f"{disk}/{name}", 0o1777)
@@ -105,7 +107,8 @@ def _mask_proc(proc: str) -> None:
             kernel.bind(f"{layout.TEMPLATE}/dev/null", f"{proc}/{name}")
     for name in _MASKED_FOLDERS:
         if os.path.isdir(f"{proc}/{name}"):
-            kernel.mount("none", f"{proc}/{name}", "tmpfs", _NO_PROGRAMS, "size=4k,mode=555")
+            flags = _NO_PROGRAMS | kernel.MS_RDONLY
+            kernel.mount("none", f"{proc}/{name}", "tmpfs", flags, "size=4k,mode=555")
 
 
 def _set_limits(shape: Shape) -> None:
@@ -133,5 +136,14 @@ def limit_memory(shape: Shape) -> None:
     """
     with open("/proc/self/statm", encoding="ascii") as file:
         data = int(file.read().split()[5]) * resource.getpagesize()
-    allowed = data + shape.memory
+    # Where a cgroup is the wall, stay a little inside it: pages of the zygote that are written
+    # to count there, and not here.
+    room = 0 if shape.memory_is_per_process else max(MEMORY_HEADROOM, shape.memory >> 4)
+    allowed = data + max(shape.memory - room, shape.memory >> 1)
     resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))
+
+
+def make_expendable(part: str) -> None:
+    """Tell the kernel whom to kill first when memory runs out: the copy, then the interpreter."""
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+        file.write(str(_EXPENDABLE[part]))

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import json
 import sys
 from typing import Any
 
@@ -41,13 +42,10 @@ def _raw(kind: str, data: Any) -> bytes:
             return base64.b64decode(data, validate=False)
         except binascii.Error:
             return data.encode("utf-8", "backslashreplace")
-    if not isinstance(data, str):
-        import json
-
-        data = json.dumps(data, default=repr)
+    text = data if isinstance(data, str) else json.dumps(data, default=repr)
     if kind.startswith("text/"):
-        data = cut(data)
-    return data.encode("utf-8", "backslashreplace")
+        text = cut(text)
+    return text.encode("utf-8", "backslashreplace")
 
 
 def cut(text: str, limit: int = MAX_TEXT) -> str:

@@ -5,7 +5,6 @@ import linecache
 import os
 import sys
 import traceback
-from types import TracebackType
 from typing import Any
 
 from divingbell_inside import display, layout
@@ -15,12 +14,14 @@ MAX_TRACEBACK = 20_000
 MAX_MESSAGE = 10_000
 MAX_CHAIN = 8
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_USERS = ("<cell ", layout.WORKSPACE + "/", "/tmp/", layout.HOME + "/")  # noqa: S108
+_USERS = ("<cell ", layout.WORKSPACE + "/", "/tmp/", layout.HOME + "/")
 
 
 def remember_source(name: str, source: str) -> None:
     """Let tracebacks and `inspect` find the lines of a cell."""
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    # Like a file that ends in a newline: the traceback module counts on it for its carets.
+    lines = [line + "\n" for line in source.split("\n")]
+    linecache.cache[name] = (len(source), None, lines, name)
 
 
 def describe(error: BaseException) -> dict[str, Any]:
@@ -54,15 +55,22 @@ def _limit(error: BaseException) -> str | None:
             return "disk"
         if error.errno == errno.ENOMEM:
             return "memory"
-        if isinstance(error, BlockingIOError) and error.filename is None and _forking(error):
+        if error.errno == errno.EAGAIN and _was_forking(error):
             return "processes"
     if isinstance(error, RuntimeError) and "can't start new thread" in str(error):
         return "processes"
     return None
 
 
-def _forking(error: BaseException) -> bool:
-    return error.errno == errno.EAGAIN if isinstance(error, OSError) else False
+def _was_forking(error: BaseException) -> bool:
+    """Whether the code that failed was starting a process (EAGAIN has other meanings too)."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return False
+    line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+    return any(word in line for word in ("fork", "spawn", "system", "popen"))
 
 
 def _traceback(error: BaseException) -> str:
@@ -104,20 +112,26 @@ def _keep_user_frames(report: Any, depth: int) -> None:
         stack[:] = kept
         if hidden:
             listed = ", ".join(f"{count} in {name}" for name, count in hidden.items())
-            report._str = _noted(report, f"(frames left out: {listed})")
+            _add_note(report, f"(frames left out: {listed})")
+    elif depth:
+        report.stack = None  # what a library raised inside itself: its message is enough
     else:
         stack[:] = [frame for frame in stack if not frame.filename.startswith(_HERE)]
-    for other in (report.__cause__, report.__context__, *(getattr(report, "exceptions", 0) or ())):
-        if other is not None and depth < MAX_CHAIN:
-            _keep_user_frames(other, depth + 1)
     if depth >= MAX_CHAIN:
         report.__cause__ = report.__context__ = None
+    for other in (report.__cause__, report.__context__, *(_group_of(report) or ())):
+        if other is not None:
+            _keep_user_frames(other, depth + 1)
 
 
-def _noted(report: Any, note: str) -> Any:
+def _group_of(report: Any) -> list[Any] | None:
+    members: list[Any] | None = getattr(report, "exceptions", None)
+    return members
+
+
+def _add_note(report: Any, note: str) -> None:
     notes = getattr(report, "__notes__", None)
     report.__notes__ = [*(notes if isinstance(notes, list) else []), note]
-    return report._str
 
 
 def _package(filename: str) -> str:
@@ -126,10 +140,3 @@ def _package(filename: str) -> str:
         if folder in parts:
             return parts[parts.index(folder) + 1].removesuffix(".py")
     return "the standard library" if filename.startswith((sys.base_prefix, "<frozen")) else filename
-
-
-def without_runner(trace: TracebackType | None) -> TracebackType | None:
-    """Skip the frames of this package at the start of a traceback."""
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_HERE):
-        trace = trace.tb_next
-    return trace

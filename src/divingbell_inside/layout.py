@@ -12,7 +12,7 @@ HOST_FOLDERS = "/host-folders"
 HOSTNAME = "divingbell"
 
 # One sized tmpfs a session holds all that can be written; these are its parts.
-WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}  # noqa: S108
+WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}
 
 ENVIRONMENT = {
     "PATH": f"{PROFILE}/bin:/usr/local/bin:/usr/bin:/bin",

@@ -99,7 +99,7 @@ class Stdout(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         outlet = self._outlet
-        if outlet.running and outlet.origin() == outlet.cell or not outlet.attached:
+        if (outlet.running and outlet.origin() == outlet.cell) or not outlet.attached:
             return super().write(text)
         _check_text(text)
         outlet.text("stdout", text)

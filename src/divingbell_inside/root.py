@@ -13,12 +13,12 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
-from divingbell_inside import kernel, layout  # noqa: E402
+from divingbell_inside import kernel, layout
 
 MAX_PLAN = 1 << 17
 DEVICES = ("null", "zero", "full", "random", "urandom")
 READ_ONLY = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
-SCRATCH = "/tmp"  # noqa: S108  (covered by our own tmpfs, in our own mount namespace)
+SCRATCH = "/tmp"
 
 
 class Plan:

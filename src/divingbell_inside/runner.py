@@ -20,7 +20,7 @@ import types
 from collections.abc import Coroutine
 from typing import Any, NoReturn
 
-from divingbell_inside import cells, display, failure, frames, kernel, output, shell, supervisor
+from divingbell_inside import cells, chamber, display, failure, frames, kernel, output, shell
 
 PRIVATE_DESCRIPTORS = 200
 """Our descriptors live above this, out of the way of code that closes or replaces low ones."""
@@ -85,7 +85,8 @@ class Runner:
     # The line to the host
 
     def serve(self, data: socket.socket, pipe: int, cradle: socket.socket) -> None:
-        self._cradle = socket.socket(fileno=_private(cradle.detach()))
+        self._cradle = socket.socket(fileno=_private(cradle.fileno()))
+        cradle.close()
         os.register_at_fork(after_in_child=self._in_forked_child)
         kernel.buffer_c_output_by_line()
         sys.path.insert(0, os.getcwd())
@@ -114,11 +115,29 @@ class Runner:
         self._outlet = output.Outlet(self._data, private_pipe, bytes.fromhex(hello[0]["mark"]))
         self._outlet.cell = hello[0]["cell"]
         self._pipe = private_pipe
-        sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-        sys.stdout = sys.__stdout__ = output.Stdout(self._outlet)
-        sys.stderr = sys.__stderr__ = output.Stderr(self._outlet)
+        self._streams = {
+            "stdin": open(0, encoding="utf-8", closefd=False),  # noqa: SIM115
+            "stdout": output.Stdout(self._outlet),
+            "stderr": output.Stderr(self._outlet),
+        }
+        for name, stream in self._streams.items():
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
         signal.signal(signal.SIGINT, self._on_interrupt)
         self._outlet.send(frames.pack({"event": "ready"}))
+
+    def _restore_streams(self) -> None:
+        """A stream that an earlier cell closed or removed would swallow everything after it."""
+        for name, stream in self._streams.items():
+            found = getattr(sys, name, None)
+            if found is None or getattr(found, "closed", False):
+                setattr(sys, name, stream)
+
+    @staticmethod
+    def _flush() -> None:
+        # sys.stdout may be anything by now: what the user put there may fail as it likes.
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
 
     def _next_frame(self) -> tuple[frames.Header, bytes] | None:
         loop = self._loop
@@ -175,6 +194,7 @@ class Runner:
         outlet = self._outlet
         assert outlet is not None
         outlet.cell = header["cell"]
+        self._restore_streams()
         output.cell_of_task.set(outlet.cell)
         split = header["context"]
         signal.signal(signal.SIGINT, self._on_interrupt)
@@ -187,8 +207,7 @@ class Runner:
                 self._show_figures()
             finally:
                 self._executing = False
-                with contextlib.suppress(ValueError, OSError):  # closed or replaced by the user
-                    sys.stdout.flush()
+                self._flush()
                 kernel.flush_c_output()
         except KeyboardInterrupt:
             return {"status": "interrupted"}
@@ -206,7 +225,7 @@ class Runner:
         try:
             value = None
             for code, is_value in cells.compile_parts(parsed, name, self._flags):
-                answer = eval(code, self._names)  # noqa: S307  (running code is what we are for)
+                answer = eval(code, self._names)
                 if code.co_flags & cells.COROUTINE:
                     answer = self._complete(answer)
                 self._flags |= code.co_flags & cells.FUTURES
@@ -262,14 +281,14 @@ class Runner:
         parts = display.parts_of(bundle)
         if outlet is None or not parts:
             return
-        sys.stdout.flush()
+        self._flush()
         outlet.event(
             *display.pack_display(parts, id=display_id and str(display_id)[:200], update=update)
         )
 
     def _clear(self, wait: bool) -> None:
         if self._outlet is not None:
-            sys.stdout.flush()
+            self._flush()
             self._outlet.event({"event": "clear", "wait": bool(wait)})
 
     def _show_failure(self, error: BaseException) -> None:
@@ -320,7 +339,7 @@ class Runner:
     def _wait_as_copy(self) -> None:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        supervisor.make_expendable("copy")
+        chamber.make_expendable("copy")
         assert self._outlet is not None
         self._outlet.detach()
         null = os.open("/dev/null", os.O_RDWR)
@@ -335,7 +354,7 @@ class Runner:
         mine.close()
         if len(descriptors) != 2:
             os._exit(0)
-        supervisor.make_expendable("interpreter")
+        chamber.make_expendable("interpreter")
         self._attach(*descriptors)
 
     def _in_forked_child(self) -> None:

@@ -7,8 +7,11 @@ from types import ModuleType
 from typing import Any
 
 from IPython.core.displaypub import DisplayPublisher
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import InteractiveShell as _InteractiveShell
 from traitlets.config import Config
+
+# IPython's own annotations are partial: half of what is used here would not pass a checker.
+InteractiveShell: Any = _InteractiveShell
 
 Publish = Callable[[dict[str, Any], str | None, bool], None]
 MAX_PREVIEW = 120
@@ -24,7 +27,7 @@ def make(
     publish: Publish,
     clear: Callable[[bool], None],
     show_failure: Callable[[BaseException], None],
-) -> InteractiveShell:
+) -> Any:
     """Return the shell, with `module` as `__main__` and our own way out for displays."""
 
     class Publisher(DisplayPublisher):
@@ -42,9 +45,9 @@ def make(
         def clear_output(self, wait: bool = False) -> None:
             clear(wait)
 
-    class Shell(InteractiveShell):
+    class Shell(_InteractiveShell):
         # Straight to descriptor 1, in order with everything else; the default wants a terminal.
-        system = InteractiveShell.system_raw
+        system = _InteractiveShell.system_raw
 
         def showtraceback(self, exc_tuple: Any = None, *_: Any, **__: Any) -> None:
             error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
@@ -63,15 +66,17 @@ def make(
     config.InteractiveShell.cache_size = 0
     config.InteractiveShell.display_pub_class = Publisher
     config.InteractiveShell.banner1 = ""
-    made: InteractiveShell = Shell.instance(config=config, user_module=module)
+    made: Any = Shell.instance(config=config, user_module=module)
     png = made.display_formatter.formatters["image/png"]
     png.for_type_by_name("matplotlib.figure", "Figure", _figure_as_png)
     for name in ("bash", "sh"):
         made.register_magic_function(_script(name), "cell", name)
     for name in ("pip", "conda", "mamba", "micromamba", "uv"):
         made.register_magic_function(lambda _line: print(NO_PACKAGES), "line", name)
-    # What IPython hooked into the interpreter that we do ourselves.
+    # What IPython put in the way of Python's own.
     sys.displayhook = sys.__displayhook__
+    for name in ("open", "exit", "quit"):
+        module.__dict__.pop(name, None)
     return made
 
 
@@ -85,13 +90,14 @@ def _script(name: str) -> Callable[[str, str], None]:
 
 
 def _figure_as_png(figure: Any) -> bytes | None:
-    from IPython.core.pylabtools import print_figure
+    from IPython.core import pylabtools
 
-    png: bytes | None = print_figure(figure, "png")
+    drawing: Any = pylabtools
+    png: bytes | None = drawing.print_figure(figure, "png")
     return png
 
 
-def bundle_of(shell: InteractiveShell, value: Any) -> dict[str, Any]:
+def bundle_of(shell: Any, value: Any) -> dict[str, Any]:
     """Return the MIME bundle of a value; empty when the value has shown itself."""
     if type(value) in (int, float, bool, str):
         try:
@@ -125,7 +131,7 @@ def summary_of(value: Any) -> dict[str, Any]:
     return found
 
 
-def warm_up(shell: InteractiveShell) -> None:
+def warm_up(shell: Any) -> None:
     """Load what displays load lazily, so that every session inherits it."""
     pandas, pyplot = sys.modules.get("pandas"), sys.modules.get("matplotlib.pyplot")
     if pandas is not None:

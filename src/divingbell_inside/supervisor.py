@@ -10,12 +10,14 @@ Answers, to the host:  sealed <landlock abi> · running fresh|copy · ended <wai
 """
 
 import array
+import itertools
 import os
 import select
 import signal
 import socket
 import struct
 from collections.abc import Callable
+from typing import NoReturn
 
 from divingbell_inside import chamber, kernel
 
@@ -23,13 +25,14 @@ Entry = Callable[[socket.socket, int, socket.socket], None]
 FileServer = Callable[[socket.socket], None]
 MAX_VERB = 64
 _CREDENTIALS = struct.Struct("3i")
-_EXPENDABLE = {"interpreter": 500, "copy": 1000}
 
 
-def make_expendable(part: str) -> None:
-    """Tell the kernel whom to kill first when memory runs out: the copy, then the interpreter."""
-    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-        file.write(str(_EXPENDABLE[part]))
+def _run(entry: Callable[[], None]) -> NoReturn:
+    try:
+        entry()
+        os._exit(0)
+    finally:
+        os._exit(1)
 
 
 class Supervisor:
@@ -101,38 +104,32 @@ class Supervisor:
     def _start(self, descriptors: list[int]) -> None:
         pid = os.fork()
         if pid == 0:
-            self._leave_supervisor()
+            self._leave_supervisor(*descriptors, self._cradle.fileno())
             os.setsid()
             kernel.set_dumpable(True)
             chamber.limit_memory(self._shape)
-            make_expendable("interpreter")
-            self._nursery.close()
+            chamber.make_expendable("interpreter")
             data = socket.socket(fileno=descriptors[0])
-            self._run(lambda: self._interpret(data, descriptors[1], self._cradle))
+            _run(lambda: self._interpret(data, descriptors[1], self._cradle))
         self._interpreter = pid
         self._control.send(b"running fresh")
 
     def _start_files(self, descriptor: int) -> None:
         pid = os.fork()
         if pid == 0:
-            self._leave_supervisor()
+            self._leave_supervisor(descriptor)
             line = socket.socket(fileno=descriptor)
-            self._run(lambda: self._serve_files(line))
+            _run(lambda: self._serve_files(line))
         self._file_servers.add(pid)
 
-    def _leave_supervisor(self) -> None:
+    @staticmethod
+    def _leave_supervisor(*kept: int) -> None:
+        """In a child: be no supervisor any more, and hold nothing of its own but `kept`."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        self._control.close()
-
-    @staticmethod
-    def _run(entry: Callable[[], None]) -> None:
-        status = 70
-        try:
-            entry()
-            status = 0
-        finally:
-            os._exit(status)
+        borders = [2, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
+        for below, above in itertools.pairwise(borders):
+            os.closerange(below + 1, above)
 
     def _adopt(self) -> None:
         """A copy of the interpreter waits: remember it, let go of the one before."""
@@ -199,7 +196,8 @@ class Supervisor:
                 return
             self._file_servers.discard(pid)
             if self._copy and pid == self._copy[0]:
-                self._copy = self._copy[1].close()
+                self._copy[1].close()
+                self._copy = None
             if pid == self._interpreter:
                 self._interpreter = 0
                 self._control.send(b"ended %d" % status)

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 sys.path.insert(0, "/opt/divingbell")
 
-from divingbell_inside import (  # noqa: E402
+from divingbell_inside import (
     chamber,
     files,
     kernel,

@@ -70,7 +70,7 @@ def _mounts() -> dict[str, Path]:
     for line in _MOUNTS.read_text().splitlines():
         left, _, right = line.partition(" - ")
         point = Path(left.split()[4])
-        kind, _, options = (right.split() + ["", "", ""])[:3]
+        kind, _, options = [*right.split(), "", "", ""][:3]
         if kind == "cgroup2":
             found.setdefault("cgroup2", point)
         elif kind == "cgroup":

@@ -59,6 +59,7 @@ def _interpreter(profile: Profile, binds: list[tuple[str, str]]) -> list[str]:
     library = base / "lib" / f"python{major}.{minor}"
     if base != Path("/usr"):
         binds.append((str(library), str(library)))
-        binds += [(str(path), str(path)) for path in (base / "bin").glob("python3*")]
-        binds += [(str(path), str(path)) for path in (base / "lib").glob("libpython3*.so*")]
+        shared = (base / "lib").glob(f"libpython{major}.{minor}.so*")
+        programs = {profile.base_python, profile.base_python.resolve(), *shared}
+        binds += [(str(path), str(path)) for path in sorted(programs)]
     return [str(library / "site-packages")]

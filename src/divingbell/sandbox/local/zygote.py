@@ -65,11 +65,10 @@ class Zygote:
             if self._line is not None:
                 return
             loop = asyncio.get_running_loop()
-            self._process, self._line, self.info = await loop.run_in_executor(
-                self._thread, self._launch
-            )
-            self._line.setblocking(False)
-            loop.add_reader(self._line, self._readable)
+            self._process, line, self.info = await loop.run_in_executor(self._thread, self._launch)
+            line.setblocking(False)
+            loop.add_reader(line, self._readable)
+            self._line = line
 
     async def spawn(self, request: dict[str, Any], control: socket.socket) -> int:
         """Ask for a session at the other end of `control`; return its pid.
