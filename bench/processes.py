@@ -1,0 +1,43 @@
+"""What the kernel tells about processes, read from /proc."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+
+def children() -> dict[int, list[int]]:
+    """The children of every process, by pid."""
+    found: dict[int, list[int]] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                parent = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1]
+            except OSError:  # it has just ended
+                continue
+            found.setdefault(int(parent), []).append(int(name))
+    return found
+
+
+def family(pid: int, of: dict[int, list[int]]) -> list[int]:
+    """A process and all its descendants."""
+    found = [pid]
+    for member in found:  # grows as it goes
+        found += of.get(member, [])
+    return found
+
+
+def proportional_memory(pids: Iterable[int]) -> int:
+    """Bytes of memory, each page divided by how many processes share it (PSS)."""
+    return sum(_field(f"/proc/{pid}/smaps_rollup", "Pss:") for pid in pids)
+
+
+def page_tables(pids: Iterable[int]) -> int:
+    """Bytes that the kernel needs to map that memory; PSS leaves them out."""
+    return sum(_field(f"/proc/{pid}/status", "VmPTE:") for pid in pids)
+
+
+def _field(path: str, name: str) -> int:
+    for line in Path(path).read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024
+    raise ValueError(f"{path} has no {name}")
