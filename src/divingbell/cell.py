@@ -45,6 +45,17 @@ class Ending:
     reason: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Aftermath:
+    """What became of the session's state."""
+
+    state: State = "kept"
+    cell: int | None = None
+    """Variables are as they were after this one, where they are rewound."""
+    files_lost: bool = False
+    """The sandbox itself was lost, and the workspace with it."""
+
+
 class Cell:
     """A run in progress. The clock starts when it is made."""
 
@@ -155,7 +166,7 @@ class Cell:
 
     # The result
 
-    def result(self, ending: Ending, state: State, state_cell: int | None) -> Result:
+    def result(self, ending: Ending, aftermath: Aftermath) -> Result:
         """Put everything together."""
         used = self._interpreter.sandbox.consumption()
         outputs = self.transcript.finish()
@@ -202,8 +213,8 @@ class Cell:
         else:
             status = "error"
             failure = failure or Failure("KeyboardInterrupt", "the cell was interrupted")
-        if state != "kept":
-            notes.append(_state_note(state, state_cell))
+        if aftermath.state != "kept":
+            notes.append(_state_note(aftermath))
         return Result(
             status=status,
             value=self._value(header) if status == "ok" else None,
@@ -217,8 +228,8 @@ class Cell:
                 output_bytes=self.transcript.bytes,
             ),
             cell=self.number,
-            state=state,
-            state_cell=state_cell,
+            state=aftermath.state,
+            state_cell=aftermath.cell,
             notes=tuple(notes),
         )
 
@@ -264,10 +275,16 @@ def _failure_of(header: frames.Header) -> tuple[Failure | None, LimitName | None
     return failure, next((name for name in LIMIT_NAMES if name == limit), None)
 
 
-def _state_note(state: State, as_of: int | None) -> str:
-    if state == "rewound":
+def _state_note(aftermath: Aftermath) -> str:
+    if aftermath.files_lost:
         return (
-            f"the interpreter had to be replaced: variables are as they were after cell {as_of}; "
+            "the sandbox was lost and a new one is in its place: variables, imports and the files "
+            "in /workspace are gone; define and upload again what you need"
+        )
+    if aftermath.state == "rewound":
+        return (
+            "the interpreter had to be replaced: variables are as they were after cell "
+            f"{aftermath.cell}; "
             "files in /workspace are as they are now; processes and threads were ended and "
             "open files and connections are not restored"
         )

@@ -3,20 +3,23 @@
 import asyncio
 import contextlib
 import json
+import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from divingbell.cell import Cell, Ending
+from divingbell.cell import Aftermath, Cell, Ending
 from divingbell.errors import InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.files import Files
 from divingbell.interpreter import Interpreter
-from divingbell.models import Event, Limits, Result, State, Variable
-from divingbell.sandbox.base import Isolation
+from divingbell.models import Event, Limits, Result, Variable
+from divingbell.sandbox.base import Isolation, Sandbox
 from divingbell.tether import field_of
 from divingbell.transcript import Sink
 from divingbell_inside import frames
+
+log = logging.getLogger("divingbell")
 
 MAX_CODE = frames.MAX_BODY
 VARIABLES_TIMEOUT = 5.0
@@ -59,20 +62,30 @@ class Session:
         self._queue = asyncio.Lock()
         self._cell: Cell | None = None
         self._closed: str | None = None
-        self._copy_cell: int | None = None
+        self.copied_cell: int | None = None
+        """The cell whose state a copy of the interpreter keeps, where one waits."""
+        self.copy_refused: str | None = None
+        """Why the last copy that was asked for was not made."""
         self._copy_timer: asyncio.TimerHandle | None = None
         self._copy_asked_for = 0
         self._background: list[tuple[str, bytes, int]] = []
         self._background_bytes = 0
         self._variables: asyncio.Future[list[Variable]] | None = None
-        self._unreported: str | None = None
-        self._lost: tuple[State, int | None] | None = None
         interpreter.listener = self
+
+    @property
+    def sandbox(self) -> Sandbox:
+        return self._interpreter.sandbox
+
+    @property
+    def alive(self) -> bool:
+        """Whether the interpreter lives; if not, the next run puts another in its place."""
+        return self._interpreter.alive
 
     @property
     def isolation(self) -> Isolation:
         """What is in force around this session."""
-        return self._interpreter.sandbox.isolation
+        return self.sandbox.isolation
 
     @property
     def busy(self) -> bool:
@@ -135,7 +148,6 @@ class Session:
         async with self._queue:
             self._check_open()
             await self._replace(fresh=True)
-            self._lost = None
             self._background.clear()
 
     async def variables(self) -> list[Variable]:
@@ -174,8 +186,7 @@ class Session:
         async with self._queue:
             self._check_open()
             self._cancel_copy()
-            lost = await self._ensure_alive() or self._lost
-            self._lost = None
+            aftermath = await self._ensure_alive()
             self.last_used = time.monotonic()
             self.cells += 1
             limits = self.limits
@@ -194,7 +205,7 @@ class Session:
             )
             try:
                 ending = await cell.wait()
-                return await self._conclude(cell, ending, lost)
+                return await self._conclude(cell, ending, aftermath)
             except asyncio.CancelledError:
                 cell.stop("cancelled")
                 await asyncio.shield(self._settle(cell))
@@ -206,37 +217,31 @@ class Session:
 
     async def _settle(self, cell: Cell) -> None:
         """After a cancelled call: see the cell to its end, so that the session stays usable."""
-        await self._conclude(cell, await cell.wait(), None)
+        await self._conclude(cell, await cell.wait(), Aftermath())
 
-    async def _conclude(
-        self, cell: Cell, ending: Ending, lost: tuple[State, int | None] | None
-    ) -> Result:
-        state: State = "kept"
-        state_cell: int | None = None
-        if lost is not None:
-            state, state_cell = lost
-        if not ending.finished and self._closed is None:
-            await cell.finish_spool()
-            state, state_cell = await self._replace(fresh=False)
+    async def _conclude(self, cell: Cell, ending: Ending, aftermath: Aftermath) -> Result:
         await cell.finish_spool()
-        return cell.result(ending, state, state_cell)
+        if not ending.finished and self._closed is None:
+            aftermath = await self._replace(fresh=False)
+        return cell.result(ending, aftermath)
 
-    async def _ensure_alive(self) -> tuple[State, int | None] | None:
+    async def _ensure_alive(self) -> Aftermath:
         """Put an interpreter in place where there is none; return what that did to the state."""
         if self._interpreter.alive:
-            return None
+            return Aftermath()
         return await self._replace(fresh=False)
 
-    async def _replace(self, *, fresh: bool) -> tuple[State, int | None]:
+    async def _replace(self, *, fresh: bool) -> Aftermath:
+        as_of, self.copied_cell = self.copied_cell, None
         try:
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
-        except SandboxUnavailable:
+        except SandboxUnavailable as error:
+            log.warning("session %s: %s; it gets a new sandbox", self.id, error)
             await self._interpreter.stop()
             self._interpreter = await self._renew(self.limits)
             self._interpreter.listener = self
-            copied = False
-        as_of, self._copy_cell = self._copy_cell, None
-        return ("rewound", as_of) if copied else ("fresh", None)
+            return Aftermath("fresh", files_lost=True)
+        return Aftermath("rewound", as_of) if copied else Aftermath("fresh")
 
     def _check_open(self) -> None:
         if self._closed is not None:
@@ -279,8 +284,9 @@ class Session:
     def frame(self, header: frames.Header, body: bytes) -> None:
         event = header.get("event")
         if event == "copied":
-            if header.get("reason") is None:
-                self._copy_cell = self._copy_asked_for
+            self.copy_refused = field_of(header, "reason", str)
+            if self.copy_refused is None:
+                self.copied_cell = self._copy_asked_for
         elif event == "variables":
             if self._variables is not None and not self._variables.done():
                 self._variables.set_result(_variables_of(header))

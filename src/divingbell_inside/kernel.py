@@ -4,6 +4,7 @@ Each function raises OSError with the kernel's answer. Nothing here decides anyt
 """
 
 import ctypes
+import itertools
 import os
 import platform
 import signal
@@ -186,6 +187,13 @@ def drop_capabilities() -> None:
         ctypes.c_long(_CAPSET_NUMBER[MACHINE]), ctypes.byref(header), ctypes.byref(nothing)
     )
     _check(answer, "capset")
+
+
+def close_all_but(*kept: int) -> None:
+    """Close every descriptor above 2 except those."""
+    borders = [2, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
+    for below, above in itertools.pairwise(borders):
+        os.closerange(below + 1, above)
 
 
 def flush_c_output() -> None:

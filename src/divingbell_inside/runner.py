@@ -220,16 +220,11 @@ class Runner:
         failure.remember_source(name, source)
         try:
             parsed = cells.parse(source, name, self.shell.transform_cell)
+            parts = list(cells.compile_parts(parsed, name, self._flags))
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
             return {"status": "error", "error": failure.describe(error) | {"limit": None}}
         try:
-            value = None
-            for code, is_value in cells.compile_parts(parsed, name, self._flags):
-                answer = eval(code, self._names)
-                if code.co_flags & cells.COROUTINE:
-                    answer = self._complete(answer)
-                self._flags |= code.co_flags & cells.FUTURES
-                value = answer if is_value else None
+            value = self._evaluate(parts)
             done: dict[str, Any] = {"status": "ok"}
             if value is not None:
                 self._names["_"] = value
@@ -242,6 +237,30 @@ class Runner:
         except BaseException as error:
             sys.last_value = error
             return {"status": "error", "error": failure.describe(error)}
+
+    def _evaluate(self, parts: list[tuple[types.CodeType, bool]]) -> Any:
+        """Run the parts of a cell; return the value of the last line.
+
+        A cell that awaits runs as one task of our loop. One that does not runs outside of it, so
+        that `asyncio.run` works there.
+        """
+        if any(code.co_flags & cells.COROUTINE for code, _ in parts):
+            return self._complete(self._evaluate_awaiting(parts))
+        value = None
+        for code, is_value in parts:
+            answer = eval(code, self._names)
+            self._flags |= code.co_flags & cells.FUTURES
+            value = answer if is_value else None
+        return value
+
+    async def _evaluate_awaiting(self, parts: list[tuple[types.CodeType, bool]]) -> Any:
+        value = None
+        for code, is_value in parts:
+            answer = eval(code, self._names)
+            if code.co_flags & cells.COROUTINE:
+                answer = await answer
+            value = answer if is_value else None
+        return value
 
     def _exited(self, error: SystemExit) -> dict[str, Any]:
         if not error.code:

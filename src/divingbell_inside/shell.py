@@ -8,6 +8,7 @@ from typing import Any
 
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell as _InteractiveShell
+from traitlets import Type
 from traitlets.config import Config
 
 # IPython's own annotations are partial: half of what is used here would not pass a checker.
@@ -46,6 +47,7 @@ def make(
             clear(wait)
 
     class Shell(_InteractiveShell):
+        display_pub_class = Type(Publisher)
         # Straight to descriptor 1, in order with everything else; the default wants a terminal.
         system = _InteractiveShell.system_raw
 
@@ -64,7 +66,6 @@ def make(
     config.HistoryManager.enabled = False  # it would keep a thread and a database
     config.InteractiveShell.colors = "nocolor"
     config.InteractiveShell.cache_size = 0
-    config.InteractiveShell.display_pub_class = Publisher
     config.InteractiveShell.banner1 = ""
     made: Any = Shell.instance(config=config, user_module=module)
     png = made.display_formatter.formatters["image/png"]

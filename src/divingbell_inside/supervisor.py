@@ -1,21 +1,19 @@
 """Pid 1 of a session: starts, interrupts, replaces and stops the interpreter. Nothing else.
 
-It obeys the host on the control socket, reads nothing of what user code writes, is not
-dumpable, and has no signal handler but the one that tells it that a child has ended (the
-kernel drops every other signal that a process inside sends to pid 1). The interpreter is its
-child; so is the waiting copy of the interpreter, and so are the short-lived file servers.
-
-Verbs, from the host:  start (interpreter or files), interrupt, replace, stop.
-Answers, to the host:  sealed <landlock abi> · running fresh|copy · ended <wait status> · failed.
+It obeys the host on the control socket, reads nothing of what user code writes, is not dumpable,
+and handles no signal but SIGCHLD (the kernel drops all others that are sent to pid 1 from inside).
+Its children are the interpreter, the interpreter's waiting copy, and short-lived file servers.
+It answers: sealed <landlock abi> · running fresh|copy · ended <wait status> · failed <why>.
 """
 
 import array
-import itertools
+import contextlib
 import os
 import select
 import signal
 import socket
 import struct
+import time
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -23,8 +21,13 @@ from divingbell_inside import chamber, kernel
 
 Entry = Callable[[socket.socket, int, socket.socket], None]
 FileServer = Callable[[socket.socket], None]
-MAX_VERB = 64
+MAX_VERB, PATIENCE = 64, 1000
 _CREDENTIALS = struct.Struct("3i")
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _run(entry: Callable[[], None]) -> NoReturn:
@@ -39,10 +42,8 @@ class Supervisor:
     def __init__(
         self, control: socket.socket, shape: chamber.Shape, interpret: Entry, serve: FileServer
     ) -> None:
-        self._control = control
-        self._shape = shape
-        self._interpret = interpret
-        self._serve_files = serve
+        self._control, self._shape = control, shape
+        self._interpret, self._serve_files = interpret, serve
         self._interpreter = 0
         self._copy: tuple[int, socket.socket] | None = None
         self._file_servers: set[int] = set()
@@ -50,7 +51,7 @@ class Supervisor:
     def serve(self) -> None:
         """Wait for the host's first word, seal the chamber, then obey until told to stop."""
         first = self._receive()
-        if first is None:
+        if not first[0]:
             return
         abi = chamber.seal(self._shape)
         # Copies of the interpreter announce themselves here; the kernel vouches for their pid.
@@ -72,15 +73,13 @@ class Supervisor:
                 elif descriptor == self._nursery.fileno():
                     self._adopt()
                 else:
-                    word = self._receive()
-                    obeying = word is not None and self._obey(*word)
+                    obeying = self._obey(*self._receive())
 
-    def _receive(self) -> tuple[bytes, list[int]] | None:
-        message, descriptors, _, _ = socket.recv_fds(self._control, MAX_VERB, 2)
-        return (message, descriptors) if message else None
+    def _receive(self) -> tuple[bytes, list[int]]:
+        return socket.recv_fds(self._control, MAX_VERB, 2)[:2]
 
     def _obey(self, verb: bytes, descriptors: list[int]) -> bool:
-        """Carry out one verb; False when it was the last."""
+        """Carry out one verb; False when it was the last (stop, or the host is gone)."""
         try:
             if verb == b"start interpreter":
                 self._start(descriptors)
@@ -109,8 +108,8 @@ class Supervisor:
             kernel.set_dumpable(True)
             chamber.limit_memory(self._shape)
             chamber.make_expendable("interpreter")
-            data = socket.socket(fileno=descriptors[0])
-            _run(lambda: self._interpret(data, descriptors[1], self._cradle))
+            data, pipe = descriptors
+            _run(lambda: self._interpret(socket.socket(fileno=data), pipe, self._cradle))
         self._interpreter = pid
         self._control.send(b"running fresh")
 
@@ -118,8 +117,7 @@ class Supervisor:
         pid = os.fork()
         if pid == 0:
             self._leave_supervisor(descriptor)
-            line = socket.socket(fileno=descriptor)
-            _run(lambda: self._serve_files(line))
+            _run(lambda: self._serve_files(socket.socket(fileno=descriptor)))
         self._file_servers.add(pid)
 
     @staticmethod
@@ -127,9 +125,7 @@ class Supervisor:
         """In a child: be no supervisor any more, and hold nothing of its own but `kept`."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        borders = [2, *sorted(kept), os.sysconf("SC_OPEN_MAX")]
-        for below, above in itertools.pairwise(borders):
-            os.closerange(below + 1, above)
+        kernel.close_all_but(*kept)
 
     def _adopt(self) -> None:
         """A copy of the interpreter waits: remember it, let go of the one before."""
@@ -142,18 +138,19 @@ class Supervisor:
             elif kind == socket.SCM_RIGHTS:
                 lines.frombytes(data[: len(data) - len(data) % 4])
         if len(lines) == 1 and pid not in (0, 1, self._interpreter):
-            self._drop_copy()
-            self._copy = pid, socket.socket(fileno=lines[0])
-        else:
-            for descriptor in lines:
-                os.close(descriptor)
+            with contextlib.suppress(OSError):  # hostile code may send what is no socket
+                line = socket.socket(fileno=lines.pop())
+                line.setblocking(False)
+                self._drop_copy()
+                self._copy = pid, line
+        for descriptor in lines:
+            os.close(descriptor)
 
     def _drop_copy(self) -> None:
         if self._copy:
-            pid, line = self._copy
+            (pid, line), self._copy = self._copy, None
             line.close()
-            self._copy = None
-            self._signal(pid, signal.SIGKILL)
+            _signal(pid, signal.SIGKILL)
 
     def _replace(self, descriptors: list[int], *, keep: bool) -> None:
         """End the interpreter and all that it started; put the copy or a fresh one in its place."""
@@ -161,12 +158,17 @@ class Supervisor:
             self._drop_copy()
         self._interpreter = 0
         spared = {*self._file_servers, self._copy[0] if self._copy else 0, os.getpid()}
-        self._signal(-1, signal.SIGSTOP)  # nothing can fork while it is stopped
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                pid = int(name)
-                self._signal(pid, signal.SIGCONT if pid in spared else signal.SIGKILL)
-        self._reap()
+        _signal(-1, signal.SIGSTOP)  # nothing can fork while it is stopped
+        for pid in spared:
+            _signal(pid, signal.SIGCONT)
+        for _ in range(PATIENCE):  # their places must be free before we can fork
+            self._reap()
+            others = {int(name) for name in os.listdir("/proc") if name.isdigit()} - spared
+            if not others:
+                break
+            for pid in others:
+                _signal(pid, signal.SIGKILL)
+            time.sleep(0.002)
         copy, self._copy = self._copy, None
         if copy and self._promote(*copy, descriptors):
             self._control.send(b"running copy")
@@ -174,37 +176,25 @@ class Supervisor:
             self._start(descriptors)
 
     def _promote(self, pid: int, line: socket.socket, descriptors: list[int]) -> bool:
-        try:
-            if os.waitpid(pid, os.WNOHANG) != (0, 0):
-                return False
-            socket.send_fds(line, [b"go"], descriptors)
-        except OSError:  # hostile code announced what is no child of ours, or it is gone
-            self._signal(pid, signal.SIGKILL)
-            return False
-        finally:
-            line.close()
-        self._interpreter = pid
-        return True
+        with line:
+            try:
+                if os.waitpid(pid, os.WNOHANG) == (0, 0):
+                    socket.send_fds(line, [b"go"], descriptors)
+                    self._interpreter = pid
+            except OSError:  # hostile code announced what is no child of ours, or it is gone
+                _signal(pid, signal.SIGKILL)
+        return self._interpreter == pid
 
     def _reap(self) -> None:
-        while True:
+        pid = -1
+        while pid:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
-            if pid == 0:
-                return
             self._file_servers.discard(pid)
             if self._copy and pid == self._copy[0]:
-                self._copy[1].close()
-                self._copy = None
-            if pid == self._interpreter:
+                self._drop_copy()
+            if pid and pid == self._interpreter:
                 self._interpreter = 0
                 self._control.send(b"ended %d" % status)
-
-    @staticmethod
-    def _signal(pid: int, number: int) -> None:
-        try:
-            os.kill(pid, number)
-        except ProcessLookupError:
-            return

@@ -50,8 +50,7 @@ def _close_all_but(kept: int) -> None:
     null = os.open("/dev/null", os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(null, descriptor)
-    os.closerange(3, kept)
-    os.closerange(kept + 1, os.sysconf("SC_OPEN_MAX"))
+    kernel.close_all_but(kept)
 
 
 class Zygote:
