@@ -36,8 +36,8 @@ class Connection:
             async with asyncio.timeout(ANSWER_TIMEOUT):
                 await self._loop.sock_sendall(self._socket, frames.pack(header, body))
         except (BrokenPipeError, ConnectionResetError):
-            # The server has given up, and has said why: the next receive tells.
-            return
+            # The server has given up, and has said why.
+            await self.receive()
         except TimeoutError:
             raise FileRefused("the session's file server does not answer") from None
 

@@ -7,6 +7,7 @@ where in the text it belongs. The mark starts with bytes that the host chose at 
 code can forge it, and then garbles the order of its own output, no more.
 """
 
+import contextlib
 import io
 import os
 import socket
@@ -40,6 +41,7 @@ class Outlet:
         self.busy = False
         """The main thread is in the middle of a frame: an interrupt must wait."""
         self.interrupted = False
+        self.stdout: Stdout | None = None
 
     def origin(self) -> int:
         """The cell whose code is writing."""
@@ -66,6 +68,9 @@ class Outlet:
 
     def event(self, header: frames.Header, body: bytes = b"") -> None:
         """Send an event that has its place among the text."""
+        if threading.get_ident() == self._main and self.stdout is not None:
+            with contextlib.suppress(ValueError, OSError):  # closed by user code
+                self.stdout.flush()
         with self._lock:
             self._number = number = (self._number + 1) & 0xFFFFFFFF
         self.send(frames.pack({**header, "n": number, "cell": self.origin()}, body))
@@ -96,6 +101,7 @@ class Stdout(io.TextIOWrapper):
         raw = io.BufferedWriter(io.FileIO(1, "w", closefd=False), PIECE)
         super().__init__(raw, "utf-8", "backslashreplace", "\n", line_buffering=True)
         self._outlet = outlet
+        outlet.stdout = self
 
     def write(self, text: str, /) -> int:
         outlet = self._outlet
@@ -148,6 +154,13 @@ class _StderrBytes(io.RawIOBase):
 
     def fileno(self) -> int:
         return 2
+
+
+def open_stream(name: str, outlet: Outlet) -> Any:
+    """Return a new sys.stdin, sys.stdout or sys.stderr."""
+    if name == "stdin":
+        return open(0, encoding="utf-8", closefd=False)
+    return Stdout(outlet) if name == "stdout" else Stderr(outlet)
 
 
 def _check_text(text: object) -> None:

@@ -9,10 +9,12 @@ import ast
 import asyncio
 import builtins
 import contextlib
+import fcntl
 import gc
 import json
 import os
 import random
+import resource
 import signal
 import socket
 import sys
@@ -62,9 +64,9 @@ def _reseed() -> None:
 
 
 def _private(descriptor: int) -> int:
-    import fcntl
-
-    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, PRIVATE_DESCRIPTORS)
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    lowest = min(PRIVATE_DESCRIPTORS, allowed - 16)
+    return fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
 
 
 class Runner:
@@ -115,23 +117,21 @@ class Runner:
         self._outlet = output.Outlet(self._data, private_pipe, bytes.fromhex(hello[0]["mark"]))
         self._outlet.cell = hello[0]["cell"]
         self._pipe = private_pipe
-        self._streams = {
-            "stdin": open(0, encoding="utf-8", closefd=False),  # noqa: SIM115
-            "stdout": output.Stdout(self._outlet),
-            "stderr": output.Stderr(self._outlet),
-        }
-        for name, stream in self._streams.items():
-            setattr(sys, name, stream)
-            setattr(sys, f"__{name}__", stream)
+        for name in ("stdin", "stdout", "stderr"):
+            setattr(sys, name, None)
+        self._restore_streams()
         signal.signal(signal.SIGINT, self._on_interrupt)
         self._outlet.send(frames.pack({"event": "ready"}))
 
     def _restore_streams(self) -> None:
         """A stream that an earlier cell closed or removed would swallow everything after it."""
-        for name, stream in self._streams.items():
+        assert self._outlet is not None
+        for name in ("stdin", "stdout", "stderr"):
             found = getattr(sys, name, None)
             if found is None or getattr(found, "closed", False):
+                stream = output.open_stream(name, self._outlet)
                 setattr(sys, name, stream)
+                setattr(sys, f"__{name}__", stream)
 
     @staticmethod
     def _flush() -> None:
