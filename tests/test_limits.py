@@ -17,7 +17,7 @@ def _says(result: Result, *words: str) -> None:
     [
         "while True: pass",
         "import time; time.sleep(1e6)",
-        "import threading; threading.Lock().acquire(); l = threading.Lock(); l.acquire(); l.acquire()",
+        "import threading; l = threading.Lock(); l.acquire(); l.acquire()",
     ],
 )
 async def test_time_out_first_interrupts_and_keeps_the_state(session: Session, code: str) -> None:
@@ -115,7 +115,10 @@ async def test_a_fork_bomb_stays_in_its_session(bell: Divingbell, session: Sessi
         assert (result.status, result.limit) == ("limit", "processes")
         _says(result, "16 processes")
         assert (await bombed.run("1 + 1")).value == 2
-        threads = "import threading, time\nfor _ in range(99): threading.Thread(target=time.sleep, args=(3,)).start()"
+        threads = (
+            "import threading, time\n"
+            "for _ in range(99): threading.Thread(target=time.sleep, args=(3,)).start()"
+        )
         result = await bombed.run(threads)
         assert (result.status, result.limit) == ("limit", "processes")
     assert (await session.run("1 + 1")).value == 2

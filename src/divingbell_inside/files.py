@@ -16,6 +16,8 @@ from divingbell_inside import frames, layout
 PIECE = 1 << 18
 MAX_ENTRIES = 10_000
 ENTRIES_PER_FRAME = 200
+MAX_WAITING = 32
+MAX_PATH = 4096
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -120,23 +122,42 @@ def _get(line: socket.socket, header: dict[str, Any]) -> None:
 
 
 def _walk(at: int, above: str) -> Iterator[dict[str, Any]]:
-    """Yield the regular files and folders below; depth is bounded by a list, not by recursion."""
+    """Yield the regular files below; depth is bounded by a list, not by recursion."""
     waiting = [(at, above)]
     while waiting:
         folder, prefix = waiting.pop()
         try:
-            names = sorted(os.listdir(folder))
-            for name in names:
-                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                path = prefix + name
-                if stat.S_ISREG(found.st_mode):
-                    yield {"path": _text(path), "size": found.st_size, "modified": found.st_mtime}
-                elif stat.S_ISDIR(found.st_mode) and len(path) < 4096 and len(waiting) < 200:
-                    waiting.append((os.open(name, _FOLDER, dir_fd=folder), path + "/"))
-        except OSError:
-            continue  # it went away, or user code has locked itself out of it
+            for name in sorted(_names(folder)):
+                entry = _entry(folder, name, prefix)
+                if isinstance(entry, dict):
+                    yield entry
+                elif entry is not None and len(waiting) < MAX_WAITING:
+                    waiting.append((entry, f"{prefix}{name}/"))
+                elif entry is not None:
+                    os.close(entry)
         finally:
             os.close(folder)
+
+
+def _names(folder: int) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []  # user code has locked itself out of it
+
+
+def _entry(folder: int, name: str, prefix: str) -> dict[str, Any] | int | None:
+    """What to tell of a file, or a folder opened; None for all else and what can't be seen."""
+    path = prefix + name
+    try:
+        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISREG(found.st_mode):
+            return {"path": _text(path), "size": found.st_size, "modified": found.st_mtime}
+        if stat.S_ISDIR(found.st_mode) and len(path) < MAX_PATH:
+            return os.open(name, _FOLDER, dir_fd=folder)
+    except OSError:
+        return None  # it went away, or it is locked
+    return None
 
 
 def _text(path: str) -> str:

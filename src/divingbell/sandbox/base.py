@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
 
 from divingbell.models import Limits
 from divingbell.tether import Tether
@@ -14,7 +13,8 @@ class Isolation:
     """What is in force around a session, for `doctor` and the session's info."""
 
     backend: str
-    limits_by: Literal["cgroup v1", "cgroup v2", "rlimits"]
+    limits_by: str
+    """What enforces memory, CPU and processes: cgroup v1, cgroup v2 or rlimits."""
     landlock: int
     """The ABI in force; 0: this kernel has none."""
     own_uid: bool

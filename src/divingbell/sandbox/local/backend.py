@@ -1,5 +1,6 @@
 """The local backend: checks the machine, keeps the zygote, hands out sandboxes."""
 
+import contextlib
 import itertools
 import os
 import platform
@@ -15,8 +16,9 @@ from divingbell.sandbox.base import Backend, Isolation
 from divingbell.sandbox.local import cgroups, folders, view
 from divingbell.sandbox.local.sandbox import LocalSandbox
 from divingbell.sandbox.local.uids import BLOCK, Uids
-from divingbell.sandbox.local.zygote import Zygote
+from divingbell.sandbox.local.zygote import Zygote, ZygoteDied
 
+SPAWN_ATTEMPTS = 3
 ARCHITECTURES = ("x86_64", "aarch64")
 
 
@@ -83,17 +85,26 @@ class LocalBackend(Backend):
         return f"cgroup v{self._hierarchy.version}" if self._hierarchy else "rlimits"
 
     async def create(self, limits: Limits) -> LocalSandbox:
+        for _ in range(SPAWN_ATTEMPTS):
+            with contextlib.suppress(ZygoteDied):
+                return await self._create(limits)
+        raise SandboxUnavailable(
+            f"the zygote died {SPAWN_ATTEMPTS} times in a row; `divingbell doctor` may say why"
+        )
+
+    async def _create(self, limits: Limits) -> LocalSandbox:
         uid = self._uids.take() if self._uids else 0
         name = f"session-{next(self._numbers)}"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         group: cgroups.Group = cgroups.ProcessTree([])
         folder = None
         try:
-            if self._folders:
-                folder = self._folders.make(name, self._uids.first + uid if self._uids else None)
-            if self._hierarchy:
-                group = self._hierarchy.create(name, limits)
             with theirs:
+                if self._folders:
+                    owner = self._uids.first + uid if self._uids else None
+                    folder = self._folders.make(name, owner)
+                if self._hierarchy:
+                    group = self._hierarchy.create(name, limits)
                 pid = await self.zygote.spawn(
                     {
                         "uid": uid,
@@ -114,7 +125,7 @@ class LocalBackend(Backend):
             raise
         isolation = Isolation(
             backend="local",
-            limits_by=self.limits_by,  # type: ignore[arg-type]
+            limits_by=self.limits_by,
             landlock=int(self.zygote.info.get("landlock", 0)),
             own_uid=self._uids is not None,
         )

@@ -5,6 +5,7 @@ session. Groups whose process is gone are removed at the next start.
 """
 
 import contextlib
+import itertools
 import os
 import time
 from abc import ABC, abstractmethod
@@ -19,6 +20,7 @@ PERIOD = 100_000
 NEEDED = ("memory", "pids", "cpu")
 REMOVE_PATIENCE = 2.0
 _MOUNTS = Path("/proc/self/mountinfo")
+_instances = itertools.count(1)
 
 
 class NoCgroups(Exception):
@@ -97,15 +99,15 @@ def _start_time(pid: int) -> str | None:
 
 
 def own_name() -> str:
-    """A name that no other process has or will have until the next boot."""
+    """A new name that no other process has or will have until the next boot."""
     pid = os.getpid()
-    return f"{PREFIX}{pid}-{_start_time(pid)}"
+    return f"{PREFIX}{pid}-{_start_time(pid)}.{next(_instances)}"
 
 
 def owner_is_gone(name: str) -> bool:
     """Whether the process that a name stands for has ended."""
     pid, _, started = name.removeprefix(PREFIX).partition("-")
-    return pid.isdigit() and _start_time(int(pid)) != started
+    return pid.isdigit() and _start_time(int(pid)) != started.partition(".")[0]
 
 
 def _remove_leftovers(above: Path) -> None:
@@ -257,13 +259,12 @@ class HierarchyV2(Hierarchy):
             raise NoCgroups(f"{above} does not offer {', '.join(missing)}")
         _remove_leftovers(above)
         self._base = above / own_name()
-        self._leaf: Path | None = None
         _make(self._base)
         try:
             if os.geteuid() != 0:
-                self._leaf = above / f"{own_name()}-host"
-                _make(self._leaf)
-                _write(self._leaf / "cgroup.procs", os.getpid())
+                leaf = above / own_name()
+                _make(leaf)
+                _write(leaf / "cgroup.procs", os.getpid())
             wanted = " ".join(f"+{name}" for name in NEEDED)
             _write(above / "cgroup.subtree_control", wanted)
             _write(self._base / "cgroup.subtree_control", wanted)

@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
@@ -17,6 +19,7 @@ from divingbell_inside import layout
 
 START_TIMEOUT = 120.0
 SPAWN_TIMEOUT = 30.0
+REAP_PAUSE = 0.2
 MAX_MESSAGE = 1 << 16
 _STAGE_ONE = Path(__file__).resolve().parents[3] / "divingbell_inside" / "root.py"
 
@@ -75,19 +78,15 @@ class Zygote:
 
         Raises:
             SandboxUnavailable: it could not be made.
+            ZygoteDied: ask again, with another line: a half-made session may hold this one.
         """
-        for _ in range(2):
-            await self.start()
-            try:
-                answer = await self._ask(request, control)
-            except ZygoteDied:
-                continue
-            if "error" in answer:
-                raise SandboxUnavailable(f"a session could not be made: {answer['error']}")
-            pid = answer["pid"]
-            assert isinstance(pid, int)
-            return pid
-        raise SandboxUnavailable("the zygote died twice in a row; `divingbell doctor` may say why")
+        await self.start()
+        answer = await self._ask(request, control)
+        if "error" in answer:
+            raise SandboxUnavailable(f"a session could not be made: {answer['error']}")
+        pid = answer["pid"]
+        assert isinstance(pid, int)
+        return pid
 
     async def _ask(self, request: dict[str, Any], control: socket.socket) -> dict[str, Any]:
         assert self._line is not None
@@ -137,6 +136,7 @@ class Zygote:
         process, self._process = self._process, None
         if process is not None:
             self._thread.submit(_end, process)
+            self._thread.submit(_reap_half_made)
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(ZygoteDied())
@@ -197,6 +197,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGKILL)
     process.wait()
+
+
+def _reap_half_made() -> None:
+    """A session that the zygote died over is our child, and no one knows its pid.
+
+    It ends by itself, its line being closed. Whoever is waited for here too early is alive and
+    not harmed; whoever has ended is in nobody's way.
+    """
+    time.sleep(REAP_PAUSE)
+    me = threading.get_native_id()
+    with contextlib.suppress(OSError):
+        for child in Path(f"/proc/self/task/{me}/children").read_text().split():
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(int(child), os.WNOHANG)
 
 
 def _explain(log: IO[bytes], error: Exception) -> str:

@@ -1,0 +1,105 @@
+"""Settings: arguments over environment over file over defaults; nothing wrong slips through."""
+
+from pathlib import Path
+
+import pytest
+
+from divingbell import ConfigError, Divingbell, Limits, config
+from divingbell.models import parse_size
+
+
+def _load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **given: object):
+    file = tmp_path / "divingbell.toml"
+    file.write_text(text)
+    return config.load(file, given, {"HOME": str(tmp_path), **(environment or {})})
+
+
+def test_defaults_are_those_of_the_documentation(tmp_path: Path) -> None:
+    settings = config.load(environment={"HOME": str(tmp_path)})
+    assert settings.backend == "local"
+    assert settings.limits == Limits()
+    assert (settings.limits.timeout, settings.limits.memory) == (30, 512 << 20)
+    assert settings.limits.output == 1 << 20
+
+
+def test_each_source_wins_over_the_next(tmp_path: Path) -> None:
+    text = 'pool = 5\nmax_sessions = 7\n[limits]\nmemory = "1GB"\ntimeout = 10'
+    settings = _load(tmp_path, text)
+    assert (settings.pool, settings.limits.memory, settings.limits.timeout) == (5, 1 << 30, 10)
+    environment = {"DIVINGBELL_POOL": "6", "DIVINGBELL_MEMORY": "2GB"}
+    settings = _load(tmp_path, text, environment)
+    assert (settings.pool, settings.max_sessions, settings.limits.memory) == (6, 7, 2 << 30)
+    settings = _load(tmp_path, text, environment, pool=8, memory="3GB", timeout=None)
+    assert (settings.pool, settings.limits.memory, settings.limits.timeout) == (8, 3 << 30, 10)
+
+
+def test_lists_and_mounts_come_from_file_and_environment(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    text = 'packages = ["scikit-learn"]\nmounts = {"/data" = "data"}'
+    settings = _load(tmp_path, text)
+    assert settings.packages == ("scikit-learn",)
+    assert settings.mounts == {"/data": str(tmp_path / "data")}
+    environment = {
+        "DIVINGBELL_PACKAGES": "a, b",
+        "DIVINGBELL_MOUNTS": f"/more={tmp_path}",
+        "DIVINGBELL_HOME": "elsewhere",
+    }
+    settings = _load(tmp_path, text, environment)
+    assert settings.packages == ("a", "b")
+    assert settings.mounts == {"/more": str(tmp_path)}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("memroy = 1", "did you mean 'memory'"),
+        ("[limits]\npool = 1", "no setting 'pool'"),
+        ("limits = 5", "must be a table"),
+        ("pool = 'many'", "can't be 'many'"),
+        ("pool = true", "can't be True"),
+        ("pool = -1", "pool at least 0"),
+        ("backend = 'chroot'", "local, docker, gvisor"),
+        ("cgroups = 'maybe'", "auto, require, off"),
+        ("memory = 'lots'", "is not a size"),
+        ("memory = '1MB'", "at least 32MB"),
+        ("timeout = 0", "more than 0"),
+        ("packages = 'one'", "can't be 'one'"),
+        ("uid_base = 0", "at least 1000"),
+        ("mounts = {'relative' = '/'}", "absolute path"),
+        ("mounts = {'/' = '/'}", "absolute path"),
+        ("mounts = {'/usr/x' = '/'}", "is taken"),
+        ("mounts = {'/a/../usr' = '/'}", "absolute path"),
+        ("mounts = {'/data' = '/no/such/folder'}", "does not exist"),
+        ("not toml at all", "can't be read"),
+    ],
+)
+def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, text)
+    assert words in str(caught.value)
+
+
+def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no configuration file"):
+        config.load(tmp_path / "missing.toml")
+    with pytest.raises(ConfigError, match="no configuration file"):
+        config.load(environment={"DIVINGBELL_CONFIG": str(tmp_path / "missing.toml")})
+
+
+def test_arguments_are_checked_before_anything_starts() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'memory'"):
+        Divingbell(memmory="1GB")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("512MB", 512 << 20), ("1.5 GiB", 3 << 29), ("10k", 10 << 10), ("77", 77), (5, 5)],
+)
+def test_sizes(text: str | int, size: int) -> None:
+    assert parse_size(text) == size
+
+
+async def test_a_backend_of_the_future_is_refused_plainly() -> None:
+    with pytest.raises(ConfigError, match="not part of this version"):
+        async with Divingbell(backend="docker"):
+            pass
