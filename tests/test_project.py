@@ -1,0 +1,101 @@
+"""The shape of the project: linters, types, borders between packages, public names."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import divingbell
+
+ROOT = Path(__file__).parents[1]
+INSIDE = ROOT / "src" / "divingbell_inside"
+TRUSTED = ROOT / "src" / "divingbell"
+
+
+def _run(*command: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)], ids=" ".join
+)
+def test_linters_and_types(command: tuple[str, ...]) -> None:
+    _run(*command)
+
+
+def _imports(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found
+
+
+def test_the_inside_is_standard_library_and_ipython() -> None:
+    allowed = set(sys.stdlib_module_names) | {"divingbell_inside", "IPython", "traitlets"}
+    for path in INSIDE.glob("*.py"):
+        assert _imports(path) <= allowed, path
+
+
+def test_only_names_and_frames_of_the_inside_are_imported_by_the_host() -> None:
+    allowed = {"frames", "layout"}
+    for path in TRUSTED.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module == "divingbell_inside":
+                assert {alias.name for alias in node.names} <= allowed, path
+
+
+def test_the_supervisor_is_small() -> None:
+    assert len((INSIDE / "supervisor.py").read_text().splitlines()) <= 200
+
+
+def test_nothing_is_ever_unpickled_on_the_host() -> None:
+    for path in TRUSTED.rglob("*.py"):
+        if "probes" not in path.parts:
+            assert not _imports(path) & {"pickle", "cloudpickle", "marshal", "shelve"}, path
+
+
+def test_public_names() -> None:
+    assert divingbell.__all__ == [
+        "CapacityError",
+        "ConfigError",
+        "Divingbell",
+        "DivingbellError",
+        "Event",
+        "Failure",
+        "FileInfo",
+        "FileRefused",
+        "InvalidInput",
+        "Limits",
+        "Output",
+        "ProfileError",
+        "Result",
+        "SandboxUnavailable",
+        "Session",
+        "SessionClosed",
+        "Settings",
+        "Usage",
+        "Variable",
+    ]
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
+    code = "import sys, divingbell; print(*sorted(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy = {"rich", "prompt_toolkit", "cyclopts", "IPython", "numpy", "pandas", "docker", "mcp"}
+    assert not heavy & set(done.stdout.split())
+
+
+def test_every_error_has_a_code_of_its_own() -> None:
+    from divingbell import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    codes = [kind.code for kind in kinds]
+    assert len(set(codes)) == len(codes) >= 8

@@ -1,0 +1,177 @@
+"""The host's end of the line: order, marks, caps, and what a broken line does."""
+
+import asyncio
+import os
+import socket
+
+import pytest
+
+from divingbell.tether import MARK_SIZE, Tether, TextDecoder, _possible_mark
+from divingbell_inside import frames
+from tests.waiting import until
+
+
+class Other:
+    """The interpreter's side, by hand."""
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+        self.closed: list[str] = []
+        self.tether = Tether(self.seen.append, self._frame, self.closed.append)
+        data, pipe = self.tether.hand_over()
+        self.line = socket.socket(fileno=os.dup(data))
+        self.line.setblocking(True)
+        self.pipe = os.dup(pipe)
+        self.tether.handed_over(0)
+        hello = frames.receive(self.line)
+        assert hello is not None
+        self.mark = bytes.fromhex(hello[0]["mark"])
+
+    def _frame(self, header: frames.Header, body: bytes) -> None:
+        self.seen.append((header.get("event"), body))
+
+    def text(self, data: bytes) -> None:
+        os.write(self.pipe, data)
+
+    def event(self, number: int, body: bytes = b"") -> None:
+        self.line.sendall(frames.pack({"event": "e", "n": number}, body))
+        self.text(self.mark + number.to_bytes(4, "big"))
+
+    def answer(self, name: str) -> None:
+        self.line.sendall(frames.pack({"event": name}))
+
+    def merged(self) -> list[object]:
+        """What was seen, with neighbouring pieces of text joined."""
+        found: list[object] = []
+        for item in self.seen:
+            if isinstance(item, bytes) and found and isinstance(found[-1], bytes):
+                found[-1] += item
+            else:
+                found.append(item)
+        return found
+
+    def close(self) -> None:
+        self.tether.close()
+        self.line.close()
+        os.close(self.pipe)
+
+
+@pytest.fixture
+async def other():  # type: ignore[no-untyped-def]
+    other = Other()
+    yield other
+    other.close()
+
+
+async def test_events_keep_their_place_among_the_text(other: Other) -> None:
+    other.text(b"one ")
+    other.event(1, b"first")
+    other.text(b"two ")
+    other.event(2, b"second")
+    other.event(3, b"third")
+    other.text(b"three")
+    other.answer("done")
+    await until(lambda: ("done", b"") in other.seen, "the answer")
+    assert other.merged() == [
+        b"one ",
+        ("e", b"first"),
+        b"two ",
+        ("e", b"second"),
+        ("e", b"third"),
+        b"three",
+        ("done", b""),
+    ]
+
+
+async def test_a_mark_in_pieces_is_still_a_mark(other: Other) -> None:
+    other.line.sendall(frames.pack({"event": "e", "n": 1}, b"x"))
+    for byte in b"before" + other.mark + (1).to_bytes(4, "big") + b"after":
+        other.text(bytes([byte]))
+    other.answer("done")
+    await until(lambda: ("done", b"") in other.seen, "the answer")
+    assert other.merged() == [b"before", ("e", b"x"), b"after", ("done", b"")]
+
+
+async def test_forged_marks_and_missing_marks_lose_nothing(other: Other) -> None:
+    other.text(b"a" + other.mark + (99).to_bytes(4, "big") + b"b")
+    other.line.sendall(frames.pack({"event": "e", "n": 5}, b"unmarked"))
+    other.answer("done")
+    await until(lambda: ("done", b"") in other.seen, "the answer")
+    assert other.merged() == [b"ab", ("e", b"unmarked"), ("done", b"")]
+
+
+async def test_text_that_looks_like_a_mark_is_text(other: Other) -> None:
+    other.text(other.mark[: MARK_SIZE - 1])
+    other.answer("done")
+    await until(lambda: ("done", b"") in other.seen, "the answer")
+    assert other.merged()[0] == other.mark[: MARK_SIZE - 1]
+
+
+async def test_a_pause_holds_the_writer_and_loses_nothing(other: Other) -> None:
+    other.tether.pause()
+    flood = asyncio.to_thread(lambda: [other.text(b"x" * 10_000) for _ in range(50)])
+    task = asyncio.create_task(flood)
+    await asyncio.sleep(0.05)
+    assert not other.seen and not task.done()
+    other.tether.resume()
+    await task
+    await until(lambda: sum(len(t) for t in other.seen if isinstance(t, bytes)) == 500_000, "all")
+
+
+async def test_a_frame_larger_than_the_buffers_goes_both_ways(other: Other) -> None:
+    big = bytes(10 << 20)
+    other.tether.send({"op": "run"}, big)
+    received = await asyncio.to_thread(frames.receive, other.line)
+    assert received == ({"op": "run"}, big)
+    await asyncio.to_thread(other.line.sendall, frames.pack({"event": "big"}, big))
+    await until(lambda: ("big", big) in other.seen, "the frame")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"\xff" * 64, frames.LENGTHS.pack(5, 0) + b"[1,2]", frames.pack({"n": "x"})],
+)
+async def test_a_line_that_breaks_the_rules_is_closed(other: Other, data: bytes) -> None:
+    other.text(b"last words")
+    other.line.sendall(data)
+    await until(lambda: other.closed, "the line is closed")
+    assert other.seen == [b"last words"]
+    assert len(other.closed) == 1
+    other.tether.send({"op": "ignored"})
+
+
+async def test_events_without_end_are_refused(other: Other) -> None:
+    def flood() -> None:
+        try:
+            for number in range(1, 20_000):
+                other.line.sendall(frames.pack({"event": "e", "n": number}))
+        except OSError:
+            return
+
+    await asyncio.to_thread(flood)
+    await until(lambda: other.closed, "the line is closed")
+    assert "too many" in other.closed[0]
+
+
+async def test_the_end_of_the_other_side_is_told_once(other: Other) -> None:
+    other.text(b"bye")
+    other.line.close()
+    await until(lambda: other.closed, "the line is closed")
+    assert other.seen == [b"bye"]
+    assert len(other.closed) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "held"),
+    [(b"", 0), (b"abc", 0), (b"abcM", 1), (b"abcMA", 2), (b"MARK", 4), (b"xMARK12", 6), (b"MM", 1)],
+)
+def test_how_much_of_the_end_may_be_a_mark(text: bytes, held: int) -> None:
+    assert _possible_mark(text, b"MARK", 8) == held
+
+
+def test_text_is_decoded_across_cuts() -> None:
+    decoder = TextDecoder()
+    raw = "grüße".encode()
+    assert "".join(decoder.feed(bytes([byte])) for byte in raw) == "grüße"
+    assert decoder.feed(b"\xe2\x82") == ""
+    assert decoder.feed(b"", last=True) == "\ufffd"
