@@ -1,0 +1,2 @@
+# mypy: ignore-errors
+print("x" * 400_000 + "\ra" * 200_000)

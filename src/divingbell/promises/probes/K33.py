@@ -1,0 +1,7 @@
+# mypy: ignore-errors
+import os
+
+from preamble import denied, refused
+
+denied(lambda: os.chroot("/tmp"), "chroot")
+refused("chroot", b"/workspace")

@@ -1,0 +1,4 @@
+# mypy: ignore-errors
+kept = []
+while True:
+    kept.append(bytearray(b"x") * (8 << 20))

@@ -1,0 +1,2 @@
+# mypy: ignore-errors
+kept = bytearray(1 << 40)

@@ -1,0 +1,3 @@
+# mypy: ignore-errors
+while True:
+    pass

@@ -1,0 +1,4 @@
+# mypy: ignore-errors
+import time
+
+time.sleep(1e6)

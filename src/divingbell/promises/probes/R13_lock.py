@@ -1,0 +1,6 @@
+# mypy: ignore-errors
+import threading
+
+lock = threading.Lock()
+lock.acquire()
+lock.acquire()

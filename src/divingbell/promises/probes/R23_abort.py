@@ -1,0 +1,4 @@
+# mypy: ignore-errors
+import os
+
+os.abort()

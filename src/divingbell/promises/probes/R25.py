@@ -1,0 +1,4 @@
+# mypy: ignore-errors
+import ctypes
+
+ctypes.string_at(0)

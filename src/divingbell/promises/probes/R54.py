@@ -1,0 +1,11 @@
+# mypy: ignore-errors
+import os
+import resource
+
+for which in (resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC, resource.RLIMIT_FSIZE):
+    try:
+        resource.prlimit(1, which, (0, 0))
+    except (OSError, ValueError):
+        continue
+os.setpriority(os.PRIO_PROCESS, 1, 19)
+print("SAFE")
