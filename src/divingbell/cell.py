@@ -237,7 +237,10 @@ class Cell:
         return header.get("value", self._value_text)
 
     def _memory_words(self) -> str:
-        return f"the session may hold {_size(self._limits.memory)} of memory, files included"
+        size = _size(self._limits.memory)
+        if self._interpreter.sandbox.isolation.limits_by == "rlimits":
+            return f"each process of the session may allocate {size} of memory"
+        return f"the session may hold {size} of memory, files included"
 
     @staticmethod
     def _out_of(name: str, words: str) -> Failure:

@@ -169,7 +169,9 @@ class Engine:
         try:
             while len(self._pool) < self._settings.pool and not self._stopped:
                 await asyncio.sleep(REFILL_PAUSE)
-                self._pool.append(await self._prepare(self._settings.limits))
+                interpreter = await self._prepare(self._settings.limits)
+                interpreter.send({"op": "warm"})
+                self._pool.append(interpreter)
         except DivingbellError as error:
             # The next session that is opened meets the same trouble and reports it.
             log.warning("the pool could not be filled: %s", error)

@@ -95,7 +95,8 @@ class LocalSandbox(Sandbox):
         finally:
             self._close_control()
             os.close(self._process)
-            self._group.remove()
+            # The kernel may keep a group busy for some milliseconds more.
+            await asyncio.to_thread(self._group.remove)
             self._on_stopped()
             self._stopped.set_result(None)
 

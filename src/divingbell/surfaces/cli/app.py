@@ -1,0 +1,144 @@
+"""The commands and their options. What they do is in the module of that name."""
+
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import App, CycloptsError, Parameter
+
+from divingbell.errors import DivingbellError
+from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
+
+# asyncio, rich and prompt_toolkit take longer to load than `--help` takes to print:
+# the modules that use them are imported by the commands that need them.
+
+log = logging.getLogger("divingbell")
+
+STDIN = "<stdin>"
+_EPILOGUE = "Exit status:\n" + "\n".join(
+    f"  {number:>3}  {meaning}" for number, meaning in exit_status.MEANINGS.items()
+)
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("divingbell")
+
+
+app = App(
+    name="divingbell",
+    help="Runs Python that agents wrote, in a sealed sandbox.",
+    help_format="plaintext",
+    help_epilogue=_EPILOGUE,
+    default_parameter=Parameter(show_default=False),
+    version=_version,
+    version_format="plaintext",
+    exit_on_error=False,
+    print_error=False,
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
+
+
+@app.command
+def run(
+    file: Annotated[str, Parameter(help="The file with the code; - for stdin.")],
+    /,
+    *,
+    options: RunOptions = RunOptions(),  # noqa: B008 (it is frozen)
+) -> int:
+    """Run a file in a fresh session, and show its output as it comes."""
+    from divingbell.surfaces.cli import running, signals
+
+    code = running.read_code(None if file == STDIN else file)
+    return signals.run(lambda caught: running.run_once(code, options, caught))
+
+
+@app.command(name="exec")
+def execute(
+    code: Annotated[str, Parameter(help="Python code.")],
+    /,
+    *,
+    options: RunOptions = RunOptions(),  # noqa: B008
+) -> int:
+    """Run code in a fresh session, and show its output as it comes."""
+    from divingbell.surfaces.cli import running, signals
+
+    return signals.run(lambda caught: running.run_once(code, options, caught))
+
+
+@app.command
+def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
+    """Open a prompt in a session: variables and files stay until you leave."""
+    from divingbell.surfaces.cli import signals
+    from divingbell.surfaces.cli.shell import converse
+
+    return signals.run(lambda caught: converse(options, caught))
+
+
+@app.command
+def doctor(
+    *,
+    check: Annotated[
+        bool, Parameter(negative=(), help="Attack a session, to see that each promise holds.")
+    ] = False,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Say what this machine can do, what is in force, and what to do about what is missing."""
+    from divingbell.surfaces.cli import signals
+    from divingbell.surfaces.cli.doctor import report
+
+    return signals.run(lambda _: report(options, check=check, as_json=json))
+
+
+@app.command
+def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
+    """Show what it is: a table, a plot, blocked attacks, limits and timings, all live."""
+    from divingbell.surfaces.cli import signals
+    from divingbell.surfaces.cli.demo import show
+
+    return signals.run(lambda _: show(options))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit status, as listed in `exit_status`."""
+    for stream in (sys.stdout, sys.stderr):
+        # A file name that is not valid text, or a narrow locale, is no reason to fail.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        status = app(_with_stdin_named(sys.argv[1:] if arguments is None else arguments))
+        sys.stdout.flush()
+        return status if isinstance(status, int) else exit_status.OK
+    except CycloptsError as error:
+        return _fail(f"{error}".strip(), exit_status.USAGE)
+    except DivingbellError as error:
+        log.debug("where it came from:", exc_info=error)
+        return _fail(str(error), exit_status.of_error(error))
+    except KeyboardInterrupt:
+        return exit_status.INTERRUPTED
+    except BrokenPipeError:
+        # What is still in the buffers has nowhere to go.
+        with contextlib.suppress(OSError), open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        return exit_status.BROKEN_PIPE
+    except OSError as error:  # a full disk, most likely: files of the user's are read elsewhere
+        log.debug("where it came from:", exc_info=error)
+        return _fail(f"the output can't be written: {error.strerror}", exit_status.FAILED)
+
+
+def _with_stdin_named(arguments: Sequence[str]) -> list[str]:
+    """Give `-` a name: the parser takes it for an option."""
+    is_run = arguments[:1] == ["run"]
+    return [STDIN if is_run and argument == "-" else argument for argument in arguments]
+
+
+def _fail(message: str, status: int) -> int:
+    with contextlib.suppress(OSError):
+        print(f"divingbell: {message}", file=sys.stderr, flush=True)
+    return status
