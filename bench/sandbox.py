@@ -6,6 +6,7 @@ Rows with a target say whether it was met, and by how much it was not.
 import argparse
 import asyncio
 import sys
+import traceback
 import warnings
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -52,24 +53,32 @@ def _arguments() -> argparse.Namespace:
     return chosen
 
 
-async def _measure(chosen: argparse.Namespace) -> list[table.Row]:
-    rows = []
+async def _measure(chosen: argparse.Namespace) -> tuple[list[table.Row], bool]:
+    """The rows of all parts that were chosen, and whether each of them worked."""
+    rows: list[table.Row] = []
+    worked = True
     for name, part in PARTS.items():
         if chosen.only is None or name in chosen.only:
             print(f"· measuring {name}", file=sys.stderr, flush=True)
-            rows += await part(chosen)
-    return rows
+            try:
+                rows += await part(chosen)
+            except Exception as error:  # the figures of the other parts are still worth having
+                traceback.print_exc()
+                rows.append(table.Row(name, "it failed", f"– ({type(error).__name__}: {error})"))
+                worked = False
+    return rows, worked
 
 
 def main() -> None:
     chosen = _arguments()
     # jupyter_client warns that its kernels talk over TCP, once for each of them.
     warnings.simplefilter("ignore")
-    rows = asyncio.run(_measure(chosen))
+    rows, worked = asyncio.run(_measure(chosen))
     text = f"{table.heading()}\n\n{table.render(rows)}\n"
     print(text)
     if chosen.markdown is not None:
         chosen.markdown.write_text(text, encoding="utf-8")
+    sys.exit(0 if worked else 1)
 
 
 if __name__ == "__main__":
