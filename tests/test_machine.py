@@ -1,0 +1,154 @@
+"""What the machine can do, and what is said about what it can't."""
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from divingbell import machine
+from divingbell.config import Settings
+from divingbell.sandbox.local import cgroups
+
+
+def _by_name(findings: list[machine.Finding]) -> dict[str, machine.Finding]:
+    return {finding.name: finding for finding in findings}
+
+
+@pytest.fixture
+def sysctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(machine, "_SYSCTL", tmp_path)
+    (tmp_path / "user").mkdir()
+    (tmp_path / "kernel").mkdir()
+    return tmp_path
+
+
+def _refuse(_: str) -> str:
+    return "unshare: Operation not permitted"
+
+
+def test_everything_is_looked_at_and_every_lack_has_advice() -> None:
+    findings = machine.examine()
+    assert set(_by_name(findings)) == {
+        "system", "python", "kernel", "user namespaces", "proc", "seccomp", "landlock", "cgroups",
+        "docker", "runsc", "uv", "profile",
+    }  # fmt: skip
+    for finding in findings:
+        assert finding.detail
+        assert finding.state == "ok" or finding.advice, finding
+
+
+def test_this_machine_can_run_the_local_backend() -> None:
+    assert machine.why_not() is None
+
+
+def test_looking_leaves_no_control_group_behind() -> None:
+    machine.examine()
+    for point in set(cgroups._mounts().values()):
+        assert not list(point.glob(f"**/{cgroups.own_name()}"))
+
+
+def test_an_old_kernel_is_named() -> None:
+    finding = machine._kernel("5.4.0-100-generic")
+    assert finding.state == "missing" and finding.blocking and "5.12" in finding.detail
+    assert machine._kernel("5.12.0").state == "ok"
+    assert machine._kernel("6.18.44-fc").state == "ok"
+
+
+def test_namespaces_that_are_off_come_with_the_command(sysctl: Path) -> None:
+    (sysctl / "user/max_user_namespaces").write_text("0\n")
+    finding = machine._user_namespaces()
+    assert finding.state == "missing" and "sysctl -w user.max_user_namespaces" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "advice"),
+    [
+        ("unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
+        ("apparmor_restrict_unprivileged_userns", "1", "/etc/apparmor.d/divingbell"),
+    ],
+)
+def test_a_refused_namespace_is_explained(
+    sysctl: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, advice: str
+) -> None:
+    (sysctl / "kernel" / name).write_text(value)
+    monkeypatch.setattr(machine, "_try", _refuse)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    finding = machine._user_namespaces()
+    assert finding.blocking and name in finding.detail and advice in finding.advice
+    assert advice in (machine.why_not() or "")
+
+
+def test_a_masked_proc_names_the_cause_and_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(attempt: str) -> str | None:
+        return "mount of a /proc: Operation not permitted" if attempt == "proc" else None
+
+    monkeypatch.setattr(machine, "_try", refuse)
+    monkeypatch.setattr(machine, "_proc_is_masked", lambda: True)
+    finding = machine._proc()
+    assert finding.blocking and "masked" in finding.detail
+    assert "--security-opt systempaths=unconfined" in finding.advice
+    assert "masked" in (machine.why_not() or "")
+
+
+def test_what_is_tried_does_not_touch_this_process() -> None:
+    before = Path("/proc/self/ns/user").readlink(), Path("/proc/self/ns/mnt").readlink()
+    assert machine._try("namespaces") is None
+    assert machine._try("proc") is None
+    assert (Path("/proc/self/ns/user").readlink(), Path("/proc/self/ns/mnt").readlink()) == before
+
+
+def test_an_attempt_that_breaks_is_a_refusal() -> None:
+    assert "KeyError" in (machine._try("nonsense") or "")
+
+
+def test_what_the_kernel_refuses_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: ctypes.CDLL) -> None:
+        machine._expect(-1, "unshare")
+
+    monkeypatch.setitem(machine._ATTEMPTS, "namespaces", refuse)
+    assert machine._main("namespaces") == 1
+    assert capsys.readouterr().out.startswith("unshare: ")
+
+
+def test_another_system_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    names = _by_name(machine.examine())
+    assert names["system"].blocking and "Linux" in names["system"].detail
+    assert "kernel" not in names
+    assert "Linux" in (machine.why_not() or "")
+
+
+def test_another_architecture_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert machine._system().blocking
+
+
+def test_control_groups_that_are_off_or_missing_say_what_is_in_force(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    off = machine._cgroups(Settings(cgroups="off"))
+    assert off.state == "warn" and "rlimits" in off.detail
+
+    def none() -> cgroups.Hierarchy:
+        raise cgroups.NoCgroups("no cgroup file system is mounted")
+
+    monkeypatch.setattr(cgroups, "find", none)
+    missing = machine._cgroups(None)
+    assert missing.state == "warn" and "each process" in missing.detail and missing.advice
+
+
+def test_a_profile_counts_only_for_this_python_and_these_packages(tmp_path: Path) -> None:
+    import platform
+
+    marker = tmp_path / "divingbell-profile.json"
+    assert not machine._is_prepared(marker, ())
+    marker.write_text(
+        f'{{"version": "{platform.python_version()}", "packages": ["scikit-learn==1.5"]}}'
+    )
+    assert machine._is_prepared(marker, ())
+    assert machine._is_prepared(marker, ("scikit_learn>=1.5",))
+    assert not machine._is_prepared(marker, ("polars",))
+    marker.write_text('{"version": "3.0.0", "packages": []}')
+    assert not machine._is_prepared(marker, ())
