@@ -1,0 +1,169 @@
+"""Every promise, one test each; and that the checks can fail."""
+
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from divingbell import Divingbell
+from divingbell.models import Output, Result
+from divingbell.promises import GROUPS, PREAMBLE, PROBES, PROMISES, Promise, tables
+from divingbell.sandbox.host_checks import CHECKS, Broken, Watch, judged
+from divingbell.sandbox.self_check import check, promised
+
+ROOT = Path(__file__).parents[2]
+KEPT_BY_LOCAL = [promise for promise in PROMISES if promise.kept_by("local")]
+REQUIRED = """
+F01 F02 F03 F04 F06 F07 F08 F09 F10 F11 F14 F15 F16 F19
+P01 P02 P04 P05 P06 P08 P11
+N01 N02 N05 N07 N08 N10 N12 N13
+R01 R03 R06 R09 R10 R11 R12 R13 R14 R15 R19 R20 R22 R23 R25 R26 R27
+K01 K03 K07 K10 K11 K13 K14 K15 K17 K18 K19 K20 K22 K23 K24 K25 K28 K29 K30 K31 K32 K33 K35 K36
+H01 H03 H04 H05 H06 H08
+Y02 Y03 Y04 Y06
+S05 S06 S07
+"""
+# Harmless outside, and sure to be unsafe there: they look, and open without writing.
+UNSAFE_OUTSIDE = ["P02", "P04", "N40", "N42", "K11", "K29", "K45", "P44"]
+
+
+@pytest.fixture(scope="module")
+async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
+    """One of its own: some checks end its zygote."""
+    async with Divingbell(pool=0) as bell:
+        yield bell
+
+
+@pytest.mark.parametrize("promise", KEPT_BY_LOCAL, ids=lambda promise: promise.id)
+async def test_the_promise_is_kept(promise: Promise, own_bell: Divingbell) -> None:
+    verdicts = [verdict async for verdict in check(own_bell, {promise.id})]
+    if not verdicts:
+        pytest.skip(f"not promised without control groups: {promise.without_cgroups}")
+    [verdict] = verdicts
+    assert verdict.kept, f"{promise.id} ({promise.attack}): {verdict.detail}"
+
+
+# The table
+
+
+def test_every_attack_of_the_required_groups_has_a_row() -> None:
+    known = {promise.id for promise in PROMISES}
+    assert known.issuperset(REQUIRED.split())
+    assert len(known) == len(PROMISES)
+
+
+def test_every_row_is_complete() -> None:
+    for promise in PROMISES:
+        assert promise.group in GROUPS
+        assert promise.attack and promise.expected and "\n" not in promise.attack
+        if promise.probe:
+            assert promise.source()
+        if promise.kind == "host" and promise.kept_by("local"):
+            assert promise.id in CHECKS
+        if promise.kind == "bomb":
+            assert promise.outcomes and promise.within
+
+
+def test_every_probe_is_of_use() -> None:
+    used = {promise.probe for promise in PROMISES} | {PREAMBLE.name}
+    driven = (ROOT / "src/divingbell/sandbox/host_checks.py").read_text("utf-8")
+    for path in PROBES.glob("*.py"):
+        assert path.name in used or path.name in driven, path.name
+
+
+def test_every_check_belongs_to_a_row() -> None:
+    assert set(CHECKS) <= {promise.id for promise in PROMISES if promise.kind == "host"}
+
+
+def test_rows_that_need_control_groups_are_left_out_without_them() -> None:
+    with_them = promised("local", "cgroup v1")
+    without = promised("local", "rlimits")
+    assert {promise.id for promise in with_them} - {promise.id for promise in without} == {"R09"}
+    assert promised("docker", "cgroup v2") == ()
+
+
+@pytest.mark.parametrize("name", tables.PAGES)
+def test_the_table_of_a_page_is_current(name: str) -> None:
+    text = (ROOT / name).read_text("utf-8")
+    assert tables.renewed(text, tables.PAGES[name]()) == text, (
+        "run python -m divingbell.promises.tables --write"
+    )
+
+
+def test_a_stale_page_is_noticed_and_renewed(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in tables.PAGES:
+        (tmp_path / name).write_text(f"before\n{tables.BEGIN}\nold\n{tables.END}\nafter\n")
+    assert tables.main(["--check", str(tmp_path)]) == 1
+    assert tables.main(["--write", str(tmp_path)]) == 0
+    assert tables.main(["--check", str(tmp_path)]) == 0
+    page = (tmp_path / "SECURITY.md").read_text("utf-8")
+    assert page.startswith("before\n") and page.endswith("after\n") and "F01" in page
+
+
+def test_identifiers_named_in_the_security_page_exist() -> None:
+    known = {promise.id for promise in PROMISES}
+    text = (ROOT / "SECURITY.md").read_text("utf-8")
+    prose = text.partition(tables.BEGIN)[0] + text.partition(tables.END)[2]
+    assert set(re.findall(r"\b[FPNRKHYS]\d{2}\b", prose)) <= known
+
+
+# The checks can fail
+
+
+@pytest.mark.parametrize("name", UNSAFE_OUTSIDE)
+def test_a_probe_says_unsafe_where_there_is_no_sandbox(name: str) -> None:
+    answer = subprocess.run(
+        [sys.executable, f"{name}.py"],
+        cwd=PROBES,
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert re.search("^UNSAFE", answer.stdout, re.MULTILINE), answer.stdout + answer.stderr
+
+
+def _printed(text: str) -> Result:
+    return Result("ok", outputs=(Output("text/plain", text, "stdout"),))
+
+
+def test_no_verdict_is_no_pass() -> None:
+    with pytest.raises(Broken, match="no verdict"):
+        judged(_printed("all is well\n"))
+    with pytest.raises(Broken, match="no verdict"):
+        judged(Result("killed", outputs=_printed("SAFE\n").outputs))
+
+
+def test_one_unsafe_outweighs_every_safe() -> None:
+    assert judged(_printed("SAFE one\nSAFE two\n")) == "one; two"
+    with pytest.raises(Broken, match="two"):
+        judged(_printed("SAFE one\nUNSAFE two\nSAFE three\n"))
+
+
+async def test_a_bomb_that_does_not_go_off_as_said_is_broken(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dataclasses import replace
+
+    from divingbell.sandbox import self_check
+
+    row = next(promise for promise in PROMISES if promise.id == "R23")
+    monkeypatch.setattr(self_check, "PROMISES", (replace(row, outcomes=("ok",)),))
+    [verdict] = [verdict async for verdict in check(own_bell)]
+    assert not verdict.kept and "killed" in verdict.detail
+
+
+async def test_the_watch_notices_memory_and_lag() -> None:
+    import time
+
+    async with Watch() as watch:
+        taken = bytearray(b"x") * (300 << 20)
+        time.sleep(2.5)  # noqa: ASYNC251  (to stand still is the point)
+    assert watch.memory > 250 << 20 and watch.lag > 2.0
+    del taken
+    with pytest.raises(Broken, match="suffers"):
+        watch.judge()
