@@ -32,11 +32,13 @@ MAX_VARIABLES = 500
 _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 _runner: "Runner | None" = None
+_zygote_pid = 0
 
 
 def prepare() -> None:
     """In the zygote: make the one Runner that every session inherits."""
-    global _runner
+    global _runner, _zygote_pid
+    _zygote_pid = os.getpid()
     _runner = Runner()
 
 
@@ -57,9 +59,11 @@ def main(data: socket.socket, pipe: int, cradle: socket.socket) -> None:
 def _reseed() -> None:
     """Generators seeded before the fork would give every session the same numbers."""
     random.seed()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
-    if "ssl" in sys.modules:
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed([random.getrandbits(32) for _ in range(8)])
+    if "ssl" in sys.modules and os.getpid() == _zygote_pid:
+        # OpenSSL notices a fork by the pid, and all sessions have the same few. Only where the
+        # zygote happens to have it too must it be told, which takes it milliseconds.
         sys.modules["ssl"].RAND_add(os.urandom(32), 32.0)
 
 
