@@ -18,11 +18,14 @@ from divingbell.models import (
 )
 from divingbell.spool import Spool
 from divingbell.tether import field_of
-from divingbell.transcript import Sink, Transcript
+from divingbell.transcript import Sink, Transcript, cell_of
 from divingbell_inside import frames, layout
 
 StopReason = Literal["timeout", "cpu", "cancelled", "output"]
 MIN_CPU_CHECK = 0.02
+MAX_FAILURE = 1 << 16
+MAX_DEPTH = 64
+"""How deep a value may be nested: deeper ones break whoever walks them by recursion."""
 
 _ADVICE: dict[str, str] = {
     "memory": "Work on less data at once, delete what is no longer needed (`del df`), or ask for "
@@ -119,8 +122,7 @@ class Cell:
         event = header.get("event")
         try:
             if event in ("stdout", "stderr"):
-                cell = field_of(header, "cell", int, self.number)
-                self.transcript.text(str(event), body, cell)
+                self.transcript.text(str(event), body, cell_of(header, self.number))
             elif event == "display":
                 outputs = self.transcript.display(header, body)
                 if header.get("result") is True:
@@ -234,7 +236,8 @@ class Cell:
         )
 
     def _value(self, header: frames.Header) -> Any:
-        return header.get("value", self._value_text)
+        value = header.get("value", self._value_text)
+        return value if _is_shallow(value) else self._value_text
 
     def _memory_words(self) -> str:
         size = _size(self._limits.memory)
@@ -270,12 +273,26 @@ def _failure_of(header: frames.Header) -> tuple[Failure | None, LimitName | None
     if not isinstance(error, dict):
         return None, None
     failure = Failure(
-        field_of(error, "type", str, "Exception"),
-        field_of(error, "message", str, ""),
-        field_of(error, "traceback", str, ""),
+        field_of(error, "type", str, "Exception")[:MAX_FAILURE],
+        field_of(error, "message", str, "")[:MAX_FAILURE],
+        field_of(error, "traceback", str, "")[:MAX_FAILURE],
     )
     limit = error.get("limit")
     return failure, next((name for name in LIMIT_NAMES if name == limit), None)
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for inner in level
+            if isinstance(inner, list | dict)
+            for item in (inner.values() if isinstance(inner, dict) else inner)
+        ]
+        if not level:
+            return True
+    return False
 
 
 def _state_note(aftermath: Aftermath) -> str:

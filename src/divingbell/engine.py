@@ -25,14 +25,21 @@ log = logging.getLogger("divingbell")
 Key = tuple[str | None, str]
 
 
+class _Door:
+    """Lets those who open the same id in one after another."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
 class Engine:
     def __init__(self, settings: Settings, backend: Backend) -> None:
         self._settings = settings
         self._backend = backend
         self._rules = Rules(settings.copy_after, settings.interrupt_grace)
         self._sessions: dict[Key, Session] = {}
-        self._holders: dict[Key, int] = {}
-        self._opening: dict[Key, asyncio.Lock] = {}
+        self._doors: dict[Key, _Door] = {}
         self._places = asyncio.Semaphore(settings.max_sessions)
         self._pool: list[Interpreter] = []
         self._refilling: asyncio.Task[None] | None = None
@@ -75,25 +82,24 @@ class Engine:
             SandboxUnavailable: no sandbox could be made.
         """
         key = (user, identifier or f"session-{secrets.token_hex(8)}")
-        lock = self._opening.setdefault(key, asyncio.Lock())
+        door = self._doors.setdefault(key, _Door())
+        door.waiting += 1
         try:
-            async with lock:
+            async with door.lock:
                 session = self._sessions.get(key)
                 if session is None or session.closed:
                     session = await self._make(key, changes)
-                self._holders[key] = self._holders.get(key, 0) + 1
+                session.holders += 1
                 return session
         finally:
-            if not lock.locked():
-                self._opening.pop(key, None)
+            door.waiting -= 1
+            if not door.waiting:
+                self._doors.pop(key, None)
 
     async def release(self, session: Session) -> None:
         """One holder leaves; the last one ends the session."""
-        key = (session.user, session.id)
-        left = self._holders.get(key, 1) - 1
-        if left > 0 and not session.closed:
-            self._holders[key] = left
-        else:
+        session.holders -= 1
+        if session.holders <= 0:
             await session.close()
 
     async def _make(self, key: Key, changes: Mapping[str, Any]) -> Session:
@@ -129,7 +135,6 @@ class Engine:
         self._places.release()
         if self._sessions.get(key) is session:
             del self._sessions[key]
-            self._holders.pop(key, None)
         log.info("session %s of %s closed", key[1], key[0])
 
     async def _prepare(self, limits: Limits) -> Interpreter:

@@ -16,7 +16,7 @@ from divingbell.interpreter import Interpreter
 from divingbell.models import Event, Limits, Result, Variable
 from divingbell.sandbox.base import Isolation, Sandbox
 from divingbell.tether import field_of
-from divingbell.transcript import Sink
+from divingbell.transcript import EVENT_COST, Sink, cell_of
 from divingbell_inside import frames
 
 log = logging.getLogger("divingbell")
@@ -53,6 +53,8 @@ class Session:
         self.limits: Limits = interpreter.sandbox.limits
         self.files = Files(self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
+        self.holders = 0
+        """How many `async with` blocks hold it."""
         self.cells = 0
         """How many cells have been run."""
         self._interpreter = interpreter
@@ -183,6 +185,8 @@ class Session:
         self, code: str, timeout: float | None, context: Mapping[str, Any] | None, sink: Sink
     ) -> Result:
         source, values = _encode(code, context)
+        if timeout is not None and not timeout > 0:
+            raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         async with self._queue:
             self._check_open()
             self._cancel_copy()
@@ -293,8 +297,7 @@ class Session:
         elif self._cell is not None:
             self._cell.frame(header, body)
         elif event in ("stdout", "stderr"):
-            cell = field_of(header, "cell", int, self.cells)
-            self._keep_background(str(event), body, cell)
+            self._keep_background(str(event), body, cell_of(header, self.cells))
 
     def ended(self, reason: str) -> None:
         if self._cell is not None:
@@ -306,7 +309,7 @@ class Session:
         """Output between cells belongs to an earlier one; the next result shows it."""
         if self._background_bytes < MAX_BACKGROUND:
             self._background.append((name, data[:MAX_BACKGROUND], cell))
-            self._background_bytes += len(data)
+            self._background_bytes += len(data) + EVENT_COST
 
     def _pass_on_background(self, cell: Cell) -> None:
         for name, data, origin in self._background:

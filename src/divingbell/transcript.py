@@ -10,6 +10,12 @@ from divingbell_inside import frames
 RICH_FACTOR = 8
 """Displays (HTML, images) may take this many times the limit on text."""
 
+EVENT_COST = 64
+"""Bytes that an event counts for besides its content: many empty ones cost the host too."""
+MAX_EVENTS = 50_000
+"""Events passed on for one cell; what comes later is in the result only."""
+MAX_PIECES = 4096
+
 Sink = Callable[[Event], None]
 Overflow = Callable[[bytes], None]
 _TEXTUAL = ("text/", "application/json", "application/javascript", "image/svg+xml")
@@ -27,6 +33,7 @@ class Transcript:
         self._sink = sink
         self._overflow = overflow
         self._rich_bytes = 0
+        self._events = 0
         self._decoder = TextDecoder()
         self._items: list[tuple[str | None, list[Output]]] = []
         self._pieces: list[str] = []
@@ -59,14 +66,21 @@ class Transcript:
             self._end_stream()
             self._stream = name, cell
         self._pieces.append(text)
-        self._sink(Event(name, text=text, cell=cell))
+        if len(self._pieces) > MAX_PIECES:
+            self._pieces = ["".join(self._pieces)]
+        self._emit(Event(name, text=text, cell=cell))
+
+    def _emit(self, event: Event) -> None:
+        self._events += 1
+        if self._events <= MAX_EVENTS:
+            self._sink(event)
 
     def display(self, header: frames.Header, body: bytes) -> tuple[Output, ...]:
         """A display or the result; returns its outputs."""
         name = "result" if header.get("result") is True else "display"
-        cell = field_of(header, "cell", int, self.cell)
+        cell = cell_of(header, self.cell)
         outputs = _outputs_of(header, body, name, cell)
-        self._rich_bytes += len(body)
+        self._rich_bytes += len(body) + EVENT_COST * (1 + len(outputs))
         if self._rich_bytes > self._limit * RICH_FACTOR:
             self.displays_dropped += 1
             return ()
@@ -83,7 +97,7 @@ class Transcript:
                 self._items.append((display_id, outputs))
         else:
             self._items.append((display_id, outputs))
-        self._sink(
+        self._emit(
             Event(name, outputs=tuple(outputs), cell=cell, display_id=display_id, update=update)
         )
         return tuple(outputs)
@@ -102,7 +116,7 @@ class Transcript:
             self._items.clear()
             self._pieces.clear()
             self._stream = None
-            self._sink(Event("clear", cell=self.cell))
+            self._emit(Event("clear", cell=self.cell))
 
     def _end_stream(self) -> None:
         if self._stream is not None:
@@ -128,6 +142,12 @@ class Transcript:
             self._append("stdout", rest, self.cell)
         self._end_stream()
         return tuple(output for _, outputs in self._items for output in outputs)
+
+
+def cell_of(header: frames.Header, newest: int) -> int:
+    """The cell that a frame says it belongs to, if there is such a cell."""
+    cell = field_of(header, "cell", int, newest)
+    return cell if 0 < cell <= newest else newest
 
 
 def settle_lines(text: str) -> str:

@@ -1,5 +1,6 @@
 """The local backend: checks the machine, keeps the zygote, hands out sandboxes."""
 
+import asyncio
 import contextlib
 import itertools
 import os
@@ -49,7 +50,9 @@ class LocalBackend(Backend):
 
     async def start(self) -> None:
         settings = self._settings
-        prepared = profile.prepare(settings.packages, progress=self._progress)
+        prepared = await asyncio.to_thread(
+            profile.prepare, settings.packages, progress=self._progress
+        )
         try:
             if settings.cgroups != "off":
                 self._hierarchy = cgroups.find()

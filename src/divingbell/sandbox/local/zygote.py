@@ -176,8 +176,14 @@ class Zygote:
         _expect(line, b"unshared")
         if not self._plan["own_groups"]:
             Path(f"/proc/{pid}/setgroups").write_text("deny")
-        Path(f"/proc/{pid}/uid_map").write_text(self._uid_map.format(me=os.geteuid()))
-        Path(f"/proc/{pid}/gid_map").write_text(self._uid_map.format(me=os.getegid()))
+        try:
+            Path(f"/proc/{pid}/uid_map").write_text(self._uid_map.format(me=os.geteuid()))
+            Path(f"/proc/{pid}/gid_map").write_text(self._uid_map.format(me=os.getegid()))
+        except OSError as error:
+            raise OSError(
+                f"the uids {self._uid_map!r} can't be mapped here ({error.strerror}); "
+                "inside a container set uid_base to uids that it has"
+            ) from None
         line.send(b"mapped")
         _expect(line, b"rooted")
         line.send(json.dumps(self._settings).encode())
