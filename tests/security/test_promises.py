@@ -27,7 +27,7 @@ Y02 Y03 Y04 Y06
 S05 S06 S07
 """
 # Harmless outside, and sure to be unsafe there: they look, and open without writing.
-UNSAFE_OUTSIDE = ["P02", "P04", "N40", "N42", "K11", "K29", "K45", "P44"]
+UNSAFE_OUTSIDE = ["P02", "P04", "N40", "N42", "K11", "K29", "K45"]
 
 
 @pytest.fixture(scope="module")

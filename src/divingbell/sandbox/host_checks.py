@@ -30,6 +30,8 @@ MEMORY_ALLOWANCE = 192 * MB
 LAG_ALLOWANCE = 2.0
 """How long the event loop may stand still, on a busy machine."""
 CLOSE_ALLOWANCE = 5.0
+MOST_OUTPUTS = 20_000
+"""A result with more parts than this is not counted by anyone."""
 _SAMPLE = 0.02
 _MIME = re.compile(r"[\w.+-]{1,100}/[\w.+;=-]{1,100}")
 _SMALL: dict[str, Any] = {"memory": "128MB", "disk": "64MB", "timeout": 10.0}
@@ -98,6 +100,7 @@ class Watch:
         self._thread = threading.Thread(target=self._sample, daemon=True)
         self._thread.start()
         self._task = asyncio.create_task(self._tick())
+        await asyncio.sleep(0)  # it must have begun, or a block right now goes unseen
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -326,9 +329,7 @@ async def death_of_the_zygote(bench: Bench) -> str:
 async def daemons(bench: Bench) -> str:
     async with bench.session() as session:
         expect("daemonised" in (await bench.run(session, "R15.py")).text, "no daemon was started")
-        first = getattr(session._interpreter.sandbox, "pid", None)
-        expect(first is not None, "this backend does not say what its first process is")
-        running = _descendants(first)
+        running = _descendants(getattr(session._interpreter.sandbox, "pid", 0))
         expect(len(running) >= 3, f"the daemon is not among {running}")
     deadline = time.monotonic() + CLOSE_ALLOWANCE
     while left := [pid for pid in running if Path(f"/proc/{pid}").exists()]:
@@ -541,8 +542,10 @@ def _flood(identifier: str) -> None:
                 await asyncio.sleep(_SETTLE)
             words = watch.judge()
             expect(task.done() and not task.cancelled(), "there was no result")
+            result = task.result()
+            expect(len(result.outputs) < MOST_OUTPUTS, f"{len(result.outputs):,} outputs are kept")
             await bench.works(session)
-            return f"{task.result().status}; {words}"
+            return f"{result.status}; {words}"
 
 
 for _identifier in ("H43", "H47", "H48", "H50", "H52"):
