@@ -96,19 +96,19 @@ class LocalBackend(Backend):
         )
 
     async def _create(self, limits: Limits) -> LocalSandbox:
+        await self.zygote.start()
         uid = self._uids.take() if self._uids else 0
         name = f"session-{next(self._numbers)}"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         group: cgroups.Group = cgroups.ProcessTree([])
         folder = None
+        asked = None
         try:
             with theirs:
                 if self._folders:
                     owner = self._uids.first + uid if self._uids else None
                     folder = self._folders.make(name, owner)
-                if self._hierarchy:
-                    group = self._hierarchy.create(name, limits)
-                pid = await self.zygote.spawn(
+                asked = self.zygote.ask(
                     {
                         "uid": uid,
                         "disk": limits.disk,
@@ -119,11 +119,16 @@ class LocalBackend(Backend):
                     },
                     theirs,
                 )
+            if self._hierarchy:  # made while the zygote is at work
+                group = self._hierarchy.create(name, limits)
+            pid = await self.zygote.answer(asked)
             group.add(pid)
         except BaseException:
             # Closing the line ends what may have been made: it waits there for its first word.
             ours.close()
-            group.remove()
+            if asked is not None:
+                self.zygote.abandon(asked)
+            await asyncio.to_thread(group.remove)
             self._clean(uid, folder)
             raise
         isolation = Isolation(

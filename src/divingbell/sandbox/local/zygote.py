@@ -24,6 +24,9 @@ MAX_MESSAGE = 1 << 16
 _STAGE_ONE = Path(__file__).resolve().parents[3] / "divingbell_inside" / "root.py"
 
 
+Asked = asyncio.Future[dict[str, Any]]
+
+
 class ZygoteDied(Exception):
     """It ended while we waited for it."""
 
@@ -50,7 +53,7 @@ class Zygote:
         self._starting = asyncio.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._line: socket.socket | None = None
-        self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[int, Asked] = {}
         self._last = 0
         self.info: dict[str, Any] = {}
 
@@ -73,42 +76,56 @@ class Zygote:
             loop.add_reader(line, self._readable)
             self._line = line
 
-    async def spawn(self, request: dict[str, Any], control: socket.socket) -> int:
-        """Ask for a session at the other end of `control`; return its pid.
+    def ask(self, request: dict[str, Any], control: socket.socket) -> Asked:
+        """Ask for a session at the other end of `control`; `answer` tells what came of it.
+
+        Raises:
+            SandboxUnavailable: it can't take any more requests.
+            ZygoteDied: ask again, with another line: a half-made session may hold this one.
+        """
+        if self._line is None:
+            raise ZygoteDied
+        self._last = number = self._last + 1
+        self._waiting[number] = future = asyncio.get_running_loop().create_future()
+        message = json.dumps({"id": number, **request}).encode()
+        try:
+            socket.send_fds(self._line, [message], [control.fileno()])
+        except BlockingIOError:
+            del self._waiting[number]
+            raise SandboxUnavailable("too many sessions are being opened at once") from None
+        except OSError:
+            del self._waiting[number]
+            self._died()
+            raise ZygoteDied from None
+        return future
+
+    async def answer(self, asked: Asked) -> int:
+        """Return the pid of the session that was asked for.
 
         Raises:
             SandboxUnavailable: it could not be made.
-            ZygoteDied: ask again, with another line: a half-made session may hold this one.
+            ZygoteDied: see `ask`.
         """
-        await self.start()
-        answer = await self._ask(request, control)
+        try:
+            async with asyncio.timeout(SPAWN_TIMEOUT):
+                answer = await asyncio.shield(asked)
+        except TimeoutError:
+            self._died()
+            raise ZygoteDied from None
         if "error" in answer:
             raise SandboxUnavailable(f"a session could not be made: {answer['error']}")
         pid = answer["pid"]
         assert isinstance(pid, int)
         return pid
 
-    async def _ask(self, request: dict[str, Any], control: socket.socket) -> dict[str, Any]:
-        assert self._line is not None
-        self._last = number = self._last + 1
-        future = asyncio.get_running_loop().create_future()
-        self._waiting[number] = future
-        message = json.dumps({"id": number, **request}).encode()
-        try:
-            socket.send_fds(self._line, [message], [control.fileno()])
-            async with asyncio.timeout(SPAWN_TIMEOUT):
-                answer: dict[str, Any] = await future
-                return answer
-        except BlockingIOError:
-            raise SandboxUnavailable("too many sessions are being opened at once") from None
-        except OSError:
-            self._died()
-            raise ZygoteDied from None
-        except TimeoutError:
-            self._died()
-            raise ZygoteDied from None
-        finally:
-            self._waiting.pop(number, None)
+    def abandon(self, asked: Asked) -> None:
+        """End the session that was asked for and that nobody wants any more."""
+
+        def end(asked: Asked) -> None:
+            if not asked.cancelled() and asked.exception() is None and "pid" in asked.result():
+                self._thread.submit(_end_child, asked.result()["pid"])
+
+        asked.add_done_callback(end)
 
     def _readable(self) -> None:
         assert self._line is not None
@@ -140,6 +157,8 @@ class Zygote:
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(ZygoteDied())
+                future.exception()  # whoever waits for it still sees it; nobody has to
+        self._waiting.clear()
 
     async def stop(self) -> None:
         """End it, and the thread that all sessions hang on."""
@@ -203,6 +222,12 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError):
         process.send_signal(signal.SIGKILL)
     process.wait()
+
+
+def _end_child(pid: int) -> None:
+    with contextlib.suppress(ProcessLookupError, ChildProcessError):
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
 
 
 def _reap_half_made() -> None:
