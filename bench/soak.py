@@ -3,6 +3,7 @@
 import asyncio
 import os
 import statistics
+import subprocess
 import tempfile
 import time
 from pathlib import Path
@@ -53,19 +54,24 @@ async def soak(count: int) -> list[table.Row]:
         for _ in range(WARM_UP):
             await _once(bell)
         before = inventory()
-        taken = [await _once(bell) for _ in range(count)]
+        taken, control = [], []
+        for _ in range(count):
+            taken.append(await _once(bell))
+            control.append(_bare_process())
         living = await _settled(before)
     ended = await _settled(empty)
     edge = max(1, min(EDGE, count // 2))
     early, late = taken[:edge], taken[-edge:]
-    slower = statistics.median(late) / statistics.median(early)
+    raw = statistics.median(late) / statistics.median(early)
+    machine = statistics.median(control[-edge:]) / statistics.median(control[:edge])
+    slower = raw / machine
     subject = f"{count} sessions opened, used, closed"
     return [
         table.times(
             MEASURE,
             f"{subject}: the last {edge}",
             late,
-            ratio=f"{slower:.2f} of the first {edge} ({table.seconds(statistics.median(early))})",
+            ratio=f"{slower:.2f} of the first {edge}: {raw:.2f}, the machine itself {machine:.2f}",
             target=table.at_most(slower, AS_QUICK, "×"),
         ),
         _left_row(f"{subject}: left behind", living, count),
@@ -78,6 +84,13 @@ async def _once(bell: Divingbell) -> float:
     async with bell.session() as session:
         result = await session.run(PLAIN.cell)
         PLAIN.check(result.value)
+    return time.perf_counter() - started
+
+
+def _bare_process() -> float:
+    """How quick the machine is at this moment: what others do on it slows all alike."""
+    started = time.perf_counter()
+    subprocess.run(["true"], check=True)
     return time.perf_counter() - started
 
 
