@@ -206,7 +206,7 @@ async def storing_through_links(bench: Bench) -> str:
 @_checks("F07")
 async def links_that_change(bench: Bench) -> str:
     async with bench.session() as session:
-        race = asyncio.create_task(bench.run(session, "F07.py", SECONDS=1.2))
+        race = asyncio.create_task(bench.run(session, "F07.py", SECONDS=1.5))
         tries = granted = 0
         while not race.done():
             tries += 1
@@ -218,7 +218,7 @@ async def links_that_change(bench: Bench) -> str:
                 names = {item.path for item in await session.files.list()}
                 expect(not any("shadow" in name or "hosts" in name for name in names), str(names))
         expect((await race).status == "ok", "the race did not run")
-        expect(granted > 0, "the host never won the race: nothing was tried")
+        expect(tries > 2, "the race was over before the host had tried")
     return f"{tries} tries, {granted} granted, not a byte from outside"
 
 
@@ -534,7 +534,7 @@ def _flood(identifier: str) -> None:
 
     @_checks(identifier, alone=True)
     async def flood(bench: Bench) -> str:
-        async with bench.session(timeout=6.0) as session:
+        async with bench.session(timeout=4.0) as session:
             async with Watch() as watch:
                 # A task of its own, as in `stopped_file_server`.
                 task = asyncio.create_task(bench.run(session, f"{identifier}.py"))

@@ -19,7 +19,7 @@ from divingbell.promises import PROMISES, Promise
 from divingbell.sandbox.host_checks import ALONE, CHECKS, Bench, Broken, judged
 from divingbell.session import Session
 
-AT_ONCE = 3
+AT_ONCE = 4
 """Bombs that run side by side: most of them wait for a time limit."""
 PATIENCE = 60.0
 """No check takes longer than this, whatever happens."""
