@@ -87,6 +87,10 @@ def doctor(
     check: Annotated[
         bool, Parameter(negative=(), help="Attack a session, to see that each promise holds.")
     ] = False,
+    only: Annotated[
+        tuple[str, ...],
+        Parameter(negative=(), help="Check this promise only (repeatable).", metavar="ID"),
+    ] = (),
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
@@ -94,7 +98,7 @@ def doctor(
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.doctor import report
 
-    return signals.run(lambda _: report(options, check=check, as_json=json))
+    return signals.run(lambda _: report(options, check=check, only=only, as_json=json))
 
 
 @app.command
@@ -108,9 +112,7 @@ def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status, as listed in `exit_status`."""
-    for stream in (sys.stdout, sys.stderr):
-        # A file name that is not valid text, or a narrow locale, is no reason to fail.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    _mend_streams()
     try:
         status = app(_with_stdin_named(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
@@ -130,6 +132,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk, most likely: files of the user's are read elsewhere
         log.debug("where it came from:", exc_info=error)
         return _fail(f"the output can't be written: {error.strerror}", exit_status.FAILED)
+
+
+def _mend_streams() -> None:
+    for descriptor in (0, 1, 2):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            # Closed by the caller (`2>&-`). The next file that is opened would take its place,
+            # and what is meant for people would be written to the line of a sandbox.
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        # A file name that is not valid text, or a narrow locale, is no reason to fail.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
 
 
 def _with_stdin_named(arguments: Sequence[str]) -> list[str]:

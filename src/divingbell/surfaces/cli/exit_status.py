@@ -1,0 +1,49 @@
+"""The exit statuses of the command. They are documented, so they stay as they are."""
+
+from divingbell.errors import ConfigError, DivingbellError, FileRefused, InvalidInput
+from divingbell.models import Result, Status
+
+OK = 0
+FAILED = 1
+USAGE = 2
+UNAVAILABLE = 3
+LIMIT = 4
+KILLED = 5
+TIMEOUT = 124
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+TERMINATED = 143
+
+MEANINGS = {
+    OK: "it went well",
+    FAILED: "the code failed; or a promise was found broken (doctor --check)",
+    USAGE: "wrong usage or configuration",
+    UNAVAILABLE: "the sandbox is not available here: see divingbell doctor",
+    LIMIT: "a limit was reached: memory, CPU, processes, disk or output",
+    KILLED: "the interpreter was killed or crashed",
+    TIMEOUT: "the code ran out of time",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+    BROKEN_PIPE: "whoever read the output has gone",
+    TERMINATED: "ended by SIGTERM or SIGHUP",
+}
+
+_OF_STATUS: dict[Status, int] = {
+    "ok": OK,
+    "error": FAILED,
+    "limit": LIMIT,
+    "killed": KILLED,
+    "timeout": TIMEOUT,
+    "cancelled": INTERRUPTED,
+}
+
+
+def of_result(result: Result) -> int:
+    """The exit status for how a cell ended."""
+    return _OF_STATUS[result.status]
+
+
+def of_error(error: DivingbellError) -> int:
+    """The exit status for what went wrong on the host: the caller's doing, or the machine's."""
+    if isinstance(error, ConfigError | InvalidInput | FileRefused):
+        return USAGE
+    return UNAVAILABLE

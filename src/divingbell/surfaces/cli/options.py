@@ -1,0 +1,173 @@
+"""The options that commands share. What is not given stays None, so that it is looked up in
+the environment, the file and the defaults."""
+
+import logging
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from divingbell.errors import ConfigError
+from divingbell.models import GB, KB, MB, Limits
+
+_DEFAULTS = Limits()
+_LIMITS = Group("Limits", sort_key=10)
+_SANDBOX = Group("Sandbox", sort_key=20)
+_FILES = Group("Files", sort_key=30)
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def _limit(help: str, default: str, metavar: str) -> Parameter:
+    return Parameter(
+        help=f"{help.rstrip('.')} [default: {default}].", group=_LIMITS, metavar=metavar
+    )
+
+
+def size(number: int) -> str:
+    """A number of bytes as it would be written on the command line."""
+    for unit, name in ((GB, "GB"), (MB, "MB"), (KB, "KB")):
+        if number >= unit:
+            return f"{number / unit:.4g}{name}"
+    return f"{number}B"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class HostOptions:
+    """What every command understands."""
+
+    backend: Annotated[
+        str | None,
+        Parameter(help="The wall around the code [default: local].", group=_SANDBOX),
+    ] = None
+    config: Annotated[
+        Path | None,
+        Parameter(
+            help="The settings file [default: divingbell.toml where there is one].",
+            group=_SANDBOX,
+            metavar="FILE",
+        ),
+    ] = None
+    verbose: Annotated[
+        bool, Parameter(alias="-v", negative=(), help="Show the host's own log on stderr.")
+    ] = False
+
+    def settings(self) -> dict[str, Any]:
+        """The arguments for Divingbell."""
+        return {"backend": self.backend, "config": self.config}
+
+    def start_log(self) -> None:
+        """Let the host speak if it was asked to, and only then."""
+        logger = logging.getLogger("divingbell")
+        if self.verbose:
+            handler: logging.Handler = logging.StreamHandler()
+            handler.setFormatter(logging.Formatter(_LOG_FORMAT))
+            logger.setLevel(logging.DEBUG)
+        else:
+            handler = logging.NullHandler()  # without one, Python prints warnings to stderr
+        logger.addHandler(handler)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SandboxOptions(HostOptions):
+    """What commands understand that open a session."""
+
+    timeout: Annotated[
+        float | None, _limit("Wall time of a cell.", f"{_DEFAULTS.timeout:g}", "SECONDS")
+    ] = None
+    cpu_seconds: Annotated[
+        float | None,
+        _limit("Processor time of a cell.", f"{_DEFAULTS.cpu_seconds:g}", "SECONDS"),
+    ] = None
+    cores: Annotated[
+        float | None, _limit("Share of the processor.", f"{_DEFAULTS.cores:g}", "NUMBER")
+    ] = None
+    memory: Annotated[
+        str | None, _limit("Memory of the session.", size(_DEFAULTS.memory), "SIZE")
+    ] = None
+    processes: Annotated[
+        int | None,
+        _limit("Processes and threads at once.", f"{_DEFAULTS.processes}", "NUMBER"),
+    ] = None
+    open_files: Annotated[
+        int | None, _limit("Open files of a process.", f"{_DEFAULTS.open_files}", "NUMBER")
+    ] = None
+    disk: Annotated[
+        str | None, _limit("Files of the session together.", size(_DEFAULTS.disk), "SIZE")
+    ] = None
+    output: Annotated[
+        str | None, _limit("Text that a cell may print.", size(_DEFAULTS.output), "SIZE")
+    ] = None
+    package: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="A package besides those of the default profile (repeatable).",
+            group=_SANDBOX,
+            negative=(),
+            metavar="NAME",
+        ),
+    ] = ()
+    mount: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Show a folder of this machine read-only: /inside=./outside (repeatable).",
+            group=_SANDBOX,
+            negative=(),
+            metavar="/INSIDE=OUTSIDE",
+        ),
+    ] = ()
+    put: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            help="Copy a file to /workspace first (repeatable).",
+            group=_FILES,
+            negative=(),
+            metavar="FILE",
+        ),
+    ] = ()
+    plots: Annotated[
+        Path,
+        Parameter(
+            help="The folder for plots, plot-1.png and so on [default: the current one].",
+            group=_FILES,
+            metavar="DIR",
+        ),
+    ] = Path()
+
+    def settings(self) -> dict[str, Any]:
+        limits = {item.name: getattr(self, item.name) for item in fields(Limits)}
+        return {
+            **super().settings(),
+            **limits,
+            "packages": self.package or None,
+            "mounts": dict(map(_mount, self.mount)) or None,
+            "pool": 0,  # there is one session: others that wait would only take its processor
+        }
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(SandboxOptions):
+    """What `run` and `exec` understand."""
+
+    get: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="Copy a file from /workspace to the current folder afterwards (repeatable).",
+            group=_FILES,
+            negative=(),
+            metavar="NAME",
+        ),
+    ] = ()
+    json: Annotated[
+        bool, Parameter(negative=(), help="Print the result as one JSON object, at the end.")
+    ] = False
+
+
+def _mount(text: str) -> tuple[str, str]:
+    inside, equals, outside = text.partition("=")
+    if not equals or not outside:
+        raise ConfigError(f"--mount {text}: write it as /inside=./outside")
+    return inside, str(Path(outside).expanduser().absolute())
