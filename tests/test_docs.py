@@ -2,7 +2,7 @@
 
 A ```python block is a whole program if it calls `asyncio.run`, and runs in a process of its own.
 Any other runs with `Divingbell`, `asyncio`, `bell` and `session` at hand, where `await` is
-allowed. What a block prints must be its lines that start with `#>`. A ```console block runs where
+allowed. What a block prints must be its lines that start with `# →`. A ```console block runs where
 it shows output: each line that it shows must come, in order, and `…` stands for what is left out.
 """
 
@@ -83,7 +83,7 @@ def _environment() -> dict[str, str]:
 
 
 def _expected(source: str) -> list[str]:
-    return [found.rstrip() for found in re.findall(r"^\s*#> ?(.*)$", source, re.MULTILINE)]
+    return [found.rstrip() for found in re.findall(r"^\s*# → ?(.*)$", source, re.MULTILINE)]
 
 
 @pytest.mark.parametrize("block", _blocks("python"), ids=str)
