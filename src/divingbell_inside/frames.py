@@ -32,7 +32,7 @@ def pack(header: Header, body: bytes = b"") -> bytes:
         FrameError: the header or the body is over its cap or is not plain JSON.
     """
     try:
-        text = json.dumps(header, separators=(",", ":"), allow_nan=False).encode()
+        text = _COMPACT.encode(header).encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise FrameError(f"the header is not plain JSON: {error}") from None
     if len(text) > MAX_HEADER:
@@ -46,12 +46,7 @@ def parse(text: bytes | bytearray | memoryview) -> Header:
     """Return the header, or raise FrameError for anything but one strict JSON object."""
     raw = bytes(text)
     try:
-        value = json.loads(
-            raw.decode("utf-8"),
-            parse_constant=_refuse,
-            parse_float=_finite,
-            object_pairs_hook=_unique,
-        )
+        value = _STRICT.decode(raw.decode("utf-8"))
         if b"\\ud" in raw or b"\\uD" in raw:
             # A lone surrogate would blow up later, wherever the text is first encoded.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -80,6 +75,10 @@ def _unique(pairs: list[tuple[str, Any]]) -> Header:
     if len(found) != len(pairs):
         raise ValueError("a key appears twice")
     return found
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+_COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class Decoder:

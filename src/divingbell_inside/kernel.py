@@ -50,6 +50,8 @@ _PR_GET_TID_ADDRESS = 40
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _LAST_CAPABILITY = 63
+_HUGE = 2 << 20
+_MADV_COLLAPSE = 25
 
 _libc = ctypes.CDLL(None, use_errno=True)
 # Python's own fork hooks and the clone between them must run with the interpreter lock held.
@@ -187,6 +189,21 @@ def drop_capabilities() -> None:
         ctypes.c_long(_CAPSET_NUMBER[MACHINE]), ctypes.byref(header), ctypes.byref(nothing)
     )
     _check(answer, "capset")
+
+
+def join_pages() -> None:
+    """Put what this process has written onto huge pages, as far as the kernel will (Linux 6.1).
+
+    A fork then copies one entry where it copied 512. A write after the fork still copies only
+    one small page.
+    """
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        areas = [line.split() for line in file]
+    for area in areas:
+        if area[1] == "rw-p" and (len(area) == 5 or area[5] == "[heap]"):
+            start, end = (int(part, 16) for part in area[0].split("-"))
+            for at in range(-(-start // _HUGE) * _HUGE, end - _HUGE + 1, _HUGE):
+                _libc.madvise(ctypes.c_void_p(at), ctypes.c_size_t(_HUGE), _MADV_COLLAPSE)
 
 
 def close_all_but(*kept: int) -> None:

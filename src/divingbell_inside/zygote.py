@@ -28,6 +28,7 @@ from divingbell_inside import (
 )
 
 MAX_MESSAGE = 1 << 16
+MAX_DESCRIPTORS = 8
 # What a session may not make where no cgroup counts it.
 UNCOUNTED_MEMORY = frozenset({"memfd_create", "shmget", "shmat"})
 _NAMESPACES = (
@@ -77,6 +78,7 @@ class Zygote:
         gc.disable()
         # Moves all that lives to where the collector never looks: its pages stay shared.
         gc.freeze()
+        kernel.join_pages()
         return {
             "ready": True,
             "python": sys.version.split()[0],
@@ -89,7 +91,7 @@ class Zygote:
     def serve(self) -> None:
         """Answer the host's requests until it goes away."""
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self._line, MAX_MESSAGE, 1)
+            message, descriptors, _, _ = socket.recv_fds(self._line, MAX_MESSAGE, MAX_DESCRIPTORS)
             if not message:
                 return
             request = json.loads(message)
@@ -104,7 +106,7 @@ class Zygote:
         except OSError as error:
             return {"error": str(error)}
         if pid == 0:
-            self._become_session(request, descriptors[0])
+            self._become_session(request, *descriptors)
         try:
             identity = f"{layout.UID} {request['uid']} 1"
             _write(f"/proc/{pid}/uid_map", identity)
@@ -114,10 +116,12 @@ class Zygote:
             return {"error": f"mapping the session's uid: {error}", "pid": pid}
         return {"pid": pid}
 
-    def _become_session(self, request: dict[str, Any], control: int) -> NoReturn:
+    def _become_session(self, request: dict[str, Any], control: int, *entrances: int) -> NoReturn:
         status = 1
         line = socket.socket(fileno=control)
         try:
+            for entrance in entrances:  # of our control groups, before anything else is done
+                os.write(entrance, b"0")
             _close_all_but(control)
             shape = chamber.Shape(
                 disk=request["disk"],

@@ -17,6 +17,12 @@ UNIFIED = next(
 )  # fmt: skip
 
 
+def _enter(group: cgroups.Group, pid: int) -> None:
+    for entrance in group.entrances():
+        os.write(entrance, str(pid).encode())
+        os.close(entrance)
+
+
 def test_a_group_of_version_1_has_its_limits_and_goes_away() -> None:
     hierarchy = cgroups.find()
     if hierarchy.version != 1:
@@ -26,7 +32,7 @@ def test_a_group_of_version_1_has_its_limits_and_goes_away() -> None:
     group = hierarchy.create("test", limits)
     child = subprocess.Popen(["sleep", "100"])
     try:
-        group.add(child.pid)
+        _enter(group, child.pid)
         own = Path(f"/proc/{child.pid}/cgroup").read_text()
         assert own.count("/test\n") >= 4
         folder = next(Path(f"/sys/fs/cgroup/memory/{line.split(':')[2][1:]}")
@@ -49,7 +55,7 @@ def test_a_group_of_version_2_places_counts_and_goes_away() -> None:
     folder.mkdir()
     group = cgroups.GroupV2(folder)
     child = subprocess.Popen(["sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"])
-    group.add(child.pid)
+    _enter(group, child.pid)
     assert str(folder.name) in Path(f"/proc/{child.pid}/cgroup").read_text()
     child.wait()
     used = group.consumption()
@@ -94,9 +100,8 @@ def test_version_2_without_its_controllers_says_which_are_missing(tmp_path: Path
 
 
 def test_without_groups_the_time_of_the_living_is_counted() -> None:
-    tree = cgroups.ProcessTree([])
     child = subprocess.Popen(["sh", "-c", "sh -c 'while :; do :; done'"])
-    tree.add(child.pid)
+    tree = cgroups.ProcessTree([child.pid])
     try:
         while tree.consumption().cpu_seconds < 0.1:
             assert child.poll() is None

@@ -100,7 +100,9 @@ class LocalBackend(Backend):
         uid = self._uids.take() if self._uids else 0
         name = f"session-{next(self._numbers)}"
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        group: cgroups.Group = cgroups.ProcessTree([])
+        tree = cgroups.ProcessTree([])
+        group: cgroups.Group = tree
+        entrances: list[int] = []
         folder = None
         asked = None
         try:
@@ -108,6 +110,9 @@ class LocalBackend(Backend):
                 if self._folders:
                     owner = self._uids.first + uid if self._uids else None
                     folder = self._folders.make(name, owner)
+                if self._hierarchy:
+                    group = self._hierarchy.create(name, limits)
+                    entrances = group.entrances()
                 asked = self.zygote.ask(
                     {
                         "uid": uid,
@@ -117,12 +122,10 @@ class LocalBackend(Backend):
                         "memory": limits.memory,
                         "host_folder": folder,
                     },
-                    theirs,
+                    [theirs.fileno(), *entrances],
                 )
-            if self._hierarchy:  # made while the zygote is at work
-                group = self._hierarchy.create(name, limits)
             pid = await self.zygote.answer(asked)
-            group.add(pid)
+            tree.pids.append(pid)
         except BaseException:
             # Closing the line ends what may have been made: it waits there for its first word.
             ours.close()
@@ -131,6 +134,9 @@ class LocalBackend(Backend):
             await asyncio.to_thread(group.remove)
             self._clean(uid, folder)
             raise
+        finally:
+            for entrance in entrances:
+                os.close(entrance)
         isolation = Isolation(
             backend="local",
             limits_by=self.limits_by,

@@ -30,8 +30,13 @@ class NoCgroups(Exception):
 class Group(ABC):
     """The control group of one session."""
 
-    @abstractmethod
-    def add(self, pid: int) -> None: ...
+    def entrances(self) -> list[int]:
+        """Descriptors to files into which a process writes 0 to enter, before it does anything.
+
+        Entering oneself takes microseconds; being moved by another takes the kernel a lock on
+        all processes, and many milliseconds.
+        """
+        return []
 
     @abstractmethod
     def consumption(self) -> Consumption: ...
@@ -113,9 +118,11 @@ def owner_is_gone(name: str) -> bool:
 def _remove_leftovers(above: Path) -> None:
     for path in above.glob(f"{PREFIX}*-*"):
         if owner_is_gone(path.name):
-            for below in path.iterdir():
-                if below.is_dir():
-                    _rmdir(below)
+            # Another host that starts now may be removing the same.
+            with contextlib.suppress(FileNotFoundError):
+                for below in path.iterdir():
+                    if below.is_dir():
+                        _rmdir(below)
             _rmdir(path)
 
 
@@ -145,21 +152,25 @@ def _write(path: Path, value: object) -> None:
     path.write_text(str(value))
 
 
+def _entrance(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+
+
 class _Reader:
     """A file of the kernel's that is read again and again: opened once."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def text(self) -> str:
-        return os.pread(self._descriptor, 4096, 0).decode("ascii")
-
     def number(self) -> int:
-        return int(self.text())
+        return int(os.pread(self._descriptor, 64, 0))
 
-    def table(self) -> dict[str, int]:
-        rows = (line.split() for line in self.text().splitlines())
-        return {row[0]: int(row[1]) for row in rows if len(row) == 2}
+    def row(self, name: bytes) -> int:
+        """The number in the row of that name, 0 where there is none."""
+        for line in os.pread(self._descriptor, 4096, 0).split(b"\n"):
+            if line.startswith(name + b" "):
+                return int(line[len(name) + 1 :])
+        return 0
 
     def close(self) -> None:
         os.close(self._descriptor)
@@ -219,17 +230,16 @@ class GroupV1(Group):
         if self._refused is not None:
             self._readers.append(self._refused)
 
-    def add(self, pid: int) -> None:
-        for folder in set(self._folders.values()):
-            _write(folder / "cgroup.procs", pid)
+    def entrances(self) -> list[int]:
+        return [_entrance(folder / "tasks") for folder in set(self._folders.values())]
 
     def consumption(self) -> Consumption:
         return Consumption(
             cpu_seconds=self._cpu.number() / 1e9,
             memory=self._memory.number(),
             memory_peak=self._peak.number(),
-            memory_kills=self._kills.table().get("oom_kill", 0),
-            refused_processes=self._refused.table().get("max", 0) if self._refused else 0,
+            memory_kills=self._kills.row(b"oom_kill"),
+            refused_processes=self._refused.row(b"max") if self._refused else 0,
         )
 
     def remove(self) -> None:
@@ -293,22 +303,22 @@ class GroupV2(Group):
         names = ("cpu.stat", "memory.current", "memory.peak", "memory.events", "pids.events")
         self._readers = {name: _Reader(folder / name) for name in names if (folder / name).exists()}
 
-    def add(self, pid: int) -> None:
-        _write(self._folder / "cgroup.procs", pid)
+    def entrances(self) -> list[int]:
+        return [_entrance(self._folder / "cgroup.procs")]
 
     def _number(self, name: str) -> int | None:
         return self._readers[name].number() if name in self._readers else None
 
-    def _row(self, name: str, row: str) -> int:
-        return self._readers[name].table().get(row, 0) if name in self._readers else 0
+    def _row(self, name: str, row: bytes) -> int:
+        return self._readers[name].row(row) if name in self._readers else 0
 
     def consumption(self) -> Consumption:
         return Consumption(
-            cpu_seconds=self._row("cpu.stat", "usage_usec") / 1e6,
+            cpu_seconds=self._row("cpu.stat", b"usage_usec") / 1e6,
             memory=self._number("memory.current"),
             memory_peak=self._number("memory.peak"),
-            memory_kills=self._row("memory.events", "oom_kill"),
-            refused_processes=self._row("pids.events", "max"),
+            memory_kills=self._row("memory.events", b"oom_kill"),
+            refused_processes=self._row("pids.events", b"max"),
         )
 
     def remove(self) -> None:
@@ -322,9 +332,6 @@ class ProcessTree(Group):
     """Without control groups: the processor time of the living, from /proc."""
 
     pids: list[int]
-
-    def add(self, pid: int) -> None:
-        self.pids.append(pid)
 
     def consumption(self) -> Consumption:
         ticks = 0

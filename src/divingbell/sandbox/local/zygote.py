@@ -76,8 +76,10 @@ class Zygote:
             loop.add_reader(line, self._readable)
             self._line = line
 
-    def ask(self, request: dict[str, Any], control: socket.socket) -> Asked:
-        """Ask for a session at the other end of `control`; `answer` tells what came of it.
+    def ask(self, request: dict[str, Any], descriptors: list[int]) -> Asked:
+        """Ask for a session; `answer` tells what came of it.
+
+        `descriptors` are its end of the control line, then the entrances of its control group.
 
         Raises:
             SandboxUnavailable: it can't take any more requests.
@@ -89,7 +91,7 @@ class Zygote:
         self._waiting[number] = future = asyncio.get_running_loop().create_future()
         message = json.dumps({"id": number, **request}).encode()
         try:
-            socket.send_fds(self._line, [message], [control.fileno()])
+            socket.send_fds(self._line, [message], descriptors)
         except BlockingIOError:
             del self._waiting[number]
             raise SandboxUnavailable("too many sessions are being opened at once") from None
