@@ -24,8 +24,6 @@ from divingbell_inside import frames, layout
 StopReason = Literal["timeout", "cpu", "cancelled", "output"]
 MIN_CPU_CHECK = 0.02
 MAX_FAILURE = 1 << 16
-MAX_DEPTH = 64
-"""How deep a value may be nested: deeper ones break whoever walks them by recursion."""
 
 _ADVICE: dict[str, str] = {
     "memory": "Work on less data at once, delete what is no longer needed (`del df`), or ask for "
@@ -181,12 +179,12 @@ class Cell:
         if self._stopped_for == "timeout":
             status, failure = (
                 "timeout",
-                self._out_of("timeout", f"the cell ran longer than its {self._timeout:g} seconds"),
+                self._out_of("timeout", f"the cell ran longer than its {self._timeout:g} s"),
             )
         elif self._stopped_for == "cpu":
             status, limit = "limit", "cpu"
             failure = self._out_of(
-                "cpu", f"the cell used more than its {self._limits.cpu_seconds:g} seconds of CPU"
+                "cpu", f"the cell used more than its {self._limits.cpu_seconds:g} s of CPU time"
             )
         elif self._stopped_for == "output":
             status, limit = "limit", "output"
@@ -210,7 +208,9 @@ class Cell:
             }.get(limit_inside, limit_inside)
             advice = f"{words}. {_ADVICE[limit_inside]}"
             failure = Failure(
-                failure.type, f"{failure.message} ({advice})", f"{failure.traceback}{advice}\n"
+                failure.type,
+                f"{failure.message} ({advice})" if failure.message else advice,
+                f"{failure.traceback}{advice}\n",
             )
         else:
             status = "error"
@@ -236,8 +236,7 @@ class Cell:
         )
 
     def _value(self, header: frames.Header) -> Any:
-        value = header.get("value", self._value_text)
-        return value if _is_shallow(value) else self._value_text
+        return header.get("value", self._value_text)
 
     def _memory_words(self) -> str:
         size = _size(self._limits.memory)
@@ -279,20 +278,6 @@ def _failure_of(header: frames.Header) -> tuple[Failure | None, LimitName | None
     )
     limit = error.get("limit")
     return failure, next((name for name in LIMIT_NAMES if name == limit), None)
-
-
-def _is_shallow(value: Any) -> bool:
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            item
-            for inner in level
-            if isinstance(inner, list | dict)
-            for item in (inner.values() if isinstance(inner, dict) else inner)
-        ]
-        if not level:
-            return True
-    return False
 
 
 def _state_note(aftermath: Aftermath) -> str:

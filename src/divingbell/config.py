@@ -97,12 +97,16 @@ def load(
     values: dict[str, Any] = {}
     if found is not None:
         values |= _flat(_read(found), str(found))
+        if values.get("workspace", "memory") != "memory":
+            values["workspace"] = str(found.parent / values["workspace"])
         if "mounts" in values:
             values["mounts"] = {
                 inside: str(found.parent / outside) for inside, outside in values["mounts"].items()
             }
     values |= _flat(_from_environment(environment), "the environment")
     values |= {key: value for key, value in (overrides or {}).items() if value is not None}
+    if values.get("workspace", "memory") != "memory":
+        values["workspace"] = str(Path(values["workspace"]).absolute())
     limits = {key: values.pop(key) for key in list(values) if key in _LIMIT_TYPES}
     return replace(
         Settings(), **_typed(values, _TYPES), limits=Limits(**_typed(limits, _LIMIT_TYPES))
@@ -183,7 +187,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 # Read by other parts: the folder of profiles, the development script, the file itself.
-_NOT_SETTINGS = {"home", "config", "venv", "verbose"}
+_NOT_SETTINGS = {"home", "config", "venv"}
 
 
 def _typed(values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:

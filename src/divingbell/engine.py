@@ -81,7 +81,7 @@ class Engine:
             CapacityError: all places were taken for `open_timeout` seconds.
             SandboxUnavailable: no sandbox could be made.
         """
-        key = (user, identifier or f"session-{secrets.token_hex(8)}")
+        key = (user, identifier or f"session-{secrets.token_hex(16)}")
         door = self._doors.setdefault(key, _Door())
         door.waiting += 1
         try:

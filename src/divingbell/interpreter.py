@@ -11,6 +11,8 @@ from divingbell.tether import Tether
 from divingbell_inside import frames
 
 READY_TIMEOUT = 30.0
+COPY_TIMEOUT = 3.0
+"""A copy waits already: all it has to do is to say so."""
 ENDING_PATIENCE = 0.5
 """After the line has closed, the supervisor says within this time how the interpreter ended."""
 LOST_LINE = 70
@@ -60,8 +62,15 @@ class Interpreter:
             raise SandboxUnavailable(f"the sandbox is gone: {self.gone}")
         tether = self._lay_tether()
         copied = await self.sandbox.replace(tether, cell, fresh=fresh)
-        await self._until_ready()
-        return copied
+        if not copied:
+            await self._until_ready()
+            return False
+        try:
+            await self._until_ready(COPY_TIMEOUT)
+        except SandboxUnavailable:
+            # Hostile code may have announced a copy that is none. The files need not go with it.
+            return await self.replace(cell, fresh=True)
+        return True
 
     def send(self, header: frames.Header, body: bytes = b"") -> None:
         if self._tether is not None:
@@ -87,10 +96,10 @@ class Interpreter:
         self._tether = Tether(self._text, self._frame, self._line_closed)
         return self._tether
 
-    async def _until_ready(self) -> None:
+    async def _until_ready(self, patience: float = READY_TIMEOUT) -> None:
         assert self._ready is not None
         try:
-            async with asyncio.timeout(READY_TIMEOUT):
+            async with asyncio.timeout(patience):
                 await self._ready
         except TimeoutError:
             raise SandboxUnavailable("the interpreter did not answer after its start") from None

@@ -73,6 +73,8 @@ class Session:
         self._background: list[tuple[str, bytes, int]] = []
         self._background_bytes = 0
         self._variables: asyncio.Future[list[Variable]] | None = None
+        self._untold = Aftermath()
+        """What happened to the state with no result to tell it; the next one does."""
         interpreter.listener = self
 
     @property
@@ -164,7 +166,7 @@ class Session:
                     return await self._variables
             except TimeoutError:
                 # Looking at an object of the user's has got stuck.
-                await self._replace(fresh=False)
+                self._untold = await self._replace(fresh=False)
                 return []
             finally:
                 self._variables = None
@@ -191,6 +193,9 @@ class Session:
             self._check_open()
             self._cancel_copy()
             aftermath = await self._ensure_alive()
+            if aftermath.state == "kept":
+                aftermath = self._untold
+            self._untold = Aftermath()
             self.last_used = time.monotonic()
             self.cells += 1
             limits = self.limits
@@ -221,7 +226,10 @@ class Session:
 
     async def _settle(self, cell: Cell) -> None:
         """After a cancelled call: see the cell to its end, so that the session stays usable."""
-        await self._conclude(cell, await cell.wait(), Aftermath())
+        ending = await cell.wait()
+        await cell.finish_spool()
+        if not ending.finished and self._closed is None:
+            self._untold = await self._replace(fresh=False)
 
     async def _conclude(self, cell: Cell, ending: Ending, aftermath: Aftermath) -> Result:
         await cell.finish_spool()

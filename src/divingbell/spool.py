@@ -7,7 +7,7 @@ from divingbell.errors import DivingbellError
 from divingbell.files import PIECE, Connection
 
 HIGH_WATER = 4 << 20
-FINISH_TIMEOUT = 30.0
+FINISH_TIMEOUT = 4.0
 
 
 class Spool:
@@ -44,11 +44,11 @@ class Spool:
         """Wait until all is written, or can't be."""
         self._finished = True
         self._more.set()
-        try:
-            async with asyncio.timeout(FINISH_TIMEOUT):
-                await self._task
-        except TimeoutError:
+        # Not awaited itself: once cancelled it would cancel us, and whoever called run().
+        _, late = await asyncio.wait({self._task}, timeout=FINISH_TIMEOUT)
+        if late:
             self.failure = "writing it took too long"
+            self._task.cancel()
 
     async def _write(self) -> None:
         try:

@@ -25,6 +25,14 @@ MAX_PENDING_BYTES = 64 << 20
 REST = 0.003
 """Seconds between reads while text pours in. A reader that is always there is woken for every
 line, which takes writer and reader longer than the line itself."""
+MAX_ANSWERS_BYTES = 20 << 20
+"""Of answers that wait for text before them; a forged mark may not make us take in more."""
+MAX_SEARCHES = 100
+"""How often in a row a mark may send us looking for its frame: forged ones have none."""
+MAX_EVENT_HEADER = 1 << 14
+HEADER_WEIGHT = 20
+"""A megabyte of JSON can be this many megabytes of objects."""
+EVENT_COST = 1 << 10
 MARK_SIZE = 16
 _NUMBER_SIZE = 4
 
@@ -51,6 +59,8 @@ class Tether:
         self._held = b""
         self._numbered: dict[int, tuple[frames.Header, bytes]] = {}
         self._numbered_bytes = 0
+        self._answers_bytes = 0
+        self._searches = 0
         self._answers: deque[tuple[frames.Header, bytes]] = deque()
         self._unsent = bytearray()
         self._paused = False
@@ -162,6 +172,7 @@ class Tether:
 
     def _pump(self) -> None:
         """Take in what has arrived and pass it on in order."""
+        self._searches = 0
         try:
             self._read_socket()
             self._read_pipe()
@@ -172,6 +183,8 @@ class Tether:
             # All text before an answer was in the pipe before it was sent, so it is out by now.
             self._release()
             self._on_frame(*self._answers.popleft())
+        if not self._answers:
+            self._answers_bytes = 0
 
     def _read_socket(self) -> None:
         try:
@@ -180,17 +193,22 @@ class Tether:
             return
         if not data:
             raise OSError("the interpreter has closed its line")
+        answers_bytes = 0
         for header, body in self._decoder.feed(data):
             number = header.get("n")
             if number is None:
                 self._answers.append((header, body))
+                answers_bytes += len(body) + HEADER_WEIGHT * self._decoder.header_size
             elif type(number) is int:
+                if self._decoder.header_size > MAX_EVENT_HEADER:
+                    raise frames.FrameError("an event has a header that is too long")
                 self._numbered[number] = header, body
-                self._numbered_bytes += len(body)
+                self._numbered_bytes += len(body) + EVENT_COST
             else:
                 raise frames.FrameError("a frame has a number that is none")
         if len(self._numbered) > MAX_PENDING or self._numbered_bytes > MAX_PENDING_BYTES:
             raise frames.FrameError("too many events without their marks")
+        self._answers_bytes += answers_bytes
 
     def _read_pipe(self) -> None:
         for turn in range(MAX_READS):
@@ -232,11 +250,16 @@ class Tether:
             self._on_text(rest[: len(rest) - held])
 
     def _meet_mark(self, number: int) -> None:
-        if number not in self._numbered:
+        if (
+            number not in self._numbered
+            and self._searches < MAX_SEARCHES
+            and self._answers_bytes < MAX_ANSWERS_BYTES
+        ):
+            self._searches += 1
             self._read_socket()  # the frame was sent before its mark, so it is there
         found = self._numbered.pop(number, None)
         if found is not None:
-            self._numbered_bytes -= len(found[1])
+            self._numbered_bytes -= len(found[1]) + EVENT_COST
             self._on_frame(*found)
 
     def _release(self) -> None:

@@ -1,5 +1,6 @@
 """What one cell shows: passed on as events at once, and kept for the result, within limits."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,8 @@ from divingbell.models import Event, Output
 from divingbell.tether import TextDecoder, field_of
 from divingbell_inside import frames
 
+MAX_PARTS = 32
+_MIME = re.compile(r"[\w.+-]{1,100}/[\w.+;=-]{1,100}")
 RICH_FACTOR = 8
 """Displays (HTML, images) may take this many times the limit on text."""
 
@@ -158,10 +161,15 @@ def settle_lines(text: str) -> str:
 
 
 def _settle(line: str) -> str:
-    settled = ""
-    for part in line.split("\r"):
-        settled = part + settled[len(part) :]
-    return settled
+    # From the last part back, so that each character is looked at once: a hostile line has
+    # hundreds of thousands of parts.
+    pieces: list[str] = []
+    length = 0
+    for part in reversed(line.split("\r")):
+        if len(part) > length:
+            pieces.append(part[length:])
+            length = len(part)
+    return "".join(pieces)
 
 
 def _outputs_of(header: frames.Header, body: bytes, name: str, cell: int) -> list[Output]:
@@ -170,9 +178,11 @@ def _outputs_of(header: frames.Header, body: bytes, name: str, cell: int) -> lis
         raise frames.FrameError("a display has no parts")
     outputs = []
     start = 0
+    if len(parts) > MAX_PARTS:
+        raise frames.FrameError("a display has too many parts")
     for part in parts:
         match part:
-            case [str(kind), int(size)] if 0 <= size <= len(body) - start:
+            case [str(kind), int(size)] if 0 <= size <= len(body) - start and _MIME.fullmatch(kind):
                 raw = body[start : start + size]
                 start += size
             case _:

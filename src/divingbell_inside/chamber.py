@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from divingbell_inside import kernel, landlock, layout, seccomp
 
 _NO_PROGRAMS = kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
-_FIXED = ("sys", "sysrq-trigger", "irq", "bus", "fs")
+_FIXED = ("sys", "sysrq-trigger", "irq", "bus", "fs", "pressure")
 _MASKED = ("kcore", "keys", "kmsg", "latency_stats", "timer_list", "sched_debug", "kallsyms")
 _MASKED_FOLDERS = ("acpi", "scsi")
 _READ_ONLY = (
@@ -23,7 +23,7 @@ _READ_ONLY = (
 )
 _INODES_PER_MEGABYTE = 256
 MEMORY_HEADROOM = 32 << 20
-_EXPENDABLE = {"interpreter": 500, "copy": 1000}
+_EXPENDABLE = {"interpreter": b"500", "copy": b"1000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +59,11 @@ def seal(shape: Shape) -> int:
     abi = landlock.restrict(
         read=["/"],
         # /proc: what may not be written there is mounted read-only already.
-        write=[*layout.WRITABLE.values(), "/proc", *(f"/dev/{name}" for name in _DEVICES)],
+        write=[*layout.WRITABLE.values(), "/proc", *(f"/dev/{name}" for name in layout.DEVICES)],
     )
     seccomp.install(shape.program)
     os.chdir(layout.WORKSPACE)
     return abi
-
-
-_DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 def _mount_root(shape: Shape) -> None:
@@ -135,8 +132,11 @@ def limit_memory(shape: Shape) -> None:
     the kernel's out-of-memory killer would cost the interpreter. RLIMIT_AS is no use: mapped
     files and reservations that are never touched count there.
     """
-    with open("/proc/self/statm", encoding="ascii") as file:
-        data = int(file.read().split()[5]) * resource.getpagesize()
+    file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    data = int(os.read(file, 200).split()[5]) * resource.getpagesize()
+    os.close(file)
+    # One place less than pid 1 has: it can always start a file server or a new interpreter.
+    resource.setrlimit(resource.RLIMIT_NPROC, (shape.processes + 1, shape.processes + 1))
     # Where a cgroup is the wall, stay a little inside it: pages of the zygote that are written
     # to count there, and not here.
     room = 0 if shape.memory_is_per_process else max(MEMORY_HEADROOM, shape.memory >> 4)
@@ -146,5 +146,6 @@ def limit_memory(shape: Shape) -> None:
 
 def make_expendable(part: str) -> None:
     """Tell the kernel whom to kill first when memory runs out: the copy, then the interpreter."""
-    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
-        file.write(str(_EXPENDABLE[part]))
+    file = os.open("/proc/self/oom_score_adj", os.O_WRONLY | os.O_CLOEXEC)
+    os.write(file, _EXPENDABLE[part])
+    os.close(file)

@@ -16,6 +16,7 @@ from typing import Any
 LENGTHS = struct.Struct("!II")
 MAX_HEADER = 1 << 20
 MAX_BODY = 16 << 20
+MAX_DEPTH = 64
 RECEIVE_SIZE = 1 << 18
 
 Header = dict[str, Any]
@@ -56,7 +57,24 @@ def parse(text: bytes | bytearray | memoryview) -> Header:
         raise FrameError(f"the header is not strict JSON: {error}") from None
     if not isinstance(value, dict):
         raise FrameError("the header is not an object")
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH:
+        _check_depth(value)
     return value
+
+
+def _check_depth(value: Any) -> None:
+    """Whoever prints or copies the value later must not run out of stack."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            child
+            for item in level
+            if isinstance(item, list | dict)
+            for child in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not level:
+            return
+    raise FrameError("the header is nested too deeply")
 
 
 def _refuse(constant: str) -> float:
@@ -86,6 +104,8 @@ class Decoder:
 
     def __init__(self) -> None:
         self._buffer = bytearray()
+        self.header_size = 0
+        """Of the frame that was given out last, as it came."""
 
     def feed(self, data: bytes | bytearray | memoryview) -> Iterator[tuple[Header, bytes]]:
         buffer = self._buffer
@@ -99,6 +119,7 @@ class Decoder:
                 end = middle + body
                 if len(buffer) < end:
                     break
+                self.header_size = head
                 header = parse(buffer[start + LENGTHS.size : middle])
                 content = bytes(buffer[middle:end])
                 start = end

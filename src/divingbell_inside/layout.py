@@ -14,8 +14,11 @@ HOSTNAME = "divingbell"
 # One sized tmpfs a session holds all that can be written; these are its parts.
 WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}
 
+DEVICES = ("null", "zero", "full", "random", "urandom")
+
 ENVIRONMENT = {
-    "PATH": f"{PROFILE}/bin:/usr/local/bin:/usr/bin:/bin",
+    # First our stand-ins for programs that can't work here, such as pip.
+    "PATH": f"{INSIDE}/divingbell_inside/bin:{PROFILE}/bin:/usr/local/bin:/usr/bin:/bin",
     "HOME": HOME,
     "USER": USER,
     "LOGNAME": USER,

@@ -73,14 +73,14 @@ class Outlet:
                 self.stdout.flush()
         with self._lock:
             self._number = number = (self._number + 1) & 0xFFFFFFFF
-        self.send(frames.pack({**header, "n": number, "cell": self.origin()}, body))
+        self.send(frames.pack({"cell": self.origin(), **header, "n": number}, body))
         os.write(self._pipe, self._mark + number.to_bytes(MARK_NUMBER_SIZE, "big"))
 
-    def text(self, name: str, text: str) -> None:
+    def text(self, name: str, text: str, cell: int) -> None:
         """Send text of the stream `name` as events."""
         raw = text.encode("utf-8", "backslashreplace")
         for start in range(0, len(raw), PIECE):
-            self.event({"event": name}, raw[start : start + PIECE])
+            self.event({"event": name, "cell": cell}, raw[start : start + PIECE])
 
     @property
     def attached(self) -> bool:
@@ -105,10 +105,11 @@ class Stdout(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         outlet = self._outlet
-        if (outlet.running and outlet.origin() == outlet.cell) or not outlet.attached:
+        origin = outlet.origin()
+        if (outlet.running and origin == outlet.cell) or not outlet.attached:
             return super().write(text)
         _check_text(text)
-        outlet.text("stdout", text)
+        outlet.text("stdout", text, origin)
         return len(text)
 
 
@@ -121,14 +122,28 @@ class Stderr(io.TextIOBase):
     def __init__(self, outlet: Outlet) -> None:
         self._outlet = outlet
         self.buffer = _StderrBytes(self)
+        # By line, as Python does it: print() writes the text and the newline one by one.
+        self._pending = ""
+        self._origin = 0
 
     def write(self, text: str, /) -> int:
         _check_text(text)
-        if self._outlet.attached:
-            self._outlet.text("stderr", text)
-        else:
+        if not self._outlet.attached:
             os.write(2, text.encode("utf-8", "backslashreplace"))
+            return len(text)
+        origin = self._outlet.origin()
+        if origin != self._origin:
+            self.flush()
+            self._origin = origin
+        self._pending += text
+        if "\n" in text or "\r" in text or len(self._pending) > PIECE:
+            self.flush()
         return len(text)
+
+    def flush(self) -> None:
+        pending, self._pending = self._pending, ""
+        if pending and self._outlet.attached:
+            self._outlet.text("stderr", pending, self._origin)
 
     def writable(self) -> bool:
         return True

@@ -16,7 +16,6 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from divingbell_inside import kernel, layout
 
 MAX_PLAN = 1 << 17
-DEVICES = ("null", "zero", "full", "random", "urandom")
 READ_ONLY = kernel.MOUNT_ATTR_RDONLY | kernel.MOUNT_ATTR_NOSUID | kernel.MOUNT_ATTR_NODEV
 SCRATCH = "/tmp"
 
@@ -33,7 +32,10 @@ class Plan:
         self.links: list[tuple[str, str]] = [(str(at), str(to)) for at, to in links]
         self.hidden = [str(path) for path in hidden]
         self.binds = [(_open(str(source)), str(target)) for source, target in binds]
-        self.devices = [(_open(f"/dev/{name}"), f"/dev/{name}") for name in DEVICES]
+        # A shared mapping of /dev/zero is memory that no limit on a process counts.
+        hidden_devices = {"zero"} if raw["memory_is_per_process"] else set()
+        names = [name for name in layout.DEVICES if name not in hidden_devices]
+        self.devices = [(_open(f"/dev/{name}"), f"/dev/{name}") for name in names]
         self.host_folders = _open(str(host_folders)) if host_folders else None
 
 

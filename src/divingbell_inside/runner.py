@@ -29,6 +29,7 @@ PRIVATE_DESCRIPTORS = 200
 LOST = 70
 """Exit status of an interpreter that has lost its line to the host."""
 MAX_VARIABLES = 500
+REHEARSALS = 20
 _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 _runner: "Runner | None" = None
@@ -46,6 +47,7 @@ def warm_up() -> None:
     """In the zygote: do once what the first cell of every session would do."""
     assert _runner is not None
     shell.warm_up(_runner.shell)
+    _runner.rehearse()
 
 
 def main(data: socket.socket, pipe: int, cradle: socket.socket) -> None:
@@ -78,7 +80,7 @@ class Runner:
         self._module = types.ModuleType("__main__")
         self.shell = shell.make(self._module, self._publish, self._clear, self._show_failure)
         self._names = self._module.__dict__
-        self._hidden = set(self._names) | {"_"}
+        self._known = set(self._names)
         self._flags = _TOP_LEVEL_AWAIT
         self._loop: asyncio.AbstractEventLoop | None = None
         self._outlet: output.Outlet | None = None
@@ -139,9 +141,10 @@ class Runner:
 
     @staticmethod
     def _flush() -> None:
-        # sys.stdout may be anything by now: what the user put there may fail as it likes.
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
+        # They may be anything by now: what the user put there may fail as it likes.
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
 
     def _next_frame(self) -> tuple[frames.Header, bytes] | None:
         loop = self._loop
@@ -193,6 +196,31 @@ class Runner:
             self._outlet.interrupted = True
         else:
             raise KeyboardInterrupt
+
+    def rehearse(self) -> None:
+        """In the zygote: run some cells to nobody.
+
+        Python rewrites the code of a function while it runs for the first times. Done here, that
+        memory stays shared; done in a session, every session has a copy of it.
+        """
+        self._pid = os.getpid()
+        null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
+        host, line = socket.socketpair()
+        with host, line:
+            self._outlet = output.Outlet(line, null, b"")
+            for turn in range(REHEARSALS):
+                for source in shell.TYPICAL:
+                    header = {"op": "run", "cell": turn, "context": 0}
+                    host.sendall(frames.pack(header, source.encode()))
+                    received = frames.receive(line)
+                    assert received is not None
+                    self._answer(*received)
+                    host.recv(frames.RECEIVE_SIZE)
+        os.close(null)
+        self._outlet = None
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for name in set(self._names) - self._known:
+            del self._names[name]
 
     # Running a cell
 
@@ -334,7 +362,7 @@ class Runner:
     def _variables(self) -> list[dict[str, Any]]:
         found = []
         for name, value in list(self._names.items())[: MAX_VARIABLES * 4]:
-            if name in self._hidden or name.startswith("__") or isinstance(value, types.ModuleType):
+            if name in self._known or name.startswith("_") or isinstance(value, types.ModuleType):
                 continue
             found.append({"name": name[:200], **shell.summary_of(value)})
         return found[:MAX_VARIABLES]

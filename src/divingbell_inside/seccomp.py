@@ -59,16 +59,16 @@ setitimer time timer_create timer_delete timer_getoverrun timer_gettime timer_se
 timerfd_create timerfd_gettime timerfd_settime
 
 epoll_create epoll_create1 epoll_ctl epoll_pwait epoll_pwait2 epoll_wait eventfd eventfd2
-futex futex_requeue futex_wait futex_waitv futex_wake io_cancel io_destroy io_getevents
-io_pgetevents io_setup io_submit pipe pipe2 poll ppoll pselect6 select
+futex futex_requeue futex_wait futex_waitv futex_wake pipe pipe2
+poll ppoll pselect6 select
 
-mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink msgctl msgget msgrcv
-msgsnd semctl semget semop semtimedop shmat shmctl shmdt shmget
+mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink
 
 accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom recvmmsg recvmsg
 sendmmsg sendmsg sendto setsockopt shutdown
 """
 _ALLOWED = frozenset(_ALLOWED_NAMES.split())
+_libc = ctypes.CDLL(None, use_errno=True)
 
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -100,6 +100,7 @@ _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # Linux, 32-bit, old un
 _FILE_TYPES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _PR_SET_SECCOMP, _PR_SET_MM = 22, 35
 _SECCOMP_MODE_FILTER = 2
+_SHARED_ANONYMOUS = 0x21
 
 
 def _compare(
@@ -153,18 +154,23 @@ def _search(spans: list[tuple[int, _Block]]) -> _Block:
     return ((_JUMP_IF_AT_LEAST, 0, 1, pivot), (_JUMP, 0, 0, len(below)), *below, *above)
 
 
-def _answer(name: str, deny: frozenset[str]) -> _Block:
+def _answer(name: str, deny: frozenset[str], private_memory: bool) -> _Block:
     if name in deny and name != "clone3":
         return (_FORBIDDEN,)
+    if name == "mmap" and private_memory:
+        return _compare(3, (_SHARED_ANONYMOUS,), _SHARED_ANONYMOUS, _FORBIDDEN, _ALLOW)
     return _BY_ARGUMENT.get(name, (_ALLOW,) if name in _ALLOWED else (_FORBIDDEN,))
 
 
-def build(machine: str, *, deny: frozenset[str] = frozenset()) -> bytes:
+def build(
+    machine: str, *, deny: frozenset[str] = frozenset(), private_memory: bool = False
+) -> bytes:
     """Return the filter for `machine` as a packed array of BPF instructions.
 
     Args:
         machine: As `os.uname().machine` says it: "x86_64" or "aarch64".
         deny: Names of further calls that shall answer EPERM.
+        private_memory: Refuse shared anonymous memory, which no limit on a process counts.
 
     Raises:
         ValueError: The machine, or a name in `deny`, is not known.
@@ -173,7 +179,9 @@ def build(machine: str, *, deny: frozenset[str] = frozenset()) -> bytes:
         raise ValueError(f"no system call table for {machine}: use one of {', '.join(NUMBERS)}")
     if unknown := deny.difference(*NUMBERS.values()):
         raise ValueError(f"not names of system calls: {', '.join(sorted(unknown))}")
-    answers = {number: _answer(name, deny) for name, number in NUMBERS[machine].items()}
+    answers = {
+        number: _answer(name, deny, private_memory) for name, number in NUMBERS[machine].items()
+    }
     spans: list[tuple[int, _Block]] = []
     # One past the table: from there on everything is missing, the x32 calls (0x40000000 and up,
     # which would repeat the whole table under other numbers) among it.
@@ -200,12 +208,11 @@ def install(program: bytes) -> None:
     Raises:
         OSError: The kernel refused; the process is not filtered.
     """
-    libc = ctypes.CDLL(None, use_errno=True)
     instructions = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: a count and a pointer.
     count = len(program) // _INSTRUCTION_BYTES
     description = struct.pack("HP", count, ctypes.addressof(instructions))
     # The same as seccomp(2) without flags, and it needs no number.
-    if libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), description, 0, 0) != 0:
+    if _libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), description, 0, 0) != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"install the seccomp filter: {os.strerror(number)}")

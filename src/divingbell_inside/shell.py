@@ -133,6 +133,15 @@ def summary_of(value: Any) -> dict[str, Any]:
     return found
 
 
+TYPICAL = (
+    "1 + 1",
+    "import pandas as pd, numpy as np, matplotlib.pyplot as plt\n"
+    "df = pd.DataFrame({'a': [1, 2]})\ndf.a.sum()",
+    "df",
+    "undefined",
+)
+
+
 def touch(shell: Any) -> None:
     """Write to the memory that a first cell writes to, while the session still waits for its user.
 

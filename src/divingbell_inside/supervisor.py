@@ -86,15 +86,15 @@ class Supervisor:
             elif verb == b"start files":
                 self._start_files(descriptors[0])
             elif verb == b"interrupt":
-                if self._interpreter:
-                    # The group, as a terminal does: os.system() waits deaf for its child.
+                if self._interpreter:  # the group: os.system() waits deaf for its child
                     os.killpg(self._interpreter, signal.SIGINT)
             elif verb in (b"replace", b"replace fresh"):
                 self._replace(descriptors, keep=verb == b"replace")
             else:
                 return False
         except OSError as error:
-            self._control.send(b"failed " + str(error).encode()[:200])
+            if verb.endswith((b"interpreter", b"replace", b"fresh")):  # the host waits for these
+                self._control.send(b"failed " + str(error).encode()[:200])
         finally:
             for descriptor in descriptors:
                 os.close(descriptor)

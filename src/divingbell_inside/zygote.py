@@ -30,7 +30,7 @@ from divingbell_inside import (
 MAX_MESSAGE = 1 << 16
 MAX_DESCRIPTORS = 8
 # What a session may not make where no cgroup counts it.
-UNCOUNTED_MEMORY = frozenset({"memfd_create", "shmget", "shmat"})
+UNCOUNTED_MEMORY = frozenset({"memfd_create"})
 _NAMESPACES = (
     kernel.CLONE_NEWUSER
     | kernel.CLONE_NEWNS
@@ -64,7 +64,7 @@ class Zygote:
         self._own_groups = bool(settings["own_groups"])
         self._per_process = bool(settings["memory_is_per_process"])
         denied = UNCOUNTED_MEMORY if self._per_process else frozenset[str]()
-        self._program = seccomp.build(kernel.MACHINE, deny=denied)
+        self._program = seccomp.build(kernel.MACHINE, deny=denied, private_memory=self._per_process)
         missing = {}
         for name in settings["preload"]:
             try:

@@ -27,13 +27,13 @@ def check_platform(system: str = sys.platform, machine: str = platform.machine()
     """Raise SandboxUnavailable where the local backend can't work at all."""
     if system != "linux":
         raise SandboxUnavailable(
-            "the local backend needs Linux (namespaces, seccomp); "
-            'on this system use backend = "docker"'
+            "the local backend needs Linux (namespaces, seccomp). Elsewhere Docker is the way: "
+            'the backend "docker", which a later version brings, or a Linux virtual machine today'
         )
     if machine not in ARCHITECTURES:
         raise SandboxUnavailable(
             f"the local backend knows the system calls of {' and '.join(ARCHITECTURES)}, "
-            f'not of {machine}; use backend = "docker"'
+            f"not of {machine}"
         )
 
 
@@ -67,6 +67,7 @@ class LocalBackend(Backend):
             self._folders = folders.HostFolders(Path(settings.workspace))
         plan = view.plan(prepared, settings.mounts).to_dict() | {
             "own_groups": as_root,
+            "memory_is_per_process": self._hierarchy is None,
             "host_folders": str(self._folders.path) if self._folders else None,
         }
         # Root gives the zygote a block of unprivileged uids; others have only their own.

@@ -342,8 +342,8 @@ class ProcessTree(Group):
                 fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                 # utime, stime, and what the children that it has waited for have used
                 ticks += sum(int(fields[index]) for index in (11, 12, 13, 14))
-                below = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-                waiting += [int(child) for child in below.split()]
+                for thread in Path(f"/proc/{pid}/task").iterdir():
+                    waiting += [int(child) for child in (thread / "children").read_text().split()]
         return Consumption(cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"))
 
     def remove(self) -> None:

@@ -133,8 +133,10 @@ class LocalSandbox(Sandbox):
         if not message:
             self._close_control()
         elif message.startswith(b"ended "):
-            number = message.removeprefix(b"ended ")
-            self.on_ended(int(number) if number.isdigit() else 0)
+            # While an answer is due, this is the end of the one that is being replaced.
+            if not self._answers:
+                number = message.removeprefix(b"ended ")
+                self.on_ended(int(number) if number.isdigit() else 0)
         elif self._answers:
             future = self._answers.popleft()
             if not future.done():
