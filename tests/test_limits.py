@@ -24,7 +24,7 @@ async def test_time_out_first_interrupts_and_keeps_the_state(session: Session, c
     await session.run("x = 1")
     result = await session.run(code, timeout=0.3)
     assert (result.status, result.limit, result.state) == ("timeout", None, "kept")
-    _says(result, "0.3 seconds", "longer timeout")
+    _says(result, "0.3 s", "longer timeout")
     assert (await session.run("x")).value == 1
 
 
@@ -47,7 +47,7 @@ async def test_cpu_seconds_of_all_processes_count(bell: Divingbell) -> None:
     async with bell.session(cpu_seconds=0.3, timeout=30) as session:
         result = await session.run("while True: pass")
         assert (result.status, result.limit) == ("limit", "cpu")
-        _says(result, "0.3 seconds of CPU")
+        _says(result, "0.3 s of CPU time")
         child = "import subprocess, sys\nsubprocess.run([sys.executable, '-c', 'while 1: pass'])"
         result = await session.run(child)
         assert (result.status, result.limit) == ("limit", "cpu")

@@ -61,8 +61,9 @@ def test_warm_round_trips_are_counted_in_our_own_session(table: str) -> None:
 
 def test_memory_is_measured_without_and_with_the_copy(table: str) -> None:
     subjects = [cells[1] for cells in rows(table, "memory of a session")]
-    assert sum("without the copy" in subject for subject in subjects) == 2
-    assert sum("with the waiting copy" in subject for subject in subjects) == 2
+    assert sum("pandas imported" in subject for subject in subjects) == 2
+    assert sum("after a pandas result" in subject for subject in subjects) == 2
+    assert sum("with the copy" in subject for subject in subjects) == 2
 
 
 def test_sessions_in_a_row_leave_nothing(table: str) -> None:

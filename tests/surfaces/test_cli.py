@@ -330,7 +330,7 @@ def test_json_tells_of_failures_and_keeps_the_exit_status(bell: Bell) -> None:
         (["exec", "if"], exit_status.FAILED, "SyntaxError"),
         (["exec", "--memory", "99MB", "bytearray(1 << 30)"], exit_status.LIMIT, "99 MB"),
         (["exec", "import os; os._exit(0)"], exit_status.KILLED, "os._exit"),
-        (["exec", "--timeout", "0.5", "while True: pass"], exit_status.TIMEOUT, "0.5 seconds"),
+        (["exec", "--timeout", "0.5", "while True: pass"], exit_status.TIMEOUT, "0.5 s"),
     ],
 )
 def test_how_the_code_ended_is_the_exit_status(
