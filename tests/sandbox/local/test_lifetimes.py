@@ -186,6 +186,32 @@ async def test_when_the_kernel_refuses_nothing_runs_and_the_message_says_what_to
     assert "divingbell doctor" in out.decode()
 
 
+MASKED = """
+import asyncio
+from divingbell import Divingbell, SandboxUnavailable
+async def main():
+    try:
+        async with Divingbell(pool=0) as bell:
+            print(await bell.execute("1"))
+    except SandboxUnavailable as error:
+        print("REFUSED", error)
+asyncio.run(main())
+"""
+
+
+async def test_a_masked_proc_as_in_a_container_is_named() -> None:
+    process = await asyncio.create_subprocess_exec(
+        *("unshare", "--mount", "sh", "-c"),
+        'mount --bind /dev/null /proc/kmsg && exec "$@"',
+        *("sh", sys.executable, "-c", MASKED),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert out.decode().startswith("REFUSED"), (out, err)
+    assert "mask" in out.decode() and "systempaths=unconfined" in out.decode()
+
+
 def test_names_of_the_dead_are_told_from_those_of_the_living() -> None:
     assert not cgroups.owner_is_gone(cgroups.own_name())
     assert cgroups.owner_is_gone(f"divingbell-{os.getpid()}-1")

@@ -12,6 +12,7 @@ from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
 from divingbell.sandbox.base import Consumption, Isolation, Sandbox
 from divingbell.sandbox.local.cgroups import Group
+from divingbell.sandbox.local.refusal import refused
 from divingbell.tether import Tether
 
 ANSWER_TIMEOUT = 30.0
@@ -120,7 +121,7 @@ class LocalSandbox(Sandbox):
         except TimeoutError:
             raise SandboxUnavailable(f"the sandbox did not answer ({word.decode()})") from None
         if not answer.startswith(word):
-            raise SandboxUnavailable(f"the sandbox could not be sealed: {_text(answer)}")
+            raise await asyncio.to_thread(refused, _text(answer))
         return answer
 
     def _readable(self) -> None:

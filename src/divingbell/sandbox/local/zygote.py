@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from divingbell.errors import SandboxUnavailable
+from divingbell.sandbox.local.refusal import refused
 from divingbell_inside import layout
 
 START_TIMEOUT = 120.0
@@ -189,7 +190,7 @@ class Zygote:
             except (OSError, ValueError) as error:
                 ours.close()
                 _end(process)
-                raise SandboxUnavailable(_explain(log, error)) from None
+                raise refused(_last_words(log, error)) from None
         return process, ours, info
 
     def _shake_hands(self, pid: int, line: socket.socket) -> dict[str, Any]:
@@ -246,8 +247,7 @@ def _reap_half_made() -> None:
                 os.waitpid(int(child), os.WNOHANG)
 
 
-def _explain(log: IO[bytes], error: Exception) -> str:
+def _last_words(log: IO[bytes], error: Exception) -> str:
     log.seek(0)
     lines = log.read().decode("utf-8", "replace").strip().splitlines()
-    reason = lines[-1] if lines else str(error)
-    return f"the sandbox can't be sealed on this machine: {reason}. Run `divingbell doctor`."
+    return lines[-1] if lines else str(error)
