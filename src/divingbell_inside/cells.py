@@ -1,20 +1,87 @@
-"""From the source of a cell to code objects: the body, then the value of the last line."""
+"""Cells: from source to code objects, and from those to the value of the last line."""
 
 import __future__
 
 import ast
+import asyncio
+import contextlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from functools import reduce
 from operator import or_
 from types import CodeType
+from typing import Any
 
-COROUTINE = inspect.CO_COROUTINE
+_COROUTINE = inspect.CO_COROUTINE
 _FEATURES = (getattr(__future__, name) for name in __future__.all_feature_names)
-FUTURES: int = reduce(or_, (feature.compiler_flag for feature in _FEATURES))
+_FUTURES: int = reduce(or_, (feature.compiler_flag for feature in _FEATURES))
+
+Transform = Callable[[str], str]
+Parts = list[tuple[CodeType, bool]]
+"""Code objects in order, each with whether its value is the value of the cell."""
 
 
-def parse(source: str, name: str, transform: Callable[[str], str]) -> ast.Module:
+class Evaluator:
+    """Runs cells in one namespace, which keeps their variables."""
+
+    def __init__(self, names: dict[str, Any], transform: Transform) -> None:
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop of cells that await; None until there was one."""
+        self._names = names
+        self._transform = transform
+        self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+    def compile(self, source: str, name: str) -> Parts:
+        """Return the parts of a cell.
+
+        Raises:
+            SyntaxError: see `parse`.
+        """
+        return list(compile_parts(parse(source, name, self._transform), name, self._flags))
+
+    def evaluate(self, parts: Parts) -> Any:
+        """Run the parts of a cell; return the value of its last line.
+
+        A cell that awaits runs as one task of our loop. One that does not runs outside of it, so
+        that `asyncio.run` works there.
+        """
+        for code, _ in parts:
+            self._flags |= code.co_flags & _FUTURES
+        if any(code.co_flags & _COROUTINE for code, _ in parts):
+            return self._complete(self._evaluate_awaiting(parts))
+        value = None
+        for code, is_value in parts:
+            answer = eval(code, self._names)
+            value = answer if is_value else None
+        return value
+
+    async def _evaluate_awaiting(self, parts: Parts) -> Any:
+        value = None
+        for code, is_value in parts:
+            answer = eval(code, self._names)
+            if code.co_flags & _COROUTINE:
+                answer = await answer
+            value = answer if is_value else None
+        return value
+
+    def _complete(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Run a cell that awaits; on an interrupt the cell's task ends, others go on."""
+        if self.loop is None or self.loop.is_closed():
+            self.loop = asyncio.new_event_loop()
+        loop = self.loop
+        asyncio.set_event_loop(loop)
+        task = loop.create_task(coroutine)
+        try:
+            return loop.run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    loop.run_until_complete(task)
+            raise
+
+
+def parse(source: str, name: str, transform: Transform) -> ast.Module:
     """Parse Python; where that fails, parse what IPython makes of magics, `!` and `?`.
 
     Raises:
@@ -27,7 +94,7 @@ def parse(source: str, name: str, transform: Callable[[str], str]) -> ast.Module
     return tree
 
 
-def _parse(source: str, name: str, transform: Callable[[str], str]) -> ast.Module:
+def _parse(source: str, name: str, transform: Transform) -> ast.Module:
     try:
         return ast.parse(source, name)
     except SyntaxError as first:
@@ -53,7 +120,7 @@ def compile_parts(tree: ast.Module, name: str, flags: int) -> Iterator[tuple[Cod
     if tree.body:
         code = compile(tree, name, "exec", flags, dont_inherit=True)
         # A future statement in the body holds for the last line too.
-        flags |= code.co_flags & FUTURES
+        flags |= code.co_flags & _FUTURES
         yield code, False
     if last is not None:
         yield compile(ast.Expression(last.value), name, "eval", flags, dont_inherit=True), True

@@ -56,11 +56,8 @@ def seal(shape: Shape) -> int:
     kernel.set_dumpable(False)
     kernel.drop_capabilities()
     kernel.forbid_new_privileges()
-    abi = landlock.restrict(
-        read=["/"],
-        # /proc: what may not be written there is mounted read-only already.
-        write=[*layout.WRITABLE.values(), "/proc", *(f"/dev/{name}" for name in layout.DEVICES)],
-    )
+    # /proc and /dev: what may not be written there is mounted read-only already.
+    abi = landlock.restrict(read=["/"], write=[*layout.WRITABLE.values(), "/proc", "/dev"])
     seccomp.install(shape.program)
     os.chdir(layout.WORKSPACE)
     return abi

@@ -5,7 +5,6 @@ which takes a tenth of the time of IPython's own `run_cell`. Source that is plai
 meets IPython's input transformer: only what does not parse is given to it.
 """
 
-import ast
 import asyncio
 import builtins
 import contextlib
@@ -19,7 +18,6 @@ import signal
 import socket
 import sys
 import types
-from collections.abc import Coroutine
 from typing import Any, NoReturn
 
 from divingbell_inside import cells, chamber, display, failure, frames, kernel, output, shell
@@ -30,7 +28,6 @@ LOST = 70
 """Exit status of an interpreter that has lost its line to the host."""
 MAX_VARIABLES = 500
 REHEARSALS = 20
-_TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 _runner: "Runner | None" = None
 _zygote_pid = 0
@@ -59,8 +56,10 @@ def main(data: socket.socket, pipe: int, cradle: socket.socket) -> None:
 
 
 def _reseed() -> None:
-    """Generators seeded before the fork would give every session the same numbers."""
-    random.seed()
+    """Generators seeded before the fork would give every session the same numbers.
+
+    Python's own `random` has seen the fork and seeded itself.
+    """
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed([random.getrandbits(32) for _ in range(8)])
     if "ssl" in sys.modules and os.getpid() == _zygote_pid:
@@ -81,8 +80,7 @@ class Runner:
         self.shell = shell.make(self._module, self._publish, self._clear, self._show_failure)
         self._names = self._module.__dict__
         self._known = set(self._names)
-        self._flags = _TOP_LEVEL_AWAIT
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._evaluator = cells.Evaluator(self._names, self.shell.transform_cell)
         self._outlet: output.Outlet | None = None
         self._pid = 0
         self._executing = False
@@ -147,7 +145,7 @@ class Runner:
                 stream.flush()
 
     def _next_frame(self) -> tuple[frames.Header, bytes] | None:
-        loop = self._loop
+        loop = self._evaluator.loop
         if loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
             # Tasks of earlier cells go on while we wait.
             loop.add_reader(self._data, loop.stop)
@@ -253,12 +251,11 @@ class Runner:
         name = failure.CELL_FILE.format(cell)
         failure.remember_source(name, source)
         try:
-            parsed = cells.parse(source, name, self.shell.transform_cell)
-            parts = list(cells.compile_parts(parsed, name, self._flags))
+            parts = self._evaluator.compile(source, name)
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
             return {"status": "error", "error": failure.describe(error) | {"limit": None}}
         try:
-            value = self._evaluate(parts)
+            value = self._evaluator.evaluate(parts)
             done: dict[str, Any] = {"status": "ok"}
             if value is not None:
                 self._names["_"] = value
@@ -272,50 +269,10 @@ class Runner:
             sys.last_value = error
             return {"status": "error", "error": failure.describe(error)}
 
-    def _evaluate(self, parts: list[tuple[types.CodeType, bool]]) -> Any:
-        """Run the parts of a cell; return the value of the last line.
-
-        A cell that awaits runs as one task of our loop. One that does not runs outside of it, so
-        that `asyncio.run` works there.
-        """
-        if any(code.co_flags & cells.COROUTINE for code, _ in parts):
-            return self._complete(self._evaluate_awaiting(parts))
-        value = None
-        for code, is_value in parts:
-            answer = eval(code, self._names)
-            self._flags |= code.co_flags & cells.FUTURES
-            value = answer if is_value else None
-        return value
-
-    async def _evaluate_awaiting(self, parts: list[tuple[types.CodeType, bool]]) -> Any:
-        value = None
-        for code, is_value in parts:
-            answer = eval(code, self._names)
-            if code.co_flags & cells.COROUTINE:
-                answer = await answer
-            value = answer if is_value else None
-        return value
-
     def _exited(self, error: SystemExit) -> dict[str, Any]:
         if not error.code:
             return {"status": "ok"}
         return {"status": "error", "error": failure.describe(error)}
-
-    def _complete(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
-        """Run a cell that awaits; on an interrupt the cell's task ends, others go on."""
-        if self._loop is None or self._loop.is_closed():
-            self._loop = asyncio.new_event_loop()
-        loop = self._loop
-        asyncio.set_event_loop(loop)
-        task = loop.create_task(coroutine)
-        try:
-            return loop.run_until_complete(task)
-        except BaseException:
-            if not task.done():
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    loop.run_until_complete(task)
-            raise
 
     def _result(self, value: Any) -> dict[str, Any]:
         """The value of the last expression: for people (display) and for programs (plain)."""
