@@ -351,3 +351,31 @@ if os.fork() == 0:
         children = found.read_text().split()
     for child in [*children, str(pid)]:
         assert not os.path.exists(f"/proc/{child}"), child
+
+
+async def test_a_line_that_lies_to_the_very_end_can_still_be_closed(bell: Divingbell) -> None:
+    """Marks without frames and garbage behind them: what is read at the close is hostile too."""
+    code = """
+import os, stat
+sockets = []
+for name in os.listdir("/proc/self/fd"):
+    try:
+        if int(name) > 2 and stat.S_ISSOCK(os.stat(f"/proc/self/fd/{name}").st_mode):
+            sockets.append(int(name))
+    except OSError:
+        pass
+import gc
+marks = [o._mark for o in gc.get_objects() if type(o).__name__ == "Outlet"]
+while True:
+    for mark in marks:
+        os.write(1, mark + b"\\xff\\xff\\xff\\xff")
+    for number in sockets:
+        try:
+            os.write(number, b"\\xff" * 1000)
+        except OSError:
+            pass
+"""
+    for _ in range(3):
+        async with bell.session() as session:
+            assert (await session.run(code, timeout=5)).status in ("killed", "timeout")
+            await _usable(session)

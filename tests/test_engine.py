@@ -128,3 +128,13 @@ async def test_closing_ends_every_session_and_the_pool() -> None:
     with pytest.raises(SessionClosed):
         await session.run("1")
     await opened.__aexit__(None, None, None)
+
+
+async def test_one_divingbell_runs_once_at_a_time() -> None:
+    bell = Divingbell(pool=0)
+    async with bell:
+        with pytest.raises(DivingbellError, match="running already"):
+            await bell.__aenter__()
+        assert (await bell.execute("1")).value == 1
+    async with bell:
+        assert (await bell.execute("2")).value == 2

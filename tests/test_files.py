@@ -178,3 +178,17 @@ async def test_many_files_at_once(session: Session) -> None:
     await asyncio.gather(*(session.files.put(f"f{i}", b"%d" % i) for i in range(20)))
     found = await asyncio.gather(*(session.files.get(f"f{i}") for i in range(20)))
     assert found == [b"%d" % i for i in range(20)]
+
+
+async def test_every_one_of_many_folders_is_listed(session: Session) -> None:
+    code = """
+import os
+for i in range(100):
+    os.makedirs(f"{i:03}/below")
+    open(f"{i:03}/below/f", "w").close()
+"""
+    await session.run(code)
+    assert len(await session.files.list()) == 100
+    await session.run("os.mkdir('many')\nfor i in range(10_001): open(f'many/{i}', 'w').close()")
+    with pytest.raises(FileRefused, match="more than 10,000"):
+        await session.files.list()

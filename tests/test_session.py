@@ -1,6 +1,7 @@
 """What sessions promise: state, order, display, streams, interrupts."""
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -382,3 +383,81 @@ async def test_two_sessions_share_nothing(bell: Divingbell) -> None:
         await one.run("open('/tmp/f', 'w').write('secret')")
         code = "import os\n['x' in globals(), os.listdir('/workspace'), os.listdir('/tmp')]"
         assert (await two.run(code)).value == [False, [], []]
+
+
+async def test_a_display_of_no_known_kind_does_no_harm(session: Session) -> None:
+    code = "display({'foo': 'bar', 'text/plain; charset=utf-8': 'kept'}, raw=True)\nx = 1"
+    result = await session.run(code)
+    assert (result.status, result.text) == ("ok", "kept\n")
+    big = "display({f'text/x-{i}': 'x' * 7_000_000 for i in range(3)}, raw=True); x"
+    assert (await session.run(big)).value == 1
+
+
+async def test_a_value_too_long_for_its_frame_is_its_text(session: Session) -> None:
+    result = await session.run("'é' * 200_000")
+    assert result.status == "ok"
+    assert isinstance(result.value, str) and result.value.startswith("'éé")
+
+
+async def test_a_name_that_is_no_text_does_not_hide_the_others(session: Session) -> None:
+    await session.run("globals()[1] = 2\nx = 3")
+    assert [variable.name for variable in await session.variables()] == ["x"]
+
+
+async def test_an_interrupt_that_comes_too_early_is_repeated(session: Session) -> None:
+    """The interpreter is busy with a large context when the time is up, and hears nothing."""
+    await session.run("x = 1")
+    rows = [{"a": i, "b": "text" * 5} for i in range(100_000)]
+    result = await session.run("while True: pass", context={"rows": rows}, timeout=0.02)
+    assert (result.status, result.state) == ("timeout", "kept")
+    assert (await session.run("x")).value == 1
+
+
+async def test_a_late_interrupt_does_not_hit_the_next_cell(session: Session) -> None:
+    for turn in range(30):
+        running = asyncio.create_task(session.run("sum(range(20_000))"))
+        await asyncio.sleep(0.0005 * (turn % 5))
+        await session.interrupt()
+        await running
+        assert (await session.run(f"{turn}")).value == turn
+
+
+async def test_cancelled_twice_the_session_stays_usable(session: Session) -> None:
+    await session.run("import signal\nx = 1")
+    await until(lambda: session.copied_cell, "a copy")
+    deaf = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
+    running = asyncio.create_task(session.run(deaf))
+    await until(lambda: session.busy, "the cell runs")
+    await asyncio.sleep(0.1)
+    for _ in range(3):
+        running.cancel()
+        await asyncio.sleep(0.05)
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    result = await session.run("x")
+    assert (result.value, result.state) == (1, "rewound")
+
+
+async def test_closing_while_the_interpreter_is_being_replaced_leaves_nothing(
+    bell: Divingbell,
+) -> None:
+    before = len(bell.sessions())
+    for _ in range(5):
+        async with bell.session() as session:
+            running = asyncio.create_task(session.run("import os; os._exit(1)"))
+            await asyncio.sleep(0.01)
+        with contextlib.suppress(SessionClosed):
+            await running
+    assert len(bell.sessions()) == before
+
+
+async def test_a_cancelled_close_is_still_done_to_its_end(bell: Divingbell) -> None:
+    for _ in range(5):
+        async with bell.session() as session:
+            closing = asyncio.create_task(session.close())
+            await asyncio.sleep(0)
+            closing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await closing
+        async with bell.session() as other:
+            assert (await other.run("1 + 1")).value == 2

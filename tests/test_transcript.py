@@ -67,3 +67,36 @@ def test_clearing_waits_for_the_next_output_if_asked() -> None:
     transcript.raw(b"new")
     assert [event.type for event in events] == ["stdout", "clear", "stdout"]
     assert [output.data for output in transcript.finish()] == ["new"]
+
+
+def test_the_cut_falls_between_characters() -> None:
+    transcript, events, over = _transcript(10)
+    transcript.raw("123456789€ and more".encode())
+    assert transcript.finish()[0].data == "123456789"
+    assert b"".join(over).decode() == "123456789€ and more"
+    assert "\ufffd" not in "".join(event.text for event in events)
+
+
+def test_half_a_character_of_one_stream_does_not_spoil_the_other() -> None:
+    transcript, _, _ = _transcript()
+    transcript.raw("ü".encode()[:1])
+    transcript.text("stderr", "é".encode(), 1)
+    transcript.raw("ü".encode()[1:])
+    assert [output.data for output in transcript.finish()] == ["é", "ü"]
+
+
+def test_many_changes_of_stream_end_at_the_limit() -> None:
+    transcript, _, over = _transcript(10_000)
+    for _ in range(1000):
+        transcript.text("stdout", b"a", 1)
+        transcript.text("stderr", b"b", 1)
+    assert len(transcript.finish()) < 200
+    assert len(b"".join(over)) == 2000
+
+
+def test_an_update_finds_its_display_and_a_strange_type_is_left_out() -> None:
+    transcript, _, _ = _transcript()
+    transcript.display({"parts": [["text/plain", 1]], "id": "x"}, b"1")
+    transcript.display({"parts": [["text/plain", 1], ["no type", 1]]}, b"23")
+    transcript.display({"parts": [["text/plain", 1]], "id": "x", "update": True}, b"4")
+    assert [output.data for output in transcript.finish()] == ["4", "2"]

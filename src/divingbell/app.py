@@ -41,6 +41,8 @@ class Divingbell:
         self.backend: Backend | None = None
 
     async def __aenter__(self) -> Self:
+        if self._engine is not None:
+            raise DivingbellError("this Divingbell is running already; make another one")
         self.backend = _make_backend(self.settings, self._progress)
         engine = Engine(self.settings, self.backend)
         try:

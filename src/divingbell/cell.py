@@ -23,6 +23,7 @@ from divingbell_inside import frames, layout
 
 StopReason = Literal["timeout", "cpu", "cancelled", "output"]
 MIN_CPU_CHECK = 0.02
+INTERRUPT_EVERY = 0.2
 MAX_FAILURE = 1 << 16
 
 _ADVICE: dict[str, str] = {
@@ -96,8 +97,14 @@ class Cell:
         if self._stopped_for is None and not self._ended.done():
             self._stopped_for = reason
             self._interpreter.resume()
-            self._interpreter.sandbox.interrupt()
             self._timers.append(self._loop.call_later(self._grace, self.end, "deaf to interrupts"))
+            self._interrupt()
+
+    def _interrupt(self) -> None:
+        """Again and again: one that comes before the code has begun is not heard."""
+        if not self._ended.done():
+            self._interpreter.sandbox.interrupt()
+            self._timers.append(self._loop.call_later(INTERRUPT_EVERY, self._interrupt))
 
     def _plan_cpu_check(self, left: float) -> None:
         # It can't use up what is left any sooner than this.

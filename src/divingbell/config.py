@@ -60,6 +60,10 @@ class Settings:
             raise ConfigError(f"cgroups is {self.cgroups!r}: it can be {', '.join(CGROUPS)}")
         if self.max_sessions < 1 or self.pool < 0:
             raise ConfigError("max_sessions must be at least 1 and pool at least 0")
+        if self.idle_timeout <= 0 or self.open_timeout < 0 or self.interrupt_grace <= 0:
+            raise ConfigError("idle_timeout and interrupt_grace must be more than 0 seconds")
+        if self.copy_after < 0:
+            raise ConfigError("copy_after must be 0 (no copies) or more seconds")
         if self.uid_base < 1000 or self.uid_count < 1024:
             raise ConfigError("uid_base must be at least 1000 and uid_count at least 1024")
         for inside, outside in self.mounts.items():
@@ -76,7 +80,7 @@ class Settings:
 
 _RESERVED = {
     "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "opt", "proc", "root", "sbin", "sys",
-    "template", "tmp", "usr", "workspace", "servers", "skills",
+    "template", "tmp", "usr", "workspace", "servers", "skills", "host-folders", "libx32",
 }  # fmt: skip
 
 

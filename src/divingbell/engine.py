@@ -1,7 +1,6 @@
 """Opens, finds and closes sessions; keeps some ready; never has more than it may."""
 
 import asyncio
-import contextlib
 import logging
 import secrets
 import time
@@ -16,7 +15,6 @@ from divingbell.models import Limits
 from divingbell.sandbox.base import Backend
 from divingbell.session import Rules, Session
 
-CLOSE_TIMEOUT = 15.0
 IDLE_CHECK = 1.0
 REFILL_PAUSE = 0.05
 """A pause before the pool is refilled, so that the session just opened has the processor."""
@@ -55,16 +53,19 @@ class Engine:
     async def stop(self) -> None:
         """End everything."""
         self._stopped = True
-        for task in (self._watching, self._refilling):
-            if task is not None:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-        closing = [session.close("Divingbell was closed") for session in self.sessions()]
-        closing += [interpreter.stop() for interpreter in self._pool]
-        await asyncio.gather(*closing, *self._ending, return_exceptions=True)
-        self._pool.clear()
-        await self._backend.stop()
+        helpers = [task for task in (self._watching, self._refilling) if task is not None]
+        for task in helpers:
+            task.cancel()
+        try:
+            await asyncio.gather(*helpers, return_exceptions=True)
+            closing = [session.close("Divingbell was closed") for session in self.sessions()]
+            closing += [interpreter.stop() for interpreter in self._pool]
+            for outcome in await asyncio.gather(*closing, *self._ending, return_exceptions=True):
+                if isinstance(outcome, Exception):
+                    log.error("a session was not closed well", exc_info=outcome)
+            self._pool.clear()
+        finally:
+            await self._backend.stop()
 
     def sessions(self) -> list[Session]:
         return list(self._sessions.values())
@@ -177,7 +178,7 @@ class Engine:
                 interpreter = await self._prepare(self._settings.limits)
                 interpreter.send({"op": "warm"})
                 self._pool.append(interpreter)
-        except DivingbellError as error:
+        except (DivingbellError, OSError) as error:
             # The next session that is opened meets the same trouble and reports it.
             log.warning("the pool could not be filled: %s", error)
 
@@ -187,4 +188,7 @@ class Engine:
             oldest = time.monotonic() - self._settings.idle_timeout
             for session in self.sessions():
                 if session.last_used < oldest and not session.busy:
-                    await session.close(f"it was idle for {self._settings.idle_timeout:g} seconds")
+                    try:
+                        await session.close(f"it was idle for {self._settings.idle_timeout:g} s")
+                    except Exception:  # one that can't be closed must not keep the others alive
+                        log.exception("session %s was not closed well", session.id)

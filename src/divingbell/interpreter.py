@@ -87,9 +87,15 @@ class Interpreter:
     async def stop(self) -> None:
         self.listener = None
         self.alive = False
-        if self._tether is not None:
-            self._tether.close()
-        await self.sandbox.stop()
+        self.gone = self.gone or "it was stopped"
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_exception(SandboxUnavailable(f"the sandbox is gone: {self.gone}"))
+            self._ready.exception()  # whoever waits for it still sees it; nobody has to
+        try:
+            if self._tether is not None:
+                self._tether.close()
+        finally:
+            await self.sandbox.stop()
 
     def _lay_tether(self) -> Tether:
         self._ready = asyncio.get_running_loop().create_future()

@@ -58,6 +58,8 @@ class Limits:
                 raise ConfigError(f"the limit {item.name} must be more than 0, not {value!r}")
         if self.memory < 32 * MB:
             raise ConfigError("the limit memory must be at least 32MB: the interpreter needs that")
+        if self.cores < 0.01:
+            raise ConfigError("the limit cores must be at least 0.01")
         if self.processes < 2 or self.open_files < 64:
             raise ConfigError("at least 2 processes and 64 open files are needed to run anything")
 

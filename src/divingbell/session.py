@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from divingbell.cell import Aftermath, Cell, Ending
-from divingbell.errors import InvalidInput, SandboxUnavailable, SessionClosed
+from divingbell.cell import Aftermath, Cell
+from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.files import Files
 from divingbell.interpreter import Interpreter
 from divingbell.models import Event, Limits, Result, Variable
@@ -151,14 +151,25 @@ class Session:
         """Forget every variable. Files in the workspace stay."""
         async with self._queue:
             self._check_open()
-            await self._replace(fresh=True)
+            self._cancel_copy()
+            self.last_used = time.monotonic()
+            aftermath = await self._replace(fresh=True)
+            self._untold = aftermath if aftermath.files_lost else Aftermath()
             self._background.clear()
+            self._background_bytes = 0
 
     async def variables(self) -> list[Variable]:
-        """Describe the variables, without fetching them."""
+        """Describe the variables, without fetching them.
+
+        Raises:
+            DivingbellError: looking at one of them got stuck; the interpreter was replaced.
+        """
         async with self._queue:
             self._check_open()
-            await self._ensure_alive()
+            self.last_used = time.monotonic()
+            aftermath = await self._ensure_alive()
+            if aftermath.state != "kept":
+                self._untold = aftermath
             self._variables = asyncio.get_running_loop().create_future()
             self._interpreter.send({"op": "variables"})
             try:
@@ -167,7 +178,9 @@ class Session:
             except TimeoutError:
                 # Looking at an object of the user's has got stuck.
                 self._untold = await self._replace(fresh=False)
-                return []
+                raise DivingbellError(
+                    "looking at the variables got stuck, and the interpreter was replaced"
+                ) from None
             finally:
                 self._variables = None
 
@@ -187,7 +200,7 @@ class Session:
         self, code: str, timeout: float | None, context: Mapping[str, Any] | None, sink: Sink
     ) -> Result:
         source, values = _encode(code, context)
-        if timeout is not None and not timeout > 0:
+        if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         async with self._queue:
             self._check_open()
@@ -212,30 +225,35 @@ class Session:
             self._interpreter.send(
                 {"op": "run", "cell": cell.number, "context": len(values)}, values + source
             )
+            concluding = asyncio.create_task(self._conclude(cell, aftermath))
             try:
-                ending = await cell.wait()
-                return await self._conclude(cell, ending, aftermath)
+                return (await asyncio.shield(concluding))[0]
             except asyncio.CancelledError:
                 cell.stop("cancelled")
-                await asyncio.shield(self._settle(cell))
+                await self._see_through(concluding)
                 raise
             finally:
                 self._cell = None
                 self.last_used = time.monotonic()
                 self._plan_copy()
 
-    async def _settle(self, cell: Cell) -> None:
+    async def _see_through(self, concluding: asyncio.Task[tuple[Result, Aftermath]]) -> None:
         """After a cancelled call: see the cell to its end, so that the session stays usable."""
-        ending = await cell.wait()
-        await cell.finish_spool()
-        if not ending.finished and self._closed is None:
-            self._untold = await self._replace(fresh=False)
+        while not concluding.done():
+            # Cancelled again and again, we still may not leave a cell behind that runs on.
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([concluding])
+        if concluding.exception() is None:
+            self._untold = concluding.result()[1]
 
-    async def _conclude(self, cell: Cell, ending: Ending, aftermath: Aftermath) -> Result:
-        await cell.finish_spool()
+    async def _conclude(self, cell: Cell, aftermath: Aftermath) -> tuple[Result, Aftermath]:
+        """Wait for the end of a cell, put an interpreter in place where it has lost its own."""
+        ending = await cell.wait()
+        await self.sandbox.interrupted()
         if not ending.finished and self._closed is None:
             aftermath = await self._replace(fresh=False)
-        return cell.result(ending, aftermath)
+        await cell.finish_spool()
+        return cell.result(ending, aftermath), aftermath
 
     async def _ensure_alive(self) -> Aftermath:
         """Put an interpreter in place where there is none; return what that did to the state."""
@@ -248,10 +266,15 @@ class Session:
         try:
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
         except SandboxUnavailable as error:
+            self._check_open()
             log.warning("session %s: %s; it gets a new sandbox", self.id, error)
             await self._interpreter.stop()
-            self._interpreter = await self._renew(self.limits)
-            self._interpreter.listener = self
+            renewed = await self._renew(self.limits)
+            if self._closed is not None:  # meanwhile
+                await renewed.stop()
+            self._check_open()
+            self._interpreter = renewed
+            renewed.listener = self
             return Aftermath("fresh", files_lost=True)
         return Aftermath("rewound", as_of) if copied else Aftermath("fresh")
 
@@ -267,6 +290,7 @@ class Session:
     # The copy that waits
 
     def _plan_copy(self) -> None:
+        self._cancel_copy()
         if self._rules.copy_after > 0 and self._closed is None:
             loop = asyncio.get_running_loop()
             self._copy_timer = loop.call_later(self._rules.copy_after, self._ask_for_copy)
@@ -277,7 +301,10 @@ class Session:
             self._copy_timer = None
 
     def _ask_for_copy(self) -> None:
-        if self.busy or self._closed is not None or not self._interpreter.alive:
+        if self._closed is not None or not self._interpreter.alive:
+            return
+        if self.busy:
+            self._plan_copy()
             return
         held = self._interpreter.sandbox.consumption().memory
         if held is not None and held > self.limits.memory * PRESSURE:

@@ -49,6 +49,7 @@ class Spool:
         if late:
             self.failure = "writing it took too long"
             self._task.cancel()
+            self._resume()
 
     async def _write(self) -> None:
         try:

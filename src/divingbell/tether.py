@@ -71,19 +71,25 @@ class Tether:
         self._pipe, their_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(their_pipe, True)
         self._socket.setblocking(False)
-        self._ends = (theirs, their_pipe)
+        self._ends: tuple[socket.socket, int] | None = (theirs, their_pipe)
         self._loop.add_reader(self._socket, self._pump)
         self._loop.add_reader(self._pipe, self._pump)
 
     def hand_over(self) -> list[int]:
         """The descriptors for the other side; call `handed_over` once they are sent."""
+        assert self._ends is not None
         return [self._ends[0].fileno(), self._ends[1]]
 
     def handed_over(self, cell: int) -> None:
         """Close our copies of the other side's ends, and greet it."""
-        self._ends[0].close()
-        os.close(self._ends[1])
+        self._close_ends()
         self.send({"op": "hello", "mark": self._mark.hex(), "cell": cell})
+
+    def _close_ends(self) -> None:
+        if self._ends is not None:
+            (theirs, their_pipe), self._ends = self._ends, None
+            theirs.close()
+            os.close(their_pipe)
 
     def send(self, header: frames.Header, body: bytes = b"") -> None:
         data: bytes | memoryview = frames.pack(header, body)
@@ -150,16 +156,19 @@ class Tether:
         """Let go of both ends. What is still in the pipe is read first."""
         if self.closed:
             return
-        with contextlib.suppress(OSError):
-            self._read_pipe()
-        self._release()
-        self.closed = True
-        self._wake()
-        for descriptor in (self._socket, self._pipe):
-            self._loop.remove_reader(descriptor)
-        self._loop.remove_writer(self._socket)
-        self._socket.close()
-        os.close(self._pipe)
+        try:
+            with contextlib.suppress(OSError, frames.FrameError):
+                self._read_pipe()
+            self._release()
+        finally:
+            self.closed = True
+            self._wake()
+            for descriptor in (self._socket, self._pipe):
+                self._loop.remove_reader(descriptor)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+            os.close(self._pipe)
+            self._close_ends()
 
     def _fail(self, reason: str) -> None:
         if not self.closed:

@@ -35,10 +35,13 @@ class Transcript:
         self._limit = limit
         self._sink = sink
         self._overflow = overflow
+        self._charged = 0
+        self._raw = bytearray()
         self._rich_bytes = 0
+        self._place_of: dict[str, int] = {}
         self._events = 0
         self._decoder = TextDecoder()
-        self._items: list[tuple[str | None, list[Output]]] = []
+        self._items: list[list[Output]] = []
         self._pieces: list[str] = []
         self._stream: tuple[str, int] | None = None
         self._clear_before_next = False
@@ -48,18 +51,24 @@ class Transcript:
         self.text("stdout", data, self.cell)
 
     def text(self, name: str, data: bytes, cell: int) -> None:
-        room = self._limit - self.bytes
         self.bytes += len(data)
+        if self.cut:
+            self._overflow(data)
+            return
+        if self._stream not in (None, (name, cell)):
+            # Each change of stream is an output of its own, which costs the host more than text.
+            self._charged += EVENT_COST
+        room = self._limit - self._charged
+        self._charged += len(data)
+        self._raw += data
         if len(data) > room:
-            if not self.cut:
-                self.cut = True
-                kept = self._shown_text().encode() + data
-                data = data[: max(room, 0)]
-                self._overflow(kept)
-            else:
-                self._overflow(data)
-                return
-        decoded = self._decoder.feed(data)
+            self.cut = True
+            self._overflow(bytes(self._raw))
+            self._raw.clear()
+            data = whole_characters(data[: max(room, 0)])
+        # The pipe is cut anywhere; an event holds whole characters.
+        piped = name == "stdout" and cell == self.cell
+        decoded = self._decoder.feed(data) if piped else data.decode("utf-8", "replace")
         if decoded:
             self._append(name, decoded, cell)
 
@@ -91,15 +100,13 @@ class Transcript:
         self._end_stream()
         display_id = field_of(header, "id", str)
         update = header.get("update") is True
-        if update and display_id is not None:
-            for index, (known, _) in enumerate(self._items):
-                if known == display_id:
-                    self._items[index] = display_id, outputs
-                    break
-            else:
-                self._items.append((display_id, outputs))
+        place = self._place_of.get(display_id) if update and display_id is not None else None
+        if place is not None:
+            self._items[place] = outputs
         else:
-            self._items.append((display_id, outputs))
+            if display_id is not None:
+                self._place_of[display_id] = len(self._items)
+            self._items.append(outputs)
         self._emit(
             Event(name, outputs=tuple(outputs), cell=cell, display_id=display_id, update=update)
         )
@@ -117,6 +124,7 @@ class Transcript:
         if self._clear_before_next:
             self._clear_before_next = False
             self._items.clear()
+            self._place_of.clear()
             self._pieces.clear()
             self._stream = None
             self._emit(Event("clear", cell=self.cell))
@@ -125,32 +133,33 @@ class Transcript:
         if self._stream is not None:
             name, cell = self._stream
             text = settle_lines("".join(self._pieces))
-            self._items.append((None, [Output("text/plain", text, name, cell)]))
+            self._items.append([Output("text/plain", text, name, cell)])
             self._stream = None
             self._pieces = []
 
-    def _shown_text(self) -> str:
-        earlier = "".join(
-            str(output.data)
-            for _, outputs in self._items
-            for output in outputs
-            if output.name in ("stdout", "stderr")
-        )
-        return earlier + "".join(self._pieces)
-
     def finish(self) -> tuple[Output, ...]:
         """The outputs in the order they came."""
-        rest = self._decoder.feed(b"", last=True)
+        rest = "" if self.cut else self._decoder.feed(b"", last=True)
         if rest:
             self._append("stdout", rest, self.cell)
         self._end_stream()
-        return tuple(output for _, outputs in self._items for output in outputs)
+        return tuple(output for outputs in self._items for output in outputs)
 
 
 def cell_of(header: frames.Header, newest: int) -> int:
     """The cell that a frame says it belongs to, if there is such a cell."""
     cell = field_of(header, "cell", int, newest)
     return cell if 0 < cell <= newest else newest
+
+
+def whole_characters(data: bytes) -> bytes:
+    """Leave off the start of a character at the end."""
+    for back in range(1, min(4, len(data)) + 1):
+        if data[-back] & 0xC0 != 0x80:  # the first byte of a character
+            length = 1 if data[-back] < 0x80 else 2 if data[-back] < 0xE0 else 3
+            length += data[-back] >= 0xF0
+            return data if back >= length else data[:-back]
+    return data
 
 
 def settle_lines(text: str) -> str:
@@ -182,11 +191,13 @@ def _outputs_of(header: frames.Header, body: bytes, name: str, cell: int) -> lis
         raise frames.FrameError("a display has too many parts")
     for part in parts:
         match part:
-            case [str(kind), int(size)] if 0 <= size <= len(body) - start and _MIME.fullmatch(kind):
+            case [str(kind), int(size)] if 0 <= size <= len(body) - start:
                 raw = body[start : start + size]
                 start += size
             case _:
                 raise frames.FrameError("a part of a display is not what it says")
+        if not _MIME.fullmatch(kind):
+            continue  # a program that reads the type must not stumble over it
         data = raw.decode("utf-8", "replace") if kind.startswith(_TEXTUAL) else raw
         outputs.append(Output(kind, data, name, cell))
     return outputs

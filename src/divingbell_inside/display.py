@@ -22,15 +22,16 @@ class NotPlain(Exception):
 
 def parts_of(bundle: dict[str, Any]) -> list[tuple[str, bytes]]:
     """Turn a MIME bundle of IPython's into parts; images become bytes, long text is cut."""
-    parts = []
-    has_image = any(kind.startswith("image/") for kind in bundle)
+    parts: list[tuple[str, bytes]] = []
+    has_image = any(str(kind).startswith("image/") for kind in bundle)
     for kind, data in list(bundle.items())[:MAX_PARTS]:
+        kind = str(kind).partition(";")[0].strip()
         if kind == "text/plain" and has_image and str(data).startswith("<"):
             continue  # "<Figure size 640x480 with 1 Axes>" says less than the picture beside it
-        raw = _raw(str(kind), data)
-        if len(raw) > frames.MAX_BODY // 2:
+        raw = _raw(kind, data)
+        if sum(len(other) for _, other in parts) + len(raw) > frames.MAX_BODY // 2:
             kind, raw = "text/plain", f"[{kind} of {len(raw)} bytes: too large to show]".encode()
-        parts.append((str(kind)[:200], raw))
+        parts.append((kind[:200], raw))
     return parts
 
 

@@ -5,6 +5,7 @@ time without following links, so that a link in the workspace leads nowhere, and
 files are opened (a pipe or a device would block).
 """
 
+import contextlib
 import os
 import socket
 import stat
@@ -16,8 +17,7 @@ from divingbell_inside import frames, layout
 PIECE = 1 << 18
 MAX_ENTRIES = 10_000
 ENTRIES_PER_FRAME = 200
-MAX_WAITING = 32
-MAX_PATH = 4096
+MAX_DEPTH = 40
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -121,22 +121,27 @@ def _get(line: socket.socket, header: dict[str, Any]) -> None:
     line.sendall(frames.pack({"event": "end"}))
 
 
-def _walk(at: int, above: str) -> Iterator[dict[str, Any]]:
-    """Yield the regular files below; depth is bounded by a list, not by recursion."""
-    waiting = [(at, above)]
-    while waiting:
-        folder, prefix = waiting.pop()
-        try:
-            for name in sorted(_names(folder)):
-                entry = _entry(folder, name, prefix)
-                if isinstance(entry, dict):
-                    yield entry
-                elif entry is not None and len(waiting) < MAX_WAITING:
-                    waiting.append((entry, f"{prefix}{name}/"))
-                elif entry is not None:
-                    os.close(entry)
-        finally:
+def _walk(top: int, parts: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the regular files below; folders deeper than MAX_DEPTH are left out.
+
+    Depth first, with a list in the place of recursion: one descriptor is open for each level.
+    """
+    levels = [(top, sorted(_names(top), reverse=True), "".join(f"{part}/" for part in parts))]
+    while levels:
+        folder, names, prefix = levels[-1]
+        if not names:
             os.close(folder)
+            levels.pop()
+            continue
+        name = names.pop()
+        found = _status(folder, name)
+        if found is not None and stat.S_ISREG(found.st_mode):
+            path = _text(prefix + name)
+            yield {"path": path, "size": found.st_size, "modified": found.st_mtime}
+        elif found is not None and stat.S_ISDIR(found.st_mode) and len(levels) < MAX_DEPTH:
+            with contextlib.suppress(OSError):  # it went away, is locked, or has become a link
+                below = os.open(name, _FOLDER, dir_fd=folder)
+                levels.append((below, sorted(_names(below), reverse=True), f"{prefix}{name}/"))
 
 
 def _names(folder: int) -> list[str]:
@@ -146,18 +151,11 @@ def _names(folder: int) -> list[str]:
         return []  # user code has locked itself out of it
 
 
-def _entry(folder: int, name: str, prefix: str) -> dict[str, Any] | int | None:
-    """What to tell of a file, or a folder opened; None for all else and what can't be seen."""
-    path = prefix + name
+def _status(folder: int, name: str) -> os.stat_result | None:
     try:
-        found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        if stat.S_ISREG(found.st_mode):
-            return {"path": _text(path), "size": found.st_size, "modified": found.st_mtime}
-        if stat.S_ISDIR(found.st_mode) and len(path) < MAX_PATH:
-            return os.open(name, _FOLDER, dir_fd=folder)
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except OSError:
-        return None  # it went away, or it is locked
-    return None
+        return None  # it went away
 
 
 def _text(path: str) -> str:
@@ -167,9 +165,9 @@ def _text(path: str) -> str:
 def _list(line: socket.socket, header: dict[str, Any]) -> None:
     parts = _components(header["path"])
     batch: list[dict[str, Any]] = []
-    for count, entry in enumerate(_walk(_folder(parts), "".join(f"{part}/" for part in parts))):
+    for count, entry in enumerate(_walk(_folder(parts), parts)):
         if count >= MAX_ENTRIES:
-            break
+            raise Refused(f"there are more than {MAX_ENTRIES:,} files: list a folder of them")
         batch.append(entry)
         if len(batch) == ENTRIES_PER_FRAME:
             line.sendall(frames.pack({"event": "entries", "entries": batch}))

@@ -30,7 +30,6 @@ MS_RDONLY = 1
 MS_NOSUID = 2
 MS_NODEV = 4
 MS_NOEXEC = 8
-MS_REMOUNT = 32
 MS_BIND = 4096
 MS_REC = 16384
 MS_PRIVATE = 1 << 18
@@ -69,11 +68,6 @@ def _check(answer: int, what: str) -> int:
 
 def _call(what: str, number: int, *arguments: ctypes.c_long | bytes) -> int:
     return _check(_libc.syscall(ctypes.c_long(number), *arguments), what)
-
-
-def supported() -> bool:
-    """Whether the numbers of this processor architecture are known."""
-    return MACHINE in _CLONE_NUMBER
 
 
 def unshare(flags: int) -> None:
@@ -144,10 +138,6 @@ def enter_root(path: str) -> None:
     _call("pivot_root", _PIVOT_ROOT_NUMBER[MACHINE], b".", b".")
     _check(_libc.umount2(b".", ctypes.c_int(MNT_DETACH)), "umount the old root")
     os.chdir("/")
-
-
-def detach(path: str) -> None:
-    _check(_libc.umount2(path.encode(), ctypes.c_int(MNT_DETACH)), f"umount {path}")
 
 
 def _prctl(option: int, value: int, second: int = 0) -> None:

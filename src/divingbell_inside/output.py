@@ -34,7 +34,6 @@ class Outlet:
         self._lock = threading.Lock()
         self._number = 0
         self._main = threading.get_ident()
-        self._cell_of_thread: dict[int, int] = {}
         self.cell = 0
         """The cell that runs, or ran last."""
         self.running = False

@@ -149,7 +149,7 @@ class Runner:
         if loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
             # Tasks of earlier cells go on while we wait.
             loop.add_reader(self._data, loop.stop)
-            with contextlib.suppress(SystemExit):
+            with contextlib.suppress(SystemExit, KeyboardInterrupt):
                 loop.run_forever()
             loop.remove_reader(self._data)
         return frames.receive(self._data)
@@ -172,6 +172,14 @@ class Runner:
                 outlet.send(frames.pack({"event": "variables", "items": self._variables()}))
         except OSError:  # descriptors closed or replaced by user code: the host starts us anew
             os._exit(LOST)
+        except Exception as error:  # memory at the brim, or what user code has left for us
+            outlet.send(frames.pack(self._stumbled(error)))
+
+    def _stumbled(self, error: Exception) -> frames.Header:
+        assert self._outlet is not None
+        limit = "memory" if isinstance(error, MemoryError) else None
+        failure = {"type": type(error).__name__, "message": "while the cell ended", "limit": limit}
+        return {"event": "done", "cell": self._outlet.cell, "status": "error", "error": failure}
 
     def _finish(self, done: dict[str, Any]) -> None:
         """Send the result and the end of the cell in one write."""
@@ -182,9 +190,9 @@ class Runner:
         outlet.running = False
         try:
             outlet.send(*packed, frames.pack({"event": "done", "cell": outlet.cell, **done}))
-        except frames.FrameError:
+        except frames.FrameError:  # the value is too long for a header: its text must do
             done = {"status": done["status"], "error": done.get("error")}
-            outlet.send(frames.pack({"event": "done", "cell": outlet.cell, **done}))
+            outlet.send(*packed, frames.pack({"event": "done", "cell": outlet.cell, **done}))
 
     def _on_interrupt(self, number: int, frame: object) -> None:
         if not self._executing:
@@ -319,7 +327,12 @@ class Runner:
     def _variables(self) -> list[dict[str, Any]]:
         found = []
         for name, value in list(self._names.items())[: MAX_VARIABLES * 4]:
-            if name in self._known or name.startswith("_") or isinstance(value, types.ModuleType):
+            if (
+                not isinstance(name, str)
+                or name in self._known
+                or name.startswith("_")
+                or isinstance(value, types.ModuleType)
+            ):
                 continue
             found.append({"name": name[:200], **shell.summary_of(value)})
         return found[:MAX_VARIABLES]
@@ -332,21 +345,28 @@ class Runner:
             outlet.send(frames.pack({"event": "copied", "reason": "threads"}))
             return
         numbers = random.getstate()  # the fork reseeds, and the user may have chosen a seed
+        announced, announce = os.pipe()
         self._copying = True
         try:
             pid = kernel.clone(kernel.CLONE_PARENT)
         except OSError as error:
+            os.close(announced)
+            os.close(announce)
             outlet.send(frames.pack({"event": "copied", "reason": str(error)}))
             return
         finally:
             self._copying = False
         if pid:
+            os.close(announce)
+            os.read(announced, 1)  # returns when the supervisor knows of the copy, or it is dead
+            os.close(announced)
             outlet.send(frames.pack({"event": "copied", "reason": None}))
         else:
+            os.close(announced)
             random.setstate(numbers)
-            self._wait_as_copy()
+            self._wait_as_copy(announce)
 
-    def _wait_as_copy(self) -> None:
+    def _wait_as_copy(self, announce: int) -> None:
         os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         chamber.make_expendable("copy")
@@ -360,6 +380,7 @@ class Runner:
         mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         socket.send_fds(self._cradle, [b"copy"], [theirs.fileno()])
         theirs.close()
+        os.close(announce)
         _, descriptors, _, _ = socket.recv_fds(mine, 16, 2)
         mine.close()
         if len(descriptors) != 2:

@@ -87,7 +87,8 @@ class Supervisor:
                 self._start_files(descriptors[0])
             elif verb == b"interrupt":
                 if self._interpreter:  # the group: os.system() waits deaf for its child
-                    os.killpg(self._interpreter, signal.SIGINT)
+                    _signal(-self._interpreter, signal.SIGINT)
+                self._control.send(b"interrupted")
             elif verb in (b"replace", b"replace fresh"):
                 self._replace(descriptors, keep=verb == b"replace")
             else:
@@ -154,6 +155,8 @@ class Supervisor:
 
     def _replace(self, descriptors: list[int], *, keep: bool) -> None:
         """End the interpreter and all that it started; put the copy or a fresh one in its place."""
+        while select.select([self._nursery], [], [], 0)[0]:
+            self._adopt()
         if not keep:
             self._drop_copy()
         self._interpreter = 0
@@ -186,15 +189,12 @@ class Supervisor:
         return self._interpreter == pid
 
     def _reap(self) -> None:
-        pid = -1
-        while pid:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            self._file_servers.discard(pid)
-            if self._copy and pid == self._copy[0]:
-                self._drop_copy()
-            if pid and pid == self._interpreter:
-                self._interpreter = 0
-                self._control.send(b"ended %d" % status)
+        with contextlib.suppress(ChildProcessError):
+            while (found := os.waitpid(-1, os.WNOHANG))[0]:
+                pid, status = found
+                self._file_servers.discard(pid)
+                if self._copy and pid == self._copy[0]:
+                    self._drop_copy()
+                if pid == self._interpreter:
+                    self._interpreter = 0
+                    self._control.send(b"ended %d" % status)

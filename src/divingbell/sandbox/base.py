@@ -56,6 +56,10 @@ class Sandbox(ABC):
         """Ask the interpreter to stop what it is doing, as Ctrl-C would."""
 
     @abstractmethod
+    async def interrupted(self) -> None:
+        """Return once every interrupt has been delivered: a late one would hit the next cell."""
+
+    @abstractmethod
     async def replace(self, tether: Tether, cell: int, *, fresh: bool) -> bool:
         """End everything that runs and start anew on this tether.
 

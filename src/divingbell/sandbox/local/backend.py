@@ -5,6 +5,7 @@ import contextlib
 import itertools
 import os
 import platform
+import resource
 import socket
 import sys
 from pathlib import Path
@@ -37,6 +38,12 @@ def check_platform(system: str = sys.platform, machine: str = platform.machine()
         )
 
 
+def _allow_many_descriptors() -> None:
+    """A session takes about nine; the usual limit of 1024 is meant for programs that use select."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 class LocalBackend(Backend):
     def __init__(self, settings: Settings, progress: profile.Progress | None = None) -> None:
         check_platform()
@@ -55,7 +62,7 @@ class LocalBackend(Backend):
         )
         try:
             if settings.cgroups != "off":
-                self._hierarchy = cgroups.find()
+                self._hierarchy = await asyncio.to_thread(cgroups.find)
         except cgroups.NoCgroups as reason:
             if settings.cgroups == "require":
                 raise SandboxUnavailable(f'cgroups = "require", but {reason}') from None
@@ -72,6 +79,7 @@ class LocalBackend(Backend):
         }
         # Root gives the zygote a block of unprivileged uids; others have only their own.
         uid_map = f"0 {self._uids.first} {BLOCK}" if self._uids else "0 {me} 1"
+        _allow_many_descriptors()
         self.zygote = Zygote(
             prepared.python,
             plan,
@@ -98,53 +106,57 @@ class LocalBackend(Backend):
 
     async def _create(self, limits: Limits) -> LocalSandbox:
         await self.zygote.start()
-        uid = self._uids.take() if self._uids else 0
-        name = f"session-{next(self._numbers)}"
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with contextlib.ExitStack() as undo:
+            uid = self._uids.take() if self._uids else 0
+            if self._uids:
+                undo.callback(self._uids.give_back, uid)
+            name = f"session-{next(self._numbers)}"
+            try:
+                return await self._assemble(name, uid, limits, undo)
+            except OSError as error:
+                raise SandboxUnavailable(f"a session could not be made: {error}") from error
+
+    async def _assemble(
+        self, name: str, uid: int, limits: Limits, undo: contextlib.ExitStack
+    ) -> LocalSandbox:
+        """Put a sandbox together; `undo` is emptied when the sandbox has taken everything over."""
+        folder = None
+        if self._folders:
+            folder = self._folders.make(name, self._uids.first + uid if self._uids else None)
+            undo.callback(self._folders.remove, folder)
         tree = cgroups.ProcessTree([])
         group: cgroups.Group = tree
-        entrances: list[int] = []
-        folder = None
-        asked = None
-        try:
-            with theirs:
-                if self._folders:
-                    owner = self._uids.first + uid if self._uids else None
-                    folder = self._folders.make(name, owner)
-                if self._hierarchy:
-                    group = self._hierarchy.create(name, limits)
-                    entrances = group.entrances()
-                asked = self.zygote.ask(
-                    {
-                        "uid": uid,
-                        "disk": limits.disk,
-                        "processes": limits.processes,
-                        "open_files": limits.open_files,
-                        "memory": limits.memory,
-                        "host_folder": folder,
-                    },
-                    [theirs.fileno(), *entrances],
-                )
-            pid = await self.zygote.answer(asked)
-            tree.pids.append(pid)
-        except BaseException:
-            # Closing the line ends what may have been made: it waits there for its first word.
-            ours.close()
-            if asked is not None:
-                self.zygote.abandon(asked)
-            await asyncio.to_thread(group.remove)
-            self._clean(uid, folder)
-            raise
-        finally:
+        if self._hierarchy:
+            group = self._hierarchy.create(name, limits)
+            undo.callback(group.remove)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        # Closing the line ends what may have been made: it waits there for its first word.
+        undo.callback(ours.close)
+        with theirs, contextlib.ExitStack() as doors:
+            entrances = group.entrances()
             for entrance in entrances:
-                os.close(entrance)
+                doors.callback(os.close, entrance)
+            request = {
+                "uid": uid,
+                "disk": limits.disk,
+                "processes": limits.processes,
+                "open_files": limits.open_files,
+                "memory": limits.memory,
+                "host_folder": folder,
+            }
+            asked = self.zygote.ask(request, [theirs.fileno(), *entrances])
+            undo.callback(self.zygote.abandon, asked)
+            pid = await self.zygote.answer(asked)
+        tree.pids.append(pid)
         isolation = Isolation(
             backend="local",
             limits_by=self.limits_by,
             landlock=int(self.zygote.info.get("landlock", 0)),
             own_uid=self._uids is not None,
         )
-        return LocalSandbox(pid, ours, group, isolation, limits, lambda: self._clean(uid, folder))
+        made = LocalSandbox(pid, ours, group, isolation, limits, lambda: self._clean(uid, folder))
+        undo.pop_all()
+        return made
 
     def _clean(self, uid: int, folder: str | None) -> None:
         if self._uids:
@@ -156,8 +168,8 @@ class LocalBackend(Backend):
         if hasattr(self, "zygote"):
             await self.zygote.stop()
         if self._hierarchy:
-            self._hierarchy.close()
+            await asyncio.to_thread(self._hierarchy.close)
         if self._folders:
-            self._folders.close()
+            await asyncio.to_thread(self._folders.close)
         if self._uids:
             self._uids.close()

@@ -156,6 +156,9 @@ def _entrance(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
 
+_leaf_name = own_name()
+
+
 class _Reader:
     """A file of the kernel's that is read again and again: opened once."""
 
@@ -193,6 +196,15 @@ class HierarchyV1(Hierarchy):
 
     def create(self, name: str, limits: Limits) -> Group:
         folders = {controller: base / name for controller, base in self._bases.items()}
+        try:
+            return self._fill(folders, limits)
+        except OSError:
+            for folder in set(folders.values()):
+                _rmdir(folder)
+            raise
+
+    @staticmethod
+    def _fill(folders: dict[str, Path], limits: Limits) -> Group:
         for folder in set(folders.values()):
             folder.mkdir()
         memory = folders["memory"]
@@ -259,6 +271,8 @@ class HierarchyV2(Hierarchy):
         # group they are in, which they must leave for a leaf of it, because a group that hands
         # controllers down may hold no process itself.
         above = point if os.geteuid() == 0 else point / _own_paths().get("", "/").lstrip("/")
+        if above.name == _leaf_name:
+            above = above.parent
         if not os.access(above, os.W_OK):
             raise NoCgroups(
                 f"{above} can't be written by this user; "
@@ -272,9 +286,10 @@ class HierarchyV2(Hierarchy):
         _make(self._base)
         try:
             if os.geteuid() != 0:
-                leaf = above / own_name()
-                _make(leaf)
-                _write(leaf / "cgroup.procs", os.getpid())
+                # One leaf for the life of this process. It can't be removed from within; the
+                # next start does that.
+                _make(above / _leaf_name)
+                _write(above / _leaf_name / "cgroup.procs", os.getpid())
             wanted = " ".join(f"+{name}" for name in NEEDED)
             _write(above / "cgroup.subtree_control", wanted)
             _write(self._base / "cgroup.subtree_control", wanted)

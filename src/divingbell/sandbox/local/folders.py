@@ -5,11 +5,12 @@ disk. The host never reads it; it only removes it, without following links.
 """
 
 import contextlib
+import fcntl
 import os
 import stat
 from pathlib import Path
 
-from divingbell.sandbox.local.cgroups import own_name, owner_is_gone
+from divingbell.sandbox.local.cgroups import own_name
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -20,11 +21,14 @@ class HostFolders:
     def __init__(self, above: Path) -> None:
         above.mkdir(parents=True, exist_ok=True)
         for left in above.glob("divingbell-*-*"):
-            if owner_is_gone(left.name):
+            if (lock := _lock(left)) is not None:
                 remove_tree(left)
+                os.close(lock)
         self.path = above / own_name()
-        # Nobody else on the host may pass; the mount inside does not come this way.
-        self.path.mkdir(mode=0o711, exist_ok=True)
+        # Others may pass through but not look: a session's own folder is closed to them.
+        self.path.mkdir(mode=0o711)
+        # Held as long as this process lives, in whatever container: the folder is not left over.
+        self._held = _lock(self.path)
 
     def make(self, name: str, owner: int | None) -> str:
         path = self.path / name
@@ -38,6 +42,22 @@ class HostFolders:
 
     def close(self) -> None:
         remove_tree(self.path)
+        if self._held is not None:
+            os.close(self._held)
+
+
+def _lock(path: Path) -> int | None:
+    """A descriptor with the lock on a folder; None where another process has it."""
+    try:
+        descriptor = os.open(path, _FOLDER)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def remove_tree(path: Path) -> None:
@@ -47,6 +67,7 @@ def remove_tree(path: Path) -> None:
     of a path nor the number of open folders grows with the depth.
     """
     try:
+        os.chmod(path, 0o700)  # the folder itself is ours; only what is in it is not
         top = os.open(path, _FOLDER)
     except FileNotFoundError:
         return
@@ -75,14 +96,11 @@ def _empty_one_level(top: int) -> bool:
                 if stat.S_ISDIR(os.stat(below, dir_fd=folder, follow_symlinks=False).st_mode):
                     with contextlib.suppress(OSError):
                         os.chmod(below, 0o700, dir_fd=folder)
-                    os.rename(below, _free_name(top), src_dir_fd=folder, dst_dir_fd=top)
+                    lifted = f"lifted-{os.urandom(12).hex()}"
+                    os.rename(below, lifted, src_dir_fd=folder, dst_dir_fd=top)
                 else:
                     os.unlink(below, dir_fd=folder)
         finally:
             os.close(folder)
         os.rmdir(name, dir_fd=top)
     return left
-
-
-def _free_name(_top: int) -> str:
-    return f"lifted-{os.urandom(12).hex()}"

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import os
 import signal
 import socket
@@ -17,7 +18,10 @@ from divingbell.tether import Tether
 
 ANSWER_TIMEOUT = 30.0
 STOP_TIMEOUT = 10.0
+INTERRUPT_TIMEOUT = 2.0
 MAX_ANSWER = 1024
+
+log = logging.getLogger("divingbell")
 
 
 class LocalSandbox(Sandbox):
@@ -43,7 +47,10 @@ class LocalSandbox(Sandbox):
         self._loop = asyncio.get_running_loop()
         self._answers: deque[asyncio.Future[bytes]] = deque()
         self._exited = self._loop.create_future()
-        self._stopped: asyncio.Future[None] | None = None
+        self._stopping: asyncio.Task[None] | None = None
+        self._interrupts = 0
+        self._all_interrupted = asyncio.Event()
+        self._all_interrupted.set()
         self._final = Consumption(0.0)
         self._process = os.pidfd_open(pid)
         control.setblocking(False)
@@ -61,6 +68,13 @@ class LocalSandbox(Sandbox):
     def interrupt(self) -> None:
         with contextlib.suppress(SandboxUnavailable):
             self._send(b"interrupt")
+            self._interrupts += 1
+            self._all_interrupted.clear()
+
+    async def interrupted(self) -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(INTERRUPT_TIMEOUT):
+                await self._all_interrupted.wait()
 
     async def replace(self, tether: Tether, cell: int, *, fresh: bool) -> bool:
         running = self._expect()
@@ -70,36 +84,40 @@ class LocalSandbox(Sandbox):
 
     def open_files(self) -> int:
         ours, theirs = socket.socketpair()
-        with theirs:
+        with ours, theirs:
             self._send(b"start files", [theirs.fileno()])
-        return ours.detach()
+            return ours.detach()
 
     def consumption(self) -> Consumption:
-        if self._stopped is None:
+        if self._stopping is None:
             self._final = self._group.consumption()
         return self._final
 
     async def stop(self) -> None:
-        if self._stopped is not None:
-            await asyncio.shield(self._stopped)
-            return
-        self.consumption()
-        self._stopped = self._loop.create_future()
+        if self._stopping is None:
+            self.consumption()
+            self._stopping = self._loop.create_task(self._stop())
+        # Whoever waits may be cancelled; what was begun is still done to its end.
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            # Pid 1 of a namespace takes every process in it along.
+            signal.pidfd_send_signal(self._process, signal.SIGKILL)
+        await asyncio.wait([self._exited], timeout=STOP_TIMEOUT)
+        self._close_control()
+        self._loop.remove_reader(self._process)
+        os.close(self._process)
+        # In a thread: the kernel may keep a group busy for some milliseconds, and a workspace
+        # on the host's disk may hold a million files.
+        await asyncio.to_thread(self._clean_up)
+
+    def _clean_up(self) -> None:
         try:
-            with contextlib.suppress(ProcessLookupError):
-                # Pid 1 of a namespace takes every process in it along.
-                signal.pidfd_send_signal(self._process, signal.SIGKILL)
-            async with asyncio.timeout(STOP_TIMEOUT):
-                await asyncio.shield(self._exited)
-        except TimeoutError:
-            self._loop.remove_reader(self._process)
-        finally:
-            self._close_control()
-            os.close(self._process)
-            # The kernel may keep a group busy for some milliseconds more.
-            await asyncio.to_thread(self._group.remove)
+            self._group.remove()
             self._on_stopped()
-            self._stopped.set_result(None)
+        except OSError as error:
+            log.warning("not all of a session could be removed: %s", error)
 
     # The control line
 
@@ -133,6 +151,10 @@ class LocalSandbox(Sandbox):
             message = b""
         if not message:
             self._close_control()
+        elif message == b"interrupted":
+            self._interrupts -= 1
+            if self._interrupts <= 0:
+                self._all_interrupted.set()
         elif message.startswith(b"ended "):
             # While an answer is due, this is the end of the one that is being replaced.
             if not self._answers:
@@ -147,6 +169,7 @@ class LocalSandbox(Sandbox):
         if self._control.fileno() >= 0:
             self._loop.remove_reader(self._control)
             self._control.close()
+        self._all_interrupted.set()
         while self._answers:
             future = self._answers.popleft()
             if not future.done():
@@ -157,7 +180,7 @@ class LocalSandbox(Sandbox):
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)
         self._exited.set_result(None)
-        if self._stopped is None:
+        if self._stopping is None:
             self.on_gone("its first process was killed")
 
 

@@ -50,4 +50,6 @@ class Uids:
         self._free.append(number)
 
     def close(self) -> None:
+        # Said explicitly: a child that this process has forked may hold the descriptor too.
+        fcntl.flock(self._descriptor, fcntl.LOCK_UN)
         os.close(self._descriptor)

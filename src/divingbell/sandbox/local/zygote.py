@@ -33,7 +33,7 @@ class ZygoteDied(Exception):
 
 
 class Zygote:
-    """One zygote process, or the lack of one; `spawn` starts it where needed.
+    """One zygote process, or the lack of one; `start` starts it where needed.
 
     It is started from a thread of its own that lasts: the kernel ends the zygote, and every
     session, when the thread ends that started it.
