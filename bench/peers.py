@@ -139,11 +139,11 @@ class Fork(Peer):
     async def ready(self) -> AsyncIterator[None]:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         command = [sys.executable, str(FORK_SERVER)]
-        with self._line, subprocess.Popen(command, stdin=theirs.fileno()):  # noqa: ASYNC220
+        # The line is left first, however it ends: that is what ends the server.
+        with subprocess.Popen(command, stdin=theirs.fileno()), self._line:  # noqa: ASYNC220
             theirs.close()
             self._line.recv(MAX_PACKET)
             yield
-            self._line.close()  # which ends the server
 
     def _ask(self, task: Task) -> None:
         self._line.send(task.cell.encode())
@@ -200,6 +200,8 @@ class Bubblewrap(Program):
     before = (
         *("bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/"),
         *("--tmpfs", "/tmp", "--proc", "/proc", "--dev", "/dev"),
+        # The checkout may lie in /tmp itself.
+        *("--ro-bind", sys.prefix, sys.prefix, "--ro-bind", sys.base_prefix, sys.base_prefix),
     )
 
     def missing(self) -> str | None:

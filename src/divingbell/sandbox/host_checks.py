@@ -27,9 +27,11 @@ from divingbell.session import Session
 
 MEMORY_ALLOWANCE = 192 * MB
 """What this process may grow by while one session does its worst."""
-LAG_ALLOWANCE = 2.0
-"""How long the event loop may stand still, on a busy machine."""
-CLOSE_ALLOWANCE = 5.0
+BUSY_ALLOWANCE = 2.0
+"""Seconds of processor time that the event loop may spend without a pause for other sessions.
+Not of the clock: how busy the machine is otherwise must not matter."""
+CLOSE_ALLOWANCE = 20.0
+NEIGHBOUR_ALLOWANCE = 10.0
 MOST_OUTPUTS = 20_000
 """A result with more parts than this is not counted by anyone."""
 _SAMPLE = 0.02
@@ -92,7 +94,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.memory = 0
-        self.lag = 0.0
+        self.busy = 0.0
 
     async def __aenter__(self) -> "Watch":
         self._base = _resident()
@@ -116,13 +118,13 @@ class Watch:
 
     async def _tick(self) -> None:
         while True:
-            before = time.monotonic()
+            before = time.thread_time()
             await asyncio.sleep(_SAMPLE)
-            self.lag = max(self.lag, time.monotonic() - before - _SAMPLE)
+            self.busy = max(self.busy, time.thread_time() - before)
 
     def judge(self) -> str:
-        words = f"memory +{self.memory // MB} MB, event loop late by {self.lag:.2f} s at most"
-        if self.memory > MEMORY_ALLOWANCE or self.lag > LAG_ALLOWANCE:
+        words = f"memory +{self.memory // MB} MB, event loop busy for {self.busy:.2f} s at most"
+        if self.memory > MEMORY_ALLOWANCE or self.busy > BUSY_ALLOWANCE:
             raise Broken(f"the host suffers: {words}")
         return words
 
@@ -361,7 +363,7 @@ async def burning_cores(bench: Bench) -> str:
         usage = (await task).usage
     share = (usage.cpu_ms or 0.0) / usage.wall_ms
     words = f"{share:.2f} cores of {cores}; the neighbour answered in {slowest * 1000:.0f} ms"
-    expect(0.0 < share < cores * 1.5 and slowest < LAG_ALLOWANCE, words)
+    expect(0.0 < share < cores * 1.5 and slowest < NEIGHBOUR_ALLOWANCE, words)
     return words
 
 
@@ -374,7 +376,7 @@ async def hanging_at_the_end(bench: Bench) -> str:
 
 @_checks("R53")
 async def stopped_file_server(bench: Bench) -> str:
-    limit, allowed = 1.5, 8.0
+    limit, allowed = 1.5, 20.0
     async with bench.session(timeout=limit, output=1 << 16) as session:
         started = time.monotonic()
         # A task of its own: what is raised in it must not be able to cancel this one.

@@ -23,7 +23,7 @@ AT_ONCE = 4
 """Bombs that run side by side: most of them wait for a time limit."""
 PATIENCE = 60.0
 """No check takes longer than this, whatever happens."""
-NEIGHBOUR_PATIENCE = 5.0
+NEIGHBOUR_PATIENCE = 20.0
 _KEPT_FILE = "kept.txt"
 
 
