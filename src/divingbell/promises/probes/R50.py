@@ -3,6 +3,8 @@ import os
 import signal
 import time
 
+if os.fork() == 0:  # so that there is someone to stop
+    time.sleep(100)
 for number in (signal.SIGSTOP, signal.SIGTSTP):
     os.kill(-1, number)
     os.kill(1, number)
