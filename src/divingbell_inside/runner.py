@@ -18,7 +18,7 @@ import signal
 import socket
 import sys
 import types
-from typing import Any, NoReturn
+from typing import Any
 
 from divingbell_inside import cells, chamber, display, failure, frames, kernel, output, shell
 
@@ -85,7 +85,7 @@ class Runner:
         self._pid = 0
         self._executing = False
         self._copying = False
-        builtins.input = _no_input
+        builtins.input = shell.no_input
         output.remember_cells_of_threads(lambda: self._outlet)
 
     # The line to the host
@@ -392,10 +392,3 @@ class Runner:
         """A child of user code has no line to the host; its output goes down the pipe."""
         if not self._copying and self._outlet is not None:
             self._outlet.detach()
-
-
-def _no_input(prompt: object = "", /) -> NoReturn:
-    raise EOFError(
-        "input() is not available here: nobody can type into a sandbox. "
-        "Put the value into the code, or pass it in as a variable."
-    )

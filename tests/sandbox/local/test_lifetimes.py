@@ -162,32 +162,7 @@ def test_other_systems_and_processors_are_refused_with_the_way_out() -> None:
         backend.check_platform("linux", machine)
 
 
-REFUSED = """
-import asyncio, ctypes, platform
-from divingbell_inside import kernel, seccomp
-kernel.forbid_new_privileges()
-seccomp.install(seccomp.build(platform.machine()))  # which refuses new namespaces
-from divingbell import Divingbell, SandboxUnavailable
-async def main():
-    try:
-        async with Divingbell(pool=0) as bell:
-            print(await bell.execute("1"))
-    except SandboxUnavailable as error:
-        print("REFUSED", error)
-asyncio.run(main())
-"""
-
-
-async def test_when_the_kernel_refuses_nothing_runs_and_the_message_says_what_to_do() -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", REFUSED, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    out, err = await process.communicate()
-    assert out.decode().startswith("REFUSED"), (out, err)
-    assert "divingbell doctor" in out.decode()
-
-
-MASKED = """
+TRY = """
 import asyncio
 from divingbell import Divingbell, SandboxUnavailable
 async def main():
@@ -198,13 +173,32 @@ async def main():
         print("REFUSED", error)
 asyncio.run(main())
 """
+WITHOUT_NAMESPACES = """
+import platform
+from divingbell_inside import kernel, seccomp
+kernel.forbid_new_privileges()
+seccomp.install(seccomp.build(platform.machine()))  # which refuses new namespaces
+"""
+
+
+async def test_when_the_kernel_refuses_nothing_runs_and_the_message_says_what_to_do() -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        WITHOUT_NAMESPACES + TRY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    assert out.decode().startswith("REFUSED"), (out, err)
+    assert "divingbell doctor" in out.decode()
 
 
 async def test_a_masked_proc_as_in_a_container_is_named() -> None:
     process = await asyncio.create_subprocess_exec(
         *("unshare", "--mount", "sh", "-c"),
         'mount --bind /dev/null /proc/kmsg && exec "$@"',
-        *("sh", sys.executable, "-c", MASKED),
+        *("sh", sys.executable, "-c", TRY),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

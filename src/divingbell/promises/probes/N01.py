@@ -4,8 +4,8 @@ import socket
 from preamble import denied
 
 for family, address in (
-    (socket.AF_INET, ("1.1.1.1", 443)),
-    (socket.AF_INET6, ("2606:4700:4700::1111", 443)),
+    (socket.AF_INET, ("192.0.2.1", 443)),
+    (socket.AF_INET6, ("2001:db8::1", 443)),
     (socket.AF_INET, ("127.0.0.1", 22)),
     (socket.AF_INET, ("169.254.169.254", 80)),
 ):

@@ -7,7 +7,7 @@ from preamble import judge
 for command in (
     [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "six", "-d", "/tmp/p"],
     ["pip", "install", "six"],
-    ["curl", "-sS", "-m", "3", "https://pypi.org/simple/six/"],
+    ["curl", "-sS", "-m", "3", "https://192.0.2.1/simple/six/"],
 ):
     try:
         code = subprocess.run(command, capture_output=True, timeout=20).returncode

@@ -64,7 +64,7 @@ def attacks(picture: Path) -> tuple[Attack, ...]:
     return (
         Attack(
             "talk to the network",
-            "import socket; socket.create_connection(('1.1.1.1', 53), timeout=5)",
+            "import socket; socket.create_connection(('192.0.2.1', 53), timeout=5)",
         ),
         Attack("read /etc/shadow", "open('/etc/shadow').read()"),
         Attack("read the plot saved above", f"open({str(picture)!r}, 'rb').read()"),
