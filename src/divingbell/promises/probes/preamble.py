@@ -140,7 +140,9 @@ def machine_code(code: bytes, *arguments: int) -> int:
     """Run instructions of our own, which no library call has to agree to."""
     import mmap
 
-    page = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    # Private: where nothing counts shared memory, that is refused.
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    page = mmap.mmap(-1, 4096, flags, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     page.write(code)
     address = ctypes.addressof(ctypes.c_char.from_buffer(page))
     kind = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_long] * len(arguments))
