@@ -8,15 +8,13 @@ from typing import Protocol
 from divingbell.errors import SandboxUnavailable
 from divingbell.sandbox.base import Sandbox
 from divingbell.tether import Tether
-from divingbell_inside import frames
+from divingbell_inside import frames, layout
 
 READY_TIMEOUT = 30.0
 COPY_TIMEOUT = 3.0
 """A copy waits already: all it has to do is to say so."""
 ENDING_PATIENCE = 0.5
 """After the line has closed, the supervisor says within this time how the interpreter ended."""
-LOST_LINE = 70
-"""The exit status of an interpreter whose descriptors were closed by user code."""
 
 
 class Listener(Protocol):
@@ -159,6 +157,6 @@ def _how_it_ended(status: int) -> str:
             return "the interpreter crashed (SIGSEGV: invalid memory access in C code)"
         return f"the interpreter was ended by {name}"
     code = os.WEXITSTATUS(status)
-    if code == LOST_LINE:
+    if code == layout.LOST_LINE:
         return "the code closed the descriptors that the interpreter needs"
     return f"the interpreter exited with status {code} (os._exit or the like)"

@@ -32,9 +32,8 @@ MAX_SEARCHES = 100
 MAX_EVENT_HEADER = 1 << 14
 HEADER_WEIGHT = 20
 """A megabyte of JSON can be this many megabytes of objects."""
-EVENT_COST = 1 << 10
+PENDING_COST = 1 << 10
 MARK_SIZE = 16
-_NUMBER_SIZE = 4
 
 OnText = Callable[[bytes], None]
 OnFrame = Callable[[frames.Header, bytes], None]
@@ -212,7 +211,7 @@ class Tether:
                 if self._decoder.header_size > MAX_EVENT_HEADER:
                     raise frames.FrameError("an event has a header that is too long")
                 self._numbered[number] = header, body
-                self._numbered_bytes += len(body) + EVENT_COST
+                self._numbered_bytes += len(body) + PENDING_COST
             else:
                 raise frames.FrameError("a frame has a number that is none")
         if len(self._numbered) > MAX_PENDING or self._numbered_bytes > MAX_PENDING_BYTES:
@@ -244,7 +243,7 @@ class Tether:
         data = self._held + data
         self._held = b""
         start = 0
-        size = MARK_SIZE + _NUMBER_SIZE
+        size = MARK_SIZE + frames.MARK_NUMBER_SIZE
         while (at := data.find(self._mark, start)) >= 0:
             if at + size > len(data):
                 break
@@ -268,7 +267,7 @@ class Tether:
             self._read_socket()  # the frame was sent before its mark, so it is there
         found = self._numbered.pop(number, None)
         if found is not None:
-            self._numbered_bytes -= len(found[1]) + EVENT_COST
+            self._numbered_bytes -= len(found[1]) + PENDING_COST
             self._on_frame(*found)
 
     def _release(self) -> None:

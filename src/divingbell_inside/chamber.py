@@ -115,8 +115,7 @@ def _set_limits(shape: Shape) -> None:
         resource.RLIMIT_NOFILE: shape.open_files,
         # Twice the disk: what is really written meets the end of the disk first.
         resource.RLIMIT_FSIZE: resource.RLIM_INFINITY if shape.host_folder else 2 * shape.disk,
-        # The supervisor, the waiting copy and a file server are not the user's processes.
-        resource.RLIMIT_NPROC: shape.processes + 3,
+        resource.RLIMIT_NPROC: shape.processes + layout.OWN_PROCESSES,
     }
     for which, value in limits.items():
         resource.setrlimit(which, (value, value))

@@ -18,6 +18,8 @@ MAX_HEADER = 1 << 20
 MAX_BODY = 16 << 20
 MAX_DEPTH = 64
 RECEIVE_SIZE = 1 << 18
+MARK_NUMBER_SIZE = 4
+"""Bytes of the number behind a mark in the output pipe."""
 
 Header = dict[str, Any]
 

@@ -14,6 +14,11 @@ HOSTNAME = "divingbell"
 # One sized tmpfs a session holds all that can be written; these are its parts.
 WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}
 
+OWN_PROCESSES = 3
+"""Those that are not the user's: the supervisor, the waiting copy and a file server."""
+LOST_LINE = 70
+"""Exit status of an interpreter that has lost its line to the host."""
+
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 ENVIRONMENT = {

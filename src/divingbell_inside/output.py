@@ -17,7 +17,6 @@ from typing import Any
 
 from divingbell_inside import frames
 
-MARK_NUMBER_SIZE = 4
 PIECE = 1 << 16
 
 cell_of_task: ContextVar[int] = ContextVar("cell")
@@ -73,7 +72,7 @@ class Outlet:
         with self._lock:
             self._number = number = (self._number + 1) & 0xFFFFFFFF
         self.send(frames.pack({"cell": self.origin(), **header, "n": number}, body))
-        os.write(self._pipe, self._mark + number.to_bytes(MARK_NUMBER_SIZE, "big"))
+        os.write(self._pipe, self._mark + number.to_bytes(frames.MARK_NUMBER_SIZE, "big"))
 
     def text(self, name: str, text: str, cell: int) -> None:
         """Send text of the stream `name` as events."""

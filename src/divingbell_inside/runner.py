@@ -20,12 +20,20 @@ import sys
 import types
 from typing import Any
 
-from divingbell_inside import cells, chamber, display, failure, frames, kernel, output, shell
+from divingbell_inside import (
+    cells,
+    chamber,
+    display,
+    failure,
+    frames,
+    kernel,
+    layout,
+    output,
+    shell,
+)
 
 PRIVATE_DESCRIPTORS = 200
 """Our descriptors live above this, out of the way of code that closes or replaces low ones."""
-LOST = 70
-"""Exit status of an interpreter that has lost its line to the host."""
 MAX_VARIABLES = 500
 REHEARSALS = 20
 
@@ -171,7 +179,7 @@ class Runner:
             elif operation == "variables":
                 outlet.send(frames.pack({"event": "variables", "items": self._variables()}))
         except OSError:  # descriptors closed or replaced by user code: the host starts us anew
-            os._exit(LOST)
+            os._exit(layout.LOST_LINE)
         except Exception as error:  # memory at the brim, or what user code has left for us
             outlet.send(frames.pack(self._stumbled(error)))
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from divingbell.models import Limits
 from divingbell.sandbox.base import Consumption
+from divingbell_inside import layout
 
 PREFIX = "divingbell-"
 PERIOD = 100_000
@@ -212,7 +213,7 @@ class HierarchyV1(Hierarchy):
         swap = memory / "memory.memsw.limit_in_bytes"
         if swap.exists():
             _write(swap, limits.memory)
-        _write(folders["pids"] / "pids.max", _all_processes(limits))
+        _write(folders["pids"] / "pids.max", limits.processes + layout.OWN_PROCESSES)
         quota = folders["cpu"] / "cpu.cfs_quota_us"
         if quota.exists():
             _write(folders["cpu"] / "cpu.cfs_period_us", PERIOD)
@@ -222,11 +223,6 @@ class HierarchyV1(Hierarchy):
     def close(self) -> None:
         for base in set(self._bases.values()):
             _rmdir(base)
-
-
-def _all_processes(limits: Limits) -> int:
-    """The supervisor, the waiting copy and a file server are not the user's processes."""
-    return limits.processes + 3
 
 
 class GroupV1(Group):
@@ -304,7 +300,7 @@ class HierarchyV2(Hierarchy):
         _write(folder / "memory.max", limits.memory)
         if (folder / "memory.swap.max").exists():
             _write(folder / "memory.swap.max", 0)
-        _write(folder / "pids.max", _all_processes(limits))
+        _write(folder / "pids.max", limits.processes + layout.OWN_PROCESSES)
         _write(folder / "cpu.max", f"{int(limits.cores * PERIOD)} {PERIOD}")
         return GroupV2(folder)
 
