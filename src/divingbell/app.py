@@ -1,18 +1,30 @@
 """The one place where the parts are wired together."""
 
+import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from divingbell import config
+from divingbell import config, places, profile
 from divingbell.config import Settings
 from divingbell.engine import Engine
 from divingbell.errors import ConfigError, DivingbellError
+from divingbell.gateway import pins as gateway_pins
+from divingbell.gateway.approvals import Approver
+from divingbell.gateway.fleet import Listener
+from divingbell.gateway.folder import Folder
+from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.servers import Server
 from divingbell.models import Result
 from divingbell.sandbox.base import Backend
+from divingbell.sandbox.local.folders import HostFolders
 from divingbell.session import Session
+from divingbell.telemetry import store
+
+if TYPE_CHECKING:
+    from divingbell.gateway.upstream import Upstream
 
 
 class Divingbell:
@@ -28,29 +40,38 @@ class Divingbell:
         config: str | Path | None = None,
         *,
         progress: Callable[[str], None] | None = None,
+        on_approval: Approver | None = None,
         **settings: Any,
     ) -> None:
         """Read the settings; nothing is started yet.
+
+        `on_approval` is asked about calls of tools for which the policy says "ask".
 
         Raises:
             ConfigError: they can't be used.
         """
         self.settings = _load(config, {"backend": backend, **settings})
         self._progress = progress
+        self._on_approval = on_approval
         self._engine: Engine | None = None
+        self._gateway: Gateway | None = None
         self.backend: Backend | None = None
 
     async def __aenter__(self) -> Self:
         if self._engine is not None:
             raise DivingbellError("this Divingbell is running already; make another one")
-        self.backend = _make_backend(self.settings, self._progress)
-        engine = Engine(self.settings, self.backend)
-        try:
+        async with contextlib.AsyncExitStack() as undo:
+            home = _Home()
+            undo.callback(home.close)
+            gateway = _make_gateway(self.settings, home.servers, self._on_approval)
+            undo.push_async_callback(gateway.stop)
+            self.backend = _make_backend(self.settings, self._progress, home.servers.path)
+            engine = Engine(self.settings, self.backend, gateway)
+            undo.push_async_callback(engine.stop)
+            gateway.fleet.start(self.settings.servers)  # they come up while the sandbox does
             await engine.start()
-        except BaseException:
-            await engine.stop()
-            raise
-        self._engine = engine
+            self._engine, self._gateway = engine, gateway
+            self._undo = undo.pop_all()
         return self
 
     async def __aexit__(
@@ -59,9 +80,9 @@ class Divingbell:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        engine, self._engine = self._engine, None
+        engine, self._engine, self._gateway = self._engine, None, None
         if engine is not None:
-            await engine.stop()
+            await self._undo.aclose()
 
     @asynccontextmanager
     async def session(
@@ -95,6 +116,23 @@ class Divingbell:
         async with self.session(**limits) as session:
             return await session.run(code, context=context, timeout=timeout)
 
+    async def open(
+        self, id: str | None = None, *, user: str | None = None, **limits: Any
+    ) -> Session:
+        """Open a session as `session` does, for those who can't keep a block; see `release`."""
+        return await self._running().open(id, user, limits)
+
+    async def release(self, session: Session) -> None:
+        """Let go of a session that `open` gave; the last holder ends it."""
+        await self._running().release(session)
+
+    @property
+    def gateway(self) -> Gateway:
+        """The tools, and the servers that they come from."""
+        self._running()
+        assert self._gateway is not None
+        return self._gateway
+
     def sessions(self) -> list[Session]:
         """The sessions that are open now."""
         return self._running().sessions()
@@ -113,9 +151,48 @@ def _load(path: str | Path | None, overrides: Mapping[str, Any]) -> Settings:
     return config.load(path, given)
 
 
-def _make_backend(settings: Settings, progress: Callable[[str], None] | None) -> Backend:
+class _Home:
+    """The folders of one running Divingbell that others must be able to look into."""
+
+    def __init__(self) -> None:
+        self._folders = HostFolders(profile.home() / "running")
+        self.servers = Folder(self._folders.path / "servers")
+
+    def close(self) -> None:
+        self.servers.close()
+        self._folders.close()
+
+
+def _make_gateway(settings: Settings, folder: Folder, on_approval: Approver | None) -> Gateway:
+    def make_upstream(
+        server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
+    ) -> "Upstream":
+        # Here, because the SDK takes most of a second to load and many have no servers.
+        from divingbell.gateway.oauth import Credentials
+        from divingbell.gateway.shelf import Shelf
+        from divingbell.gateway.upstream import Upstream
+
+        return Upstream(
+            server,
+            on_tools=on_tools,
+            on_changed=on_changed,
+            on_state=on_state,
+            log_folder=profile.home() / "logs",
+            shelf=Shelf(profile.home() / "tool-lists"),
+            credentials=Credentials(),
+        )
+
+    kept = places.data_folder()
+    pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if settings.policy.pin else None)
+    totals = store.Store(kept / store.FILE_NAME) if settings.servers else None
+    return Gateway(settings.policy, folder, pins, make_upstream, on_approval, store=totals)
+
+
+def _make_backend(
+    settings: Settings, progress: Callable[[str], None] | None, servers: Path
+) -> Backend:
     if settings.backend == "local":
         from divingbell.sandbox.local.backend import LocalBackend
 
-        return LocalBackend(settings, progress)
+        return LocalBackend(settings, progress, servers)
     raise ConfigError(f'backend = "{settings.backend}" is not part of this version; "local" is')

@@ -2,18 +2,23 @@
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from divingbell.calls import Record
+from divingbell.clock import Clock
 from divingbell.interpreter import Interpreter
 from divingbell.models import (
     LIMIT_NAMES,
+    Event,
     Failure,
     LimitName,
     Limits,
     Result,
     State,
     Status,
+    ToolCall,
     Usage,
 )
 from divingbell.spool import Spool
@@ -21,7 +26,7 @@ from divingbell.tether import field_of
 from divingbell.transcript import Sink, Transcript, cell_of
 from divingbell_inside import frames, layout
 
-StopReason = Literal["timeout", "cpu", "cancelled", "output"]
+StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output"]
 MIN_CPU_CHECK = 0.02
 INTERRUPT_EVERY = 0.2
 MAX_FAILURE = 1 << 16
@@ -33,6 +38,7 @@ _ADVICE: dict[str, str] = {
     "processes": "Start fewer processes or threads, and wait for those that you have started.",
     "disk": "Remove files from /workspace and /tmp, or write less.",
     "output": "Print a summary instead, or write to a file in /workspace.",
+    "ceiling": "Start the slow work with one cell and look for its result with another.",
     "timeout": "Split the work into several runs, use a faster way, or ask for a longer timeout.",
 }
 
@@ -69,6 +75,7 @@ class Cell:
         grace: float,
         interpreter: Interpreter,
         sink: Sink,
+        on_stop: Callable[[], None],
     ) -> None:
         self.number = number
         self._limits = limits
@@ -83,8 +90,17 @@ class Cell:
         self._finished = self._started
         self._spool: Spool | None = None
         self._value_text: str | None = None
+        self._record = Record()
+        self._on_stop = on_stop
         self.transcript = Transcript(number, limits.output, sink, self._overflow)
-        self._timers = [self._loop.call_later(timeout, self.stop, "timeout")]
+        self._timers: list[asyncio.TimerHandle] = []
+        self._clock = Clock(
+            timeout,
+            limits.ceiling,
+            lambda: interpreter.sandbox.consumption().cpu_seconds,
+            lambda: self.stop("timeout"),
+            lambda: self.stop("ceiling"),
+        )
         self._plan_cpu_check(limits.cpu_seconds)
 
     async def wait(self) -> Ending:
@@ -96,6 +112,7 @@ class Cell:
         """Interrupt, which keeps the state; if that does not help in time, give up on it."""
         if self._stopped_for is None and not self._ended.done():
             self._stopped_for = reason
+            self._on_stop()
             self._interpreter.resume()
             self._timers.append(self._loop.call_later(self._grace, self.end, "deaf to interrupts"))
             self._interrupt()
@@ -147,9 +164,24 @@ class Cell:
     def _end(self, ending: Ending) -> None:
         if not self._ended.done():
             self._finished = time.perf_counter()
+            self._clock.stop()
             for timer in self._timers:
                 timer.cancel()
             self._ended.set_result(ending)
+
+    # What tools do (divingbell.calls.Run)
+
+    def call_began(self) -> None:
+        self._clock.call_began()
+
+    def call_ended(self, call: ToolCall) -> None:
+        self._clock.call_ended()
+        self._record.add(call)
+
+    def tell(self, event: Event) -> None:
+        """Pass an event of a tool on."""
+        if not self._ended.done():
+            self.transcript.tell(event)
 
     def _overflow(self, data: bytes) -> None:
         if self._spool is None:
@@ -188,6 +220,15 @@ class Cell:
                 "timeout",
                 self._out_of("timeout", f"the cell ran longer than its {self._timeout:g} s"),
             )
+        elif self._stopped_for == "ceiling":
+            status, failure = (
+                "timeout",
+                self._out_of(
+                    "ceiling",
+                    "the cell and its tools took longer than the ceiling of "
+                    f"{max(self._limits.ceiling, self._timeout):g} s",
+                ),
+            )
         elif self._stopped_for == "cpu":
             status, limit = "limit", "cpu"
             failure = self._out_of(
@@ -224,6 +265,9 @@ class Cell:
             failure = failure or Failure("KeyboardInterrupt", "the cell was interrupted")
         if aftermath.state != "kept":
             notes.append(_state_note(aftermath))
+        made = self._record.words() if status != "ok" else None
+        if made:
+            notes.append(made)
         return Result(
             status=status,
             value=self._value(header) if status == "ok" else None,
@@ -240,6 +284,7 @@ class Cell:
             state=aftermath.state,
             state_cell=aftermath.cell,
             notes=tuple(notes),
+            calls=tuple(self._record.calls),
         )
 
     def _value(self, header: frames.Header) -> Any:

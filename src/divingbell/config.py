@@ -1,6 +1,7 @@
 """One typed Settings, read once: arguments over environment over file over defaults."""
 
 import difflib
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
@@ -9,12 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from divingbell.errors import ConfigError
+from divingbell.gateway import servers as gateway_servers
+from divingbell.gateway.policy import Policy
+from divingbell.gateway.servers import Entry
 from divingbell.models import Limits, parse_size
 
+log = logging.getLogger("divingbell")
+
 FILE_NAME = "divingbell.toml"
+MCP_FILE_NAME = "mcp.json"
 PREFIX = "DIVINGBELL_"
 BACKENDS = ("local", "docker", "gvisor")
 CGROUPS = ("auto", "require", "off")
+MODES = ("code", "hybrid")
+SEARCHES = ("auto", "words", "meaning")
 _SIZES = {"memory", "disk", "output"}
 
 
@@ -53,7 +62,24 @@ class Settings:
     uid_count: int = 65_536
     """How many uids there are."""
 
+    mcp_config: str = ""
+    """A list of MCP servers in the form of other clients: the path of an mcp.json."""
+    mode: str = "code"
+    """As an MCP server: "code", or "hybrid", which also passes chosen tools through."""
+    search: str = "auto"
+    """How tools are found: by "words", also by "meaning", or "auto": as far as is installed."""
+    servers: tuple[Entry, ...] = ()
+    """The MCP servers whose tools the code may call: one table [servers.NAME] each."""
+    policy: Policy = field(default_factory=Policy)
+    """The rules for their tools: the table [policy]."""
+
     def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("mode", self.mode, MODES),
+            ("search", self.search, SEARCHES),
+        ):
+            if value not in choices:
+                raise ConfigError(f"{name} is {value!r}: it can be {', '.join(choices)}")
         if self.backend not in BACKENDS:
             raise ConfigError(f"backend is {self.backend!r}: it can be {', '.join(BACKENDS)}")
         if self.cgroups not in CGROUPS:
@@ -99,28 +125,77 @@ def load(
     """
     found = _find(path, environment)
     values: dict[str, Any] = {}
+    entries: list[Entry] = []
     if found is not None:
-        values |= _flat(_read(found), str(found))
+        raw = _read(found)
+        tables = {key: raw.pop(key) for key in _TABLES if key in raw}
+        values |= _flat(raw, str(found)) | _tables(tables, str(found), environment, found.parent)
         if values.get("workspace", "memory") != "memory":
             values["workspace"] = str(found.parent / values["workspace"])
+        if "mcp_config" in values:
+            values["mcp_config"] = str(found.parent / Path(values["mcp_config"]).expanduser())
         if "mounts" in values:
             values["mounts"] = {
                 inside: str(found.parent / outside) for inside, outside in values["mounts"].items()
             }
     values |= _flat(_from_environment(environment), "the environment")
-    values |= {key: value for key, value in (overrides or {}).items() if value is not None}
+    given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    tables = {key: given.pop(key) for key in _TABLES if key in given}
+    values |= given | _tables(tables, "the arguments", environment, Path.cwd())
     if values.get("workspace", "memory") != "memory":
         values["workspace"] = str(Path(values["workspace"]).absolute())
+    entries = [*values.pop("servers", ())]
+    policy = values.pop("policy", Policy())
     limits = {key: values.pop(key) for key in list(values) if key in _LIMIT_TYPES}
+    typed = _typed(values, _TYPES)
+    entries += _more_servers(typed.get("mcp_config", ""), found, environment, entries)
     return replace(
-        Settings(), **_typed(values, _TYPES), limits=Limits(**_typed(limits, _LIMIT_TYPES))
+        Settings(),
+        **typed,
+        servers=tuple(entries),
+        policy=policy,
+        limits=Limits(**_typed(limits, _LIMIT_TYPES)),
     )
+
+
+def _tables(
+    raw: Mapping[str, Any], where: str, environment: Mapping[str, str], folder: Path
+) -> dict[str, Any]:
+    """Read those settings that are tables of their own kind."""
+    made: dict[str, Any] = {}
+    if "policy" in raw:
+        policy = raw["policy"]
+        is_made = isinstance(policy, Policy)
+        made["policy"] = policy if is_made else Policy.from_mapping(policy, where)
+    if "servers" in raw:
+        made["servers"] = gateway_servers.read_entries(
+            raw["servers"], environment, where, folder=folder
+        )
+    return made
+
+
+def _more_servers(
+    named: str, settings_file: Path | None, environment: Mapping[str, str], known: list[Entry]
+) -> list[Entry]:
+    """The servers of the mcp.json that is named, or of the one that lies beside the settings."""
+    path = Path(named).expanduser()
+    if not named:
+        beside = (settings_file or _home(environment) / FILE_NAME).with_name(MCP_FILE_NAME)
+        if not beside.is_file():
+            return []
+        path = beside
+    names = {entry.name for entry in known}
+    found = gateway_servers.read_mcp_json(path, environment)
+    for entry in found:
+        if entry.name in names:
+            log.warning("%s: the server %r is in the settings already", path, entry.name)
+    return [entry for entry in found if entry.name not in names]
 
 
 def check_names(values: Mapping[str, Any]) -> None:
     """Raise ConfigError if one of the names is no setting."""
     for key in values:
-        _check_name(key, "the arguments", _TYPES | _LIMIT_TYPES)
+        _check_name(key, "the arguments", _TYPES | _LIMIT_TYPES | dict.fromkeys(_TABLES))
 
 
 def with_limits(limits: Limits, changes: Mapping[str, Any]) -> Limits:
@@ -141,11 +216,15 @@ def _find(path: str | Path | None, environment: Mapping[str, str]) -> Path | Non
         if not Path(path).is_file():
             raise ConfigError(f"there is no configuration file {path}")
         return Path(path)
-    above = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
-    for candidate in (Path(FILE_NAME), Path(above) / "divingbell" / FILE_NAME):
+    for candidate in (Path(FILE_NAME), _home(environment) / FILE_NAME):
         if candidate.is_file():
             return candidate
     return None
+
+
+def _home(environment: Mapping[str, str]) -> Path:
+    above = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
+    return Path(above) / "divingbell"
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -191,7 +270,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 # Read by other parts: the folder of profiles, the development script, the file itself.
-_NOT_SETTINGS = {"home", "config", "venv"}
+_NOT_SETTINGS = {"home", "config", "venv", "tokens"}
 
 
 def _typed(values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
@@ -217,5 +296,8 @@ def _convert(key: str, value: Any, kind: Any) -> Any:
     return value
 
 
-_TYPES = {item.name: item.type for item in fields(Settings) if item.name != "limits"}
+_TABLES = ("servers", "policy")
+_TYPES = {
+    item.name: item.type for item in fields(Settings) if item.name not in ("limits", *_TABLES)
+}
 _LIMIT_TYPES = {item.name: item.type for item in fields(Limits)}

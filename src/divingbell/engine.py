@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from divingbell import config
+from divingbell.calls import Door
 from divingbell.config import Settings
 from divingbell.errors import CapacityError, DivingbellError, SessionClosed
 from divingbell.interpreter import Interpreter
@@ -32,9 +33,10 @@ class _Door:
 
 
 class Engine:
-    def __init__(self, settings: Settings, backend: Backend) -> None:
+    def __init__(self, settings: Settings, backend: Backend, door: Door | None = None) -> None:
         self._settings = settings
         self._backend = backend
+        self._door = door
         self._rules = Rules(settings.copy_after, settings.interrupt_grace)
         self._sessions: dict[Key, Session] = {}
         self._doors: dict[Key, _Door] = {}
@@ -127,6 +129,7 @@ class Engine:
             self._rules,
             self._prepare,
             lambda closed: self._forget(key, closed),
+            self._door,
         )
         self._sessions[key] = session
         log.info("session %s of %s opened", key[1], key[0])

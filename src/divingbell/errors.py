@@ -7,16 +7,19 @@
     ├── CapacityError        every place is taken and none became free in time
     ├── SessionClosed        the session has ended
     ├── InvalidInput         code or a value that can't be given to a session
-    └── FileRefused          a file can't be stored, read or listed
+    ├── FileRefused          a file can't be stored, read or listed
+    └── ToolFailed           a call of a tool did not succeed; its code says how
 
 Each has a `code` that stays the same, for callers who are not in this process.
 """
+
+from typing import Literal
 
 
 class DivingbellError(Exception):
     """The root of all errors of Divingbell."""
 
-    code = "divingbell"
+    code: str = "divingbell"
 
 
 class ConfigError(DivingbellError):
@@ -45,3 +48,24 @@ class InvalidInput(DivingbellError):
 
 class FileRefused(DivingbellError):
     code = "file_refused"
+
+
+ToolFailure = Literal[
+    "tool_error",  # the tool itself said so
+    "tool_denied",
+    "tool_unknown",
+    "tool_arguments",
+    "tool_timeout",
+    "tool_unavailable",
+    "tool_limit",
+    "tool_result",
+    "tool_cancelled",
+]
+
+
+class ToolFailed(DivingbellError):
+    """Raised inside the session's code as ToolError, or a kind of it."""
+
+    def __init__(self, message: str, code: ToolFailure = "tool_error") -> None:
+        super().__init__(message)
+        self.code: ToolFailure = code

@@ -74,6 +74,11 @@ class Interpreter:
         if self._tether is not None:
             self._tether.send(header, body)
 
+    async def drained(self) -> None:
+        """Return when the interpreter has read enough of what was sent."""
+        if self._tether is not None:
+            await self._tether.drained()
+
     def pause(self) -> None:
         if self._tether is not None:
             self._tether.pause()

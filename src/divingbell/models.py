@@ -2,9 +2,12 @@
 
 import re
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from divingbell.errors import ConfigError
+
+if TYPE_CHECKING:
+    from divingbell.telemetry.ledger import Ledger
 
 Status = Literal["ok", "error", "timeout", "limit", "killed", "cancelled"]
 LimitName = Literal["memory", "cpu", "processes", "disk", "output"]
@@ -35,7 +38,9 @@ class Limits:
     """What one session may use. Times are seconds, sizes are bytes."""
 
     timeout: float = 30.0
-    """Wall time of a cell."""
+    """Wall time of a cell; it stands still while a tool is awaited."""
+    ceiling: float = 600.0
+    """Wall time of a cell with the tools it waits for."""
     cpu_seconds: float = 60.0
     """Processor time of a cell, all its processes together."""
     cores: float = 1.0
@@ -82,12 +87,12 @@ class Output:
 class Event:
     """Something that happened while a cell ran.
 
-    `type` is stdout, stderr, display, result, clear, notice or done.
+    `type` is stdout, stderr, display, result, clear, progress, log, notice or done.
     """
 
     type: str
     text: str = ""
-    """The text of stdout, stderr and notice."""
+    """The text of stdout, stderr, progress, log and notice."""
     outputs: tuple[Output, ...] = ()
     """The parts of a display or result, one for each MIME type."""
     cell: int = 0
@@ -96,6 +101,12 @@ class Event:
     """This display takes the place of the earlier one with the same display_id."""
     result: "Result | None" = None
     """The whole result, with done."""
+    tool: str | None = None
+    """The tool that speaks, with progress and log."""
+    progress: float | None = None
+    """How far it is, with progress."""
+    total: float | None = None
+    """How far it has to go, where it knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +119,21 @@ class Failure:
 
     def __str__(self) -> str:
         return self.traceback.rstrip() or f"{self.type}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool that a cell has made."""
+
+    name: str
+    arguments: str
+    """The start of them, as JSON."""
+    status: str
+    """ok, or the code of its failure: tool_error, tool_denied, tool_timeout …"""
+    milliseconds: float = 0.0
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments}): {self.status}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +164,10 @@ class Result:
     state_cell: int | None = None
     notes: tuple[str, ...] = ()
     """What else the reader should know: output that was cut, processes that were ended …"""
+    calls: tuple[ToolCall, ...] = ()
+    """The calls of tools that the cell has made, in the order in which they ended."""
+    ledger: "Ledger | None" = None
+    """What the model read, against what the same calls would have cost it directly."""
 
     @property
     def text(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from divingbell.calls import Asker, Calls, Door
 from divingbell.cell import Aftermath, Cell
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.files import Files
@@ -47,6 +48,7 @@ class Session:
         rules: Rules,
         renew: Callable[[Limits], Awaitable[Interpreter]],
         on_close: Callable[["Session"], None],
+        door: Door | None = None,
     ) -> None:
         self.id = identifier
         self.user = user
@@ -73,6 +75,8 @@ class Session:
         self._background: list[tuple[str, bytes, int]] = []
         self._background_bytes = 0
         self._variables: asyncio.Future[list[Variable]] | None = None
+        self._door = door
+        self._calls = Calls(door, identifier, user, self._send, self._drained)
         self._untold = Aftermath()
         """What happened to the state with no result to tell it; the next one does."""
         interpreter.listener = self
@@ -102,28 +106,39 @@ class Session:
     # What users call
 
     async def run(
-        self, code: str, *, timeout: float | None = None, context: Mapping[str, Any] | None = None
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        asker: Asker | None = None,
     ) -> Result:
         """Run a cell and return its result.
 
         Whatever the code does is told by the result. Cancelling this call interrupts the cell.
+        `asker` reaches the person who may be asked about calls of tools.
 
         Raises:
             SessionClosed: the session has ended.
             InvalidInput: the code is no text or too long, or a context value is not plain data.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
         """
-        return await self._run(code, timeout, context, lambda event: None)
+        return await self._run(code, timeout, context, asker, lambda event: None)
 
     async def stream(
-        self, code: str, *, timeout: float | None = None, context: Mapping[str, Any] | None = None
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        asker: Asker | None = None,
     ) -> AsyncIterator[Event]:
         """Run a cell and yield its events as they come; the last one is `done` with the result.
 
         Leaving the loop early interrupts the cell. Raises what `run` raises.
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        task = asyncio.create_task(self._run(code, timeout, context, events.put_nowait))
+        task = asyncio.create_task(self._run(code, timeout, context, asker, events.put_nowait))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -192,12 +207,20 @@ class Session:
             if self._cell is not None:
                 self._cell.end(f"the session ended: {reason}")
             self._on_close(self)
-        await self._interpreter.stop()
+        try:
+            await self._interpreter.stop()
+        finally:
+            await self._calls.close()
 
     # Running
 
     async def _run(
-        self, code: str, timeout: float | None, context: Mapping[str, Any] | None, sink: Sink
+        self,
+        code: str,
+        timeout: float | None,
+        context: Mapping[str, Any] | None,
+        asker: Asker | None,
+        sink: Sink,
     ) -> Result:
         source, values = _encode(code, context)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
@@ -219,13 +242,17 @@ class Session:
                 self._rules.interrupt_grace,
                 self._interpreter,
                 sink,
+                self._calls.cancel_all,
             )
             self._cell = cell
+            self._calls.asker = asker
             self._pass_on_background(cell)
+            made = self._door.generation if self._door else 0
             self._interpreter.send(
-                {"op": "run", "cell": cell.number, "context": len(values)}, values + source
+                {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
+                values + source,
             )
-            concluding = asyncio.create_task(self._conclude(cell, aftermath))
+            concluding = asyncio.create_task(self._conclude(cell, code, aftermath))
             try:
                 return (await asyncio.shield(concluding))[0]
             except asyncio.CancelledError:
@@ -234,6 +261,7 @@ class Session:
                 raise
             finally:
                 self._cell = None
+                self._calls.end_run()
                 self.last_used = time.monotonic()
                 self._plan_copy()
 
@@ -246,14 +274,17 @@ class Session:
         if concluding.exception() is None:
             self._untold = concluding.result()[1]
 
-    async def _conclude(self, cell: Cell, aftermath: Aftermath) -> tuple[Result, Aftermath]:
+    async def _conclude(
+        self, cell: Cell, code: str, aftermath: Aftermath
+    ) -> tuple[Result, Aftermath]:
         """Wait for the end of a cell, put an interpreter in place where it has lost its own."""
         ending = await cell.wait()
         await self.sandbox.interrupted()
         if not ending.finished and self._closed is None:
             aftermath = await self._replace(fresh=False)
         await cell.finish_spool()
-        return cell.result(ending, aftermath), aftermath
+        result = await self._calls.with_ledger(code, cell.result(ending, aftermath))
+        return result, aftermath
 
     async def _ensure_alive(self) -> Aftermath:
         """Put an interpreter in place where there is none; return what that did to the state."""
@@ -263,6 +294,7 @@ class Session:
 
     async def _replace(self, *, fresh: bool) -> Aftermath:
         as_of, self.copied_cell = self.copied_cell, None
+        self._calls.line_lost()
         try:
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
         except SandboxUnavailable as error:
@@ -322,7 +354,11 @@ class Session:
 
     def frame(self, header: frames.Header, body: bytes) -> None:
         event = header.get("event")
-        if event == "copied":
+        if event == "call":
+            self._begin_call(header, body)
+        elif event == "cancel":
+            self._calls.cancel(header)
+        elif event == "copied":
             self.copy_refused = field_of(header, "reason", str)
             if self.copy_refused is None:
                 self.copied_cell = self._copy_asked_for
@@ -334,7 +370,20 @@ class Session:
         elif event in ("stdout", "stderr"):
             self._keep_background(str(event), body, cell_of(header, self.cells))
 
+    def _begin_call(self, header: frames.Header, body: bytes) -> None:
+        try:
+            self._calls.begin(header, body, self._cell)
+        except frames.FrameError as error:
+            self.ended(f"the interpreter broke the rules of its line: {error}")
+
+    def _send(self, header: frames.Header, body: bytes) -> None:
+        self._interpreter.send(header, body)
+
+    async def _drained(self) -> None:
+        await self._interpreter.drained()
+
     def ended(self, reason: str) -> None:
+        self._calls.line_lost()
         if self._cell is not None:
             self._cell.end(reason)
         if self._variables is not None and not self._variables.done():

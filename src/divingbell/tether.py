@@ -34,6 +34,8 @@ HEADER_WEIGHT = 20
 """A megabyte of JSON can be this many megabytes of objects."""
 PENDING_COST = 1 << 10
 MARK_SIZE = 16
+MAX_BACKLOG = 64 << 20
+"""Bytes that wait to be read by the other side; answers beyond that wait in turn."""
 
 OnText = Callable[[bytes], None]
 OnFrame = Callable[[frames.Header, bytes], None]
@@ -62,6 +64,7 @@ class Tether:
         self._searches = 0
         self._answers: deque[tuple[frames.Header, bytes]] = deque()
         self._unsent = bytearray()
+        self._relieved = asyncio.Event()
         self._paused = False
         self._resting: asyncio.TimerHandle | None = None
         self._last_text = 0.0
@@ -108,6 +111,12 @@ class Tether:
             self._loop.add_writer(self._socket, self._write)
         self._unsent += data
 
+    async def drained(self) -> None:
+        """Return when the other side has read enough for more to be sent."""
+        while len(self._unsent) > MAX_BACKLOG and not self.closed:
+            self._relieved.clear()
+            await self._relieved.wait()
+
     def _write(self) -> None:
         try:
             sent = self._socket.send(memoryview(self._unsent)[:READ_SIZE])
@@ -117,6 +126,7 @@ class Tether:
             self._fail(f"the interpreter has closed its line ({error.strerror})")
             return
         del self._unsent[:sent]
+        self._relieved.set()
         if not self._unsent:
             self._loop.remove_writer(self._socket)
 
@@ -161,6 +171,7 @@ class Tether:
             self._release()
         finally:
             self.closed = True
+            self._relieved.set()
             self._wake()
             for descriptor in (self._socket, self._pipe):
                 self._loop.remove_reader(descriptor)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from divingbell.models import Event, Output
@@ -114,6 +115,10 @@ class Transcript:
 
     def notice(self, text: str) -> None:
         self._sink(Event("notice", text=text, cell=self.cell))
+
+    def tell(self, event: Event) -> None:
+        """Pass on what is no output of the cell's own, such as the progress of a tool."""
+        self._emit(replace(event, cell=self.cell))
 
     def clear(self, wait: bool) -> None:
         self._clear_before_next = True

@@ -4,6 +4,7 @@ USER = "diver"
 UID = 1000
 HOME = "/home/diver"
 WORKSPACE = "/workspace"
+SERVERS = "/servers"
 OUTPUTS = "/workspace/.outputs"
 PROFILE = "/opt/profile"
 INSIDE = "/opt/divingbell"

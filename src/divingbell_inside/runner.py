@@ -5,7 +5,6 @@ which takes a tenth of the time of IPython's own `run_cell`. Source that is plai
 meets IPython's input transformer: only what does not parse is given to it.
 """
 
-import asyncio
 import builtins
 import contextlib
 import fcntl
@@ -30,7 +29,9 @@ from divingbell_inside import (
     layout,
     output,
     shell,
+    tools,
 )
+from divingbell_inside.line import Line
 
 PRIVATE_DESCRIPTORS = 200
 """Our descriptors live above this, out of the way of code that closes or replaces low ones."""
@@ -85,8 +86,12 @@ def _private(descriptor: int) -> int:
 class Runner:
     def __init__(self) -> None:
         self._module = types.ModuleType("__main__")
+        tools.install()
+        self._line = Line()
+        self._tools_made = 0
         self.shell = shell.make(self._module, self._publish, self._clear, self._show_failure)
         self._names = self._module.__dict__
+        self._names |= tools.NAMES | {tools.PACKAGE: sys.modules[tools.PACKAGE]}
         self._known = set(self._names)
         self._evaluator = cells.Evaluator(self._names, self.shell.transform_cell)
         self._outlet: output.Outlet | None = None
@@ -106,7 +111,7 @@ class Runner:
         sys.path.insert(0, os.getcwd())
         self._attach(data.detach(), pipe)
         while True:
-            frame = self._next_frame()
+            frame = self._line.next_request(self._evaluator.loop)
             if frame is None:
                 os._exit(0)
             self._answer(*frame)
@@ -129,6 +134,8 @@ class Runner:
         self._outlet = output.Outlet(self._data, private_pipe, bytes.fromhex(hello[0]["mark"]))
         self._outlet.cell = hello[0]["cell"]
         self._pipe = private_pipe
+        self._line.attach(self._data, self._outlet)
+        tools.connect(self._line)
         for name in ("stdin", "stdout", "stderr"):
             setattr(sys, name, None)
         self._restore_streams()
@@ -151,16 +158,6 @@ class Runner:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(Exception):
                 stream.flush()
-
-    def _next_frame(self) -> tuple[frames.Header, bytes] | None:
-        loop = self._evaluator.loop
-        if loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
-            # Tasks of earlier cells go on while we wait.
-            loop.add_reader(self._data, loop.stop)
-            with contextlib.suppress(SystemExit, KeyboardInterrupt):
-                loop.run_forever()
-            loop.remove_reader(self._data)
-        return frames.receive(self._data)
 
     def _answer(self, header: frames.Header, body: bytes) -> None:
         operation = header["op"]
@@ -224,7 +221,7 @@ class Runner:
             self._outlet = output.Outlet(line, null, b"")
             for turn in range(REHEARSALS):
                 for source in shell.TYPICAL:
-                    header = {"op": "run", "cell": turn, "context": 0}
+                    header = {"op": "run", "cell": turn, "context": 0, "tools": 0}
                     host.sendall(frames.pack(header, source.encode()))
                     received = frames.receive(line)
                     assert received is not None
@@ -245,6 +242,9 @@ class Runner:
         self._restore_streams()
         output.cell_of_task.set(outlet.cell)
         split = header["context"]
+        if header["tools"] != self._tools_made:
+            self._tools_made = header["tools"]
+            tools.forget_packages()
         signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             try:

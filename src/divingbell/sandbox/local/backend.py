@@ -45,9 +45,15 @@ def _allow_many_descriptors() -> None:
 
 
 class LocalBackend(Backend):
-    def __init__(self, settings: Settings, progress: profile.Progress | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        progress: profile.Progress | None = None,
+        servers: Path | None = None,
+    ) -> None:
         check_platform()
         self._settings = settings
+        self._servers = servers
         self._progress = progress
         self._numbers = itertools.count(1)
         self._hierarchy: cgroups.Hierarchy | None = None
@@ -72,7 +78,7 @@ class LocalBackend(Backend):
             self._uids = Uids(settings.uid_base, settings.uid_count)
         if settings.workspace != "memory":
             self._folders = folders.HostFolders(Path(settings.workspace))
-        plan = view.plan(prepared, settings.mounts).to_dict() | {
+        plan = view.plan(prepared, settings.mounts, self._servers).to_dict() | {
             "own_groups": as_root,
             "memory_is_per_process": self._hierarchy is None,
             "host_folders": str(self._folders.path) if self._folders else None,

@@ -29,8 +29,11 @@ class View:
         return {"binds": self.binds, "links": self.links, "hidden": self.hidden}
 
 
-def plan(profile: Profile, mounts: Mapping[str, str]) -> View:
-    """Return what a session with this profile and these mounts of the user's sees."""
+def plan(profile: Profile, mounts: Mapping[str, str], servers: Path | None) -> View:
+    """Return what a session with this profile and these mounts of the user's sees.
+
+    `servers` is the folder with the wrappers of tools, where there is one.
+    """
     binds: list[tuple[str, str]] = []
     links: list[tuple[str, str]] = []
     for name in _TOP:
@@ -44,6 +47,8 @@ def plan(profile: Profile, mounts: Mapping[str, str]) -> View:
     inside = Path(__file__).resolve().parents[3] / "divingbell_inside"
     binds.append((str(inside), f"{layout.INSIDE}/divingbell_inside"))
     binds.append((str(profile.path), layout.PROFILE))
+    if servers is not None:
+        binds.append((str(servers), layout.SERVERS))
     binds += [(str(Path(source).resolve()), target) for target, source in mounts.items()]
     return View(tuple(binds), tuple(links), tuple(hidden))
 

@@ -1,0 +1,306 @@
+"""The calls of tools that the code of one session makes, while they are under way."""
+
+import asyncio
+import itertools
+import logging
+import time
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from divingbell.errors import DivingbellError, ToolFailed
+from divingbell.models import Event, Result, ToolCall
+from divingbell.tether import field_of
+from divingbell_inside import frames
+
+if TYPE_CHECKING:
+    from divingbell.telemetry.ledger import Ledger
+
+log = logging.getLogger("divingbell")
+
+MAX_WAITING = 10_000
+"""Calls that may wait for their turn; those beyond are refused at once."""
+MAX_BYTES = 64 << 20
+"""Of the arguments of calls that wait or are under way."""
+MAX_NAME = 400
+MAX_PREVIEW = 200
+MAX_NAMED = 20
+_NOT_MADE = ("tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
+MAX_RECORDS = 200
+"""Calls of a cell that its result lists; it counts all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What goes back inside: JSON, and what kind of value it is the form of."""
+
+    body: bytes
+    kind: str = "value"
+
+
+def key_of(user: str | None, session: str) -> str:
+    return repr((user, session))
+
+
+class Asker(Protocol):
+    """The person behind a client, where there is one who can be asked."""
+
+    async def elicit(self, params: Any) -> Any:
+        """Ask as MCP's elicitation does; return an `mcp_types.ElicitResult`."""
+
+
+@dataclass(slots=True)
+class Visit:
+    """Who is at the door: the session, its owner, and the run that the call belongs to."""
+
+    session: str
+    user: str | None
+    run: int
+    asker: Asker | None
+    tell: Callable[[Event], None]
+
+    @property
+    def key(self) -> str:
+        """What tells this session from all others: two users may use the same id."""
+        return key_of(self.user, self.session)
+
+
+class Door(Protocol):
+    """The gateway, as a session sees it."""
+
+    calls_at_once: int
+
+    @property
+    def generation(self) -> int:
+        """Changes when the files under /servers do."""
+
+    async def answer(self, visit: Visit, name: str, arguments: bytes) -> Answer:
+        """Answer a call.
+
+        Raises:
+            ToolFailed: it was refused, or did not succeed.
+        """
+
+    def end_run(self, session: str) -> None:
+        """A cell of the session with this key has ended."""
+
+    async def balance(
+        self, session: str, user: str | None, code: str, result: Result
+    ) -> "Ledger | None":
+        """What a run has cost the model, and would have cost it with direct calls."""
+
+    async def forget(self, session: str) -> None:
+        """The session with this key has ended."""
+
+
+class Record:
+    """The calls that one cell has made."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.calls: list[ToolCall] = []
+
+    def add(self, call: ToolCall) -> None:
+        if "." not in call.name and "__" not in call.name:
+            return  # a question to the gateway itself, such as a search
+        self.count += 1
+        if len(self.calls) < MAX_RECORDS:
+            self.calls.append(call)
+
+    def words(self) -> str | None:
+        """For a cell that failed: which side effects there may be."""
+        made = [call for call in self.calls if call.status not in _NOT_MADE]
+        if not made:
+            return None
+        shown = "; ".join(str(call) for call in made[:MAX_NAMED])
+        count = len(made) + self.count - len(self.calls)
+        more = f"; and {count - MAX_NAMED} more" if count > MAX_NAMED else ""
+        return f"calls of tools already made: {shown}{more}"
+
+
+class Run(Protocol):
+    """The cell that runs, as far as its calls are concerned."""
+
+    number: int
+
+    def call_began(self) -> None: ...
+
+    def call_ended(self, call: ToolCall) -> None: ...
+
+    def tell(self, event: Event) -> None: ...
+
+
+class Calls:
+    """Takes calls from the tether, has the door answer them, sends the answers back."""
+
+    def __init__(
+        self,
+        door: Door | None,
+        session: str,
+        user: str | None,
+        send: Callable[[frames.Header, bytes], None],
+        drained: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._door = door
+        self._session = session
+        self._user = user
+        self._send = send
+        self._drained = drained
+        self._bytes = 0
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._waiting: deque[tuple[int, str, bytes, Run | None]] = deque()
+        self._line = itertools.count()
+        """Which line the calls came by: an answer to an interpreter that is gone goes nowhere."""
+        self._current = next(self._line)
+        self.asker: Asker | None = None
+
+    def begin(self, header: frames.Header, body: bytes, run: Run | None) -> None:
+        """Start a call, or put it in the queue. `run` is the cell that runs, if one does."""
+        number = field_of(header, "id", int)
+        name = field_of(header, "name", str)
+        if number is None or name is None:
+            raise frames.FrameError("a call without a number or a name")
+        if self._door is None:
+            self._refuse(
+                number,
+                ToolFailed(
+                    "no MCP server is configured here: add one to divingbell.toml "
+                    "([servers.NAME]) or to an mcp.json",
+                    "tool_unknown",
+                ),
+            )
+        elif len(self._waiting) >= MAX_WAITING or self._bytes + len(body) > MAX_BYTES:
+            words = f"{len(self._waiting):,} calls are waiting already: make fewer at once"
+            self._refuse(number, ToolFailed(words, "tool_limit"))
+        elif number in self._tasks:
+            raise frames.FrameError("two calls with one number")
+        else:
+            if run is not None:
+                run.call_began()
+            self._bytes += len(body)
+            self._waiting.append((number, name[:MAX_NAME], body, run))
+            self._start_next()
+
+    def cancel(self, header: frames.Header) -> None:
+        """The code has given up on a call."""
+        number = field_of(header, "id", int)
+        task = self._tasks.get(number)
+        if task is not None:
+            task.cancel()
+            return
+        for waiting in self._waiting:
+            if waiting[0] == number:
+                self._waiting.remove(waiting)
+                self._drop(waiting)
+                return
+
+    async def with_ledger(self, code: str, result: Result) -> Result:
+        """The result of a run, with what it cost and saved."""
+        if self._door is None:
+            return result
+        key = key_of(self._user, self._session)
+        ledger = await self._door.balance(key, self._user, code, result)
+        return replace(result, ledger=ledger)
+
+    def end_run(self) -> None:
+        """The cell has ended."""
+        self.asker = None
+        if self._door is not None:
+            self._door.end_run(key_of(self._user, self._session))
+
+    def cancel_all(self) -> None:
+        """Give up on everything that is under way."""
+        for task in list(self._tasks.values()):
+            task.cancel()
+        while self._waiting:
+            self._drop(self._waiting.popleft())
+
+    def line_lost(self) -> None:
+        """The interpreter is gone; what it asked for has nowhere to go."""
+        self._current = next(self._line)
+        self.cancel_all()
+        self._tasks = {}
+
+    async def close(self) -> None:
+        tasks = list(self._tasks.values())
+        self.line_lost()
+        if tasks:
+            await asyncio.wait(tasks)
+        if self._door is not None:
+            await self._door.forget(key_of(self._user, self._session))
+
+    def _drop(self, waiting: tuple[int, str, bytes, Run | None]) -> None:
+        _, name, body, run = waiting
+        self._bytes -= len(body)
+        if run is not None:
+            run.call_ended(_record(name, body, "cancelled", 0.0))
+
+    def _start_next(self) -> None:
+        assert self._door is not None
+        while self._waiting and len(self._tasks) < self._door.calls_at_once:
+            number, name, body, run = self._waiting.popleft()
+            task = asyncio.create_task(self._answer(number, name, body, run, self._current))
+            self._tasks[number] = task
+
+    async def _answer(
+        self, number: int, name: str, body: bytes, run: Run | None, line: int
+    ) -> None:
+        assert self._door is not None
+        started = time.perf_counter()
+        outcome = "ok"
+        visit = Visit(
+            self._session,
+            self._user,
+            run.number if run else 0,
+            self.asker,
+            run.tell if run else _to_nobody,
+        )
+        try:
+            answer = await self._door.answer(visit, name, body)
+            await self._drained()  # code that does not read its answers gets no more of them
+            if line == self._current:
+                header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}
+                self._send(header, answer.body)
+        except asyncio.CancelledError:
+            outcome = "cancelled"
+            words = f"{name}: the call was cancelled"
+            self._fail(line, number, ToolFailed(words, "tool_cancelled"))
+        except ToolFailed as error:
+            outcome = error.code
+            self._fail(line, number, error)
+        except DivingbellError as error:
+            outcome = "tool_error"
+            self._fail(line, number, ToolFailed(str(error)))
+        except Exception:  # a fault of ours: the session and its other calls go on
+            log.exception("a call of %s failed in the gateway", name)
+            outcome = "tool_error"
+            self._fail(line, number, ToolFailed(f"{name}: the gateway failed; its log says why"))
+        finally:
+            self._bytes -= len(body)
+            if line == self._current:
+                self._tasks.pop(number, None)
+            if run is not None:
+                milliseconds = (time.perf_counter() - started) * 1000
+                run.call_ended(_record(name, body, outcome, milliseconds))
+            self._start_next()
+
+    def _fail(self, line: int, number: int, error: ToolFailed) -> None:
+        if line == self._current:
+            self._refuse(number, error)
+
+    def _refuse(self, number: int, error: ToolFailed) -> None:
+        self._send(
+            {"op": "answer", "id": number, "ok": False, "code": error.code, "message": str(error)},
+            b"",
+        )
+
+
+def _record(name: str, body: bytes, status: str, milliseconds: float) -> ToolCall:
+    text = body[: MAX_PREVIEW + 1].decode("utf-8", "replace")
+    preview = text if len(text) <= MAX_PREVIEW else text[:MAX_PREVIEW] + "…"
+    return ToolCall(name, preview, status, round(milliseconds, 3))
+
+
+def _to_nobody(event: Event) -> None:
+    """Between cells nobody listens."""

@@ -1,0 +1,1 @@
+"""The door: real MCP servers behind it, hostile code in front of it."""

@@ -1,0 +1,211 @@
+"""All tools of all servers: by name, by what they do, and as files for the code to read."""
+
+import difflib
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from divingbell.errors import InvalidInput, ToolFailed
+from divingbell.gateway import naming, text, wrappers
+from divingbell.gateway.folder import Folder
+from divingbell.gateway.search import Index
+from divingbell.gateway.tool import Tool
+
+log = logging.getLogger("divingbell")
+
+MAX_DESCRIPTION = 20_000
+MAX_LIMIT = 100
+OVERSAMPLE = 4
+"""Some of what is found may not be for this user."""
+LEVELS = ("name_only", "with_description", "full")
+PREFIX = "mcp__"
+
+Definition = Mapping[str, Any]
+"""A tool as `tools/list` gives it, in the names of the protocol (`inputSchema` …)."""
+
+
+class Catalog:
+    """What there is to call. `shown` makes of each tool what the code may see of it."""
+
+    def __init__(self, folder: Folder, index: Index, shown: Callable[[Tool], Tool | None]) -> None:
+        self._folder = folder
+        self._index = index
+        self._shown = shown
+        self._packages: dict[str, str] = {}
+        self._tools: dict[str, dict[str, Tool]] = {}
+        self._visible: dict[str, list[Tool]] = {}
+        self._notes: dict[str, str] = {}
+
+    @property
+    def generation(self) -> int:
+        """Changes whenever the files do."""
+        return self._folder.generation
+
+    @property
+    def servers(self) -> list[str]:
+        return list(self._packages)
+
+    def add_server(self, name: str) -> None:
+        """Make a place for a server, whose tools are told later."""
+        self._packages = self._packages_with(name)
+
+    def _packages_with(self, name: str) -> dict[str, str]:
+        return naming.unique([*self._packages, name], reserved=())
+
+    def replace(self, server: str, definitions: Iterable[Definition], instructions: str) -> None:
+        """The tools of a server are these now."""
+        listed: dict[str, Definition] = {}
+        for definition in definitions:
+            listed.setdefault(str(definition.get("name", "")), definition)
+        functions = naming.unique(listed)
+        package = self._packages[server]
+        made = {
+            name: _tool(server, name, package, functions[name], definition)
+            for name, definition in listed.items()
+        }
+        visible = [shown for tool in made.values() if (shown := self._shown(tool)) is not None]
+        self._tools[server], self._visible[server] = made, visible
+        self._notes[server] = text.visible(instructions, MAX_DESCRIPTION)
+        self._index.replace(server, visible)
+        self._folder.write(server, package, visible, self._notes[server])
+        self._write_index()
+
+    def remove(self, server: str) -> None:
+        package = self._packages.pop(server, None)
+        if package is not None:
+            self._tools.pop(server, None)
+            self._visible.pop(server, None)
+            self._index.remove(server)
+            self._folder.remove(package)
+            self._write_index()
+
+    def _write_index(self) -> None:
+        self._folder.write_index(
+            (server, self._packages[server], len(tools)) for server, tools in self._visible.items()
+        )
+
+    # Looking things up
+
+    def find(self, name: str) -> Tool:
+        """Return the tool of that name: `server.tool`, with Python's names, or `mcp__server__tool`.
+
+        Raises:
+            ToolFailed: there is none; the words name those that are like it.
+        """
+        server, wanted = _split(name)
+        for candidate, package in self._packages.items():
+            if server in (candidate, package):
+                tools = self._tools.get(candidate, {})
+                tool = tools.get(wanted) or _by_function(tools.values(), wanted)
+                if tool is not None:
+                    return tool
+        raise ToolFailed(self._no_such(name, wanted), "tool_unknown")
+
+    def server_in(self, name: str) -> str | None:
+        """The server that the name of a tool names, whether it has that tool or not."""
+        server, _ = _split(name)
+        names = (known for known, package in self._packages.items() if server in (known, package))
+        return next(names, None)
+
+    def _no_such(self, name: str, wanted: str) -> str:
+        names = [tool.full_name for tool in self.tools()]
+        near = difflib.get_close_matches(name, names, 3)
+        near = near or [tool.full_name for tool in self._index.search(wanted or name, 3)]
+        hint = f"; did you mean {', '.join(near)}?" if near else ""
+        shown = text.one_line(name, 200)
+        return f"there is no tool {shown!r}{hint or '; search_tools() shows what there is'}"
+
+    def check_server(self, name: str) -> str:
+        """Return the server's own name for a name or a Python name.
+
+        Raises:
+            ToolFailed: there is no such server.
+        """
+        for candidate, package in self._packages.items():
+            if name in (candidate, package):
+                return candidate
+        known = ", ".join(self._packages) or "none is configured"
+        raise ToolFailed(
+            f"there is no server {text.one_line(name, 80)!r}; there is: {known}", "tool_unknown"
+        )
+
+    def tools(self, server: str | None = None) -> list[Tool]:
+        """The tools that the code may see."""
+        names = [server] if server is not None else self._visible
+        return [tool for name in names for tool in self._visible.get(name, ())]
+
+    def search(
+        self,
+        query: str,
+        detail_level: str,
+        limit: int,
+        server: str | None,
+        wanted: Callable[[Tool], bool],
+    ) -> list[dict[str, Any]]:
+        """Return the best matches among those `wanted`, described as far as was asked for.
+
+        Raises:
+            InvalidInput: there is no such level, or the limit is no number of things.
+            ToolFailed: there is no such server.
+        """
+        if detail_level not in LEVELS:
+            raise InvalidInput(f"detail_level is one of {', '.join(LEVELS)}, not {detail_level!r}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+            raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {limit!r}")
+        where = None if server is None else self.check_server(str(server))
+        most = min(limit, MAX_LIMIT)
+        found = [
+            tool for tool in self._index.search(query, OVERSAMPLE * most, where) if wanted(tool)
+        ]
+        return described(found[:most], detail_level)
+
+
+def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
+    """Put tools into plain data, with as much detail as the level says."""
+    found = []
+    for tool in tools:
+        item: dict[str, Any] = {"name": tool.full_name, "server": tool.server}
+        if detail_level != "name_only":
+            item["description"] = tool.description
+        if detail_level == "full":
+            item |= {
+                "input_schema": tool.input_schema or {"type": "object"},
+                "output_schema": tool.output_schema,
+                "signature": wrappers.signature(tool),
+                "import": f"from servers.{tool.package} import {tool.function}",
+            }
+        found.append(item)
+    return found
+
+
+def _split(name: str) -> tuple[str, str]:
+    """The server and the tool in `server.tool` or `mcp__server__tool`."""
+    if name.startswith(PREFIX):
+        server, _, wanted = name.removeprefix(PREFIX).partition("__")
+    else:
+        server, _, wanted = name.partition(".")
+    return server, wanted
+
+
+def _by_function(tools: Iterable[Tool], name: str) -> Tool | None:
+    return next((tool for tool in tools if tool.function == name), None)
+
+
+def _tool(server: str, name: str, package: str, function: str, definition: Definition) -> Tool:
+    description = str(definition.get("description") or definition.get("title") or "")
+    hidden = text.suspicious(description)
+    if hidden:
+        log.warning("%s.%s: its description hides %s", server, function, ", ".join(hidden))
+    made = Tool(server, name, package, function)
+    return replace(
+        made,
+        description=text.visible(description, MAX_DESCRIPTION),
+        input_schema=_schema(definition.get("inputSchema")),
+        output_schema=_schema(definition.get("outputSchema")),
+        annotations=_schema(definition.get("annotations")),
+    )
+
+
+def _schema(value: Any) -> Mapping[str, Any] | None:
+    return value if isinstance(value, Mapping) else None

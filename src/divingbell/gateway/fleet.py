@@ -1,0 +1,202 @@
+"""The upstream servers: which there are, how they are doing, and the way to each of them."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from divingbell.errors import ConfigError, ToolFailed
+from divingbell.gateway.catalog import Catalog
+from divingbell.gateway.servers import Broken, Entry, Server
+
+if TYPE_CHECKING:
+    from divingbell.gateway.upstream import Upstream
+
+log = logging.getLogger("divingbell.gateway")
+
+LISTING_PATIENCE = 5.0
+"""Seconds that a search waits for servers that are just starting."""
+
+Listener = Callable[[Any], None]
+MakeUpstream = Callable[[Server, Listener, Listener, Listener], "Upstream"]
+"""From the entry, who hears of a new list of tools, of other changes, and of its state."""
+OnChange = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """How a server is doing."""
+
+    name: str
+    state: str
+    """idle, connecting, ready, failed, stopped or broken (its entry can't be used)."""
+    tools: int = 0
+    reason: str = ""
+
+
+class Fleet:
+    """All of them. A dead one costs the others nothing."""
+
+    def __init__(self, catalog: Catalog, make_upstream: MakeUpstream) -> None:
+        self._catalog = catalog
+        self._make_upstream = make_upstream
+        self._entries: dict[str, Server] = {}
+        self._broken: dict[str, str] = {}
+        self._upstreams: dict[str, Upstream] = {}
+        self._first_lists: dict[str, asyncio.Event] = {}
+        self._private: dict[tuple[str, str], Upstream] = {}
+        self._on_change: list[OnChange] = []
+
+    def start(self, entries: Iterable[Entry]) -> None:
+        """Begin to connect, all at once; nothing is waited for."""
+        for entry in entries:
+            self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Add a server while it runs.
+
+        Raises:
+            ConfigError: there is one of that name.
+        """
+        if entry.name in self._catalog.servers:
+            raise ConfigError(f"there is a server {entry.name!r} already")
+        self._catalog.add_server(entry.name)
+        if isinstance(entry, Broken):
+            log.warning("the server %s can't be used: %s", entry.name, entry.reason)
+            self._broken[entry.name] = entry.reason
+        elif entry.enabled:
+            self._entries[entry.name] = entry
+            self._first_lists[entry.name] = asyncio.Event()
+            upstream = self._make_upstream(
+                entry,
+                lambda tools: self._listed(entry, tools),
+                lambda kind: self._changed(kind, entry.name),
+                lambda state: self._state_changed(entry.name, state),
+            )
+            self._upstreams[entry.name] = upstream
+            upstream.start()
+        else:
+            self._broken[entry.name] = "it is turned off in the settings"
+
+    async def remove(self, name: str) -> None:
+        """Take a server away while it runs; calls to it that are under way fail."""
+        self._catalog.remove(name)
+        self._broken.pop(name, None)
+        self._entries.pop(name, None)
+        self._first_lists.pop(name, asyncio.Event()).set()
+        gone = [self._upstreams.pop(name, None)]
+        gone += [self._private.pop(key) for key in list(self._private) if key[1] == name]
+        await asyncio.gather(*(upstream.stop() for upstream in gone if upstream is not None))
+        self._changed("tools", name)
+
+    async def forget(self, session: str) -> None:
+        """End the connections that a session had for itself."""
+        gone = [self._private.pop(key) for key in list(self._private) if key[0] == session]
+        await asyncio.gather(*(upstream.stop() for upstream in gone))
+
+    async def stop(self) -> None:
+        """End every connection."""
+        everyone = [*self._upstreams.values(), *self._private.values()]
+        self._upstreams, self._private = {}, {}
+        outcomes = await asyncio.gather(
+            *(upstream.stop() for upstream in everyone), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                log.error("a server was not stopped well", exc_info=outcome)
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._entries or self._broken)
+
+    def servers(self) -> list[ServerState]:
+        """How all of them are doing."""
+        found = []
+        for name in self._catalog.servers:
+            if name in self._broken:
+                found.append(ServerState(name, "broken", reason=self._broken[name]))
+            elif name in self._upstreams:
+                upstream = self._upstreams[name]
+                count = len(self._catalog.tools(name))
+                found.append(ServerState(name, upstream.state, count, upstream.reason or ""))
+        return found
+
+    def server(self, name: str) -> Server:
+        """The entry of a server that can be used."""
+        return self._entries[name]
+
+    def upstream(self, name: str, session: str | None = None) -> "Upstream":
+        """The connection to a server, for a session.
+
+        Raises:
+            ToolFailed: the server is not there, or its entry can't be used.
+        """
+        name = self._catalog.check_server(name)
+        if name in self._broken:
+            self.check(name)
+        entry = self._entries[name]
+        if not entry.per_session or session is None:
+            return self._upstreams[name]
+        key = (session, name)
+        if key not in self._private:
+            self._private[key] = self._make_upstream(entry, _ignore, _ignore, _ignore)
+            self._private[key].start()
+        return self._private[key]
+
+    def check(self, name: str) -> None:
+        """Raise ToolFailed, with the reason, if a server can't be used now."""
+        if name in self._broken:
+            words = f"the server {name} can't be used: {self._broken[name]}"
+            raise ToolFailed(words, "tool_unavailable")
+        upstream = self._upstreams.get(name)
+        if upstream is not None and upstream.state == "failed":
+            words = f"the server {name} is not available: {upstream.reason}"
+            raise ToolFailed(words, "tool_unavailable")
+
+    async def listed(self, server: str | None = None) -> None:
+        """Wait until a server has told its tools for the first time, or has failed to.
+
+        Without a name, until all have, but not for long: a slow one holds nobody up.
+        """
+        names = [server] if server in self._first_lists else self._first_lists
+        if server is not None and server not in self._first_lists:
+            return
+        waiting = [self._first_lists[name] for name in names]
+        waiting = [event for event in waiting if not event.is_set()]
+        if waiting:
+            patience = self._entries[server].start_timeout if server else LISTING_PATIENCE
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await asyncio.gather(*(event.wait() for event in waiting))
+
+    def on_change(self, callback: OnChange) -> Callable[[], None]:
+        """Call back with a kind ("tools", "resources", "prompts") and a server when its list is
+        another one; returns the undo.
+        """
+        self._on_change.append(callback)
+        return lambda: self._on_change.remove(callback)
+
+    def _changed(self, kind: str, server: str) -> None:
+        for callback in list(self._on_change):
+            callback(kind, server)
+
+    def _listed(self, entry: Server, tools: list[Any]) -> None:
+        if self._entries.get(entry.name) is not entry:
+            return  # it was removed meanwhile
+        self._catalog.replace(
+            entry.name,
+            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
+            self._upstreams[entry.name].instructions or "",
+        )
+        self._first_lists[entry.name].set()
+        self._changed("tools", entry.name)
+
+    def _state_changed(self, name: str, state: str) -> None:
+        if state in ("failed", "stopped") and name in self._first_lists:
+            self._first_lists[name].set()
+
+
+def _ignore(_: Any) -> None:
+    """For connections whose lists nobody needs."""

@@ -1,0 +1,76 @@
+"""Results of upstream tools, brought into the form that the code inside gets."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import mcp_types
+
+from divingbell.errors import ToolFailed
+from divingbell.gateway import schema, text
+from divingbell.gateway.tool import Tool
+
+MAX_MESSAGE = 10_000
+MAX_PROBLEMS = 3
+
+
+def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
+    """Return the content and, where there is one, the structured value, which is checked.
+
+    Raises:
+        ToolFailed: the tool says that it failed, or the value breaks the tool's own schema.
+    """
+    if result.is_error:
+        raise ToolFailed(_words_of(tool, result))
+    wire: dict[str, Any] = {}
+    if result.structured_content is not None:
+        wire["structured"] = result.structured_content
+    elif tool.output_schema is not None:
+        found = _parsed(result)
+        if found is not None:
+            wire["structured"] = found[0]
+    if tool.output_schema is not None:
+        _check(tool, wire)
+        if tool.wraps_result:
+            wire["structured"] = wire["structured"]["result"]
+    blocks = result.content
+    if "structured" in wire:
+        # Text beside a structured value is the same value once more, for older clients.
+        blocks = [block for block in blocks if not isinstance(block, mcp_types.TextContent)]
+    wire["content"] = [
+        block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in blocks
+    ]
+    return wire
+
+
+def _parsed(result: mcp_types.CallToolResult) -> tuple[Any] | None:
+    """The value of a result that is one text with JSON in it."""
+    if len(result.content) == 1 and isinstance(result.content[0], mcp_types.TextContent):
+        try:
+            return (json.loads(result.content[0].text),)
+        except (ValueError, RecursionError):
+            return None
+    return None
+
+
+def _check(tool: Tool, wire: Mapping[str, Any]) -> None:
+    if "structured" not in wire:
+        raise ToolFailed(
+            f"{tool.full_name}: the server promises a structured result and sent none. "
+            "The call was made",
+            "tool_result",
+        )
+    problems = schema.check(wire["structured"], tool.output_schema)
+    if problems:
+        words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
+        raise ToolFailed(
+            f"{tool.full_name}: the result is not what the server's own schema says: {words}. "
+            "The call was made",
+            "tool_result",
+        )
+
+
+def _words_of(tool: Tool, result: mcp_types.CallToolResult) -> str:
+    texts = [block.text for block in result.content if isinstance(block, mcp_types.TextContent)]
+    words = text.visible("\n".join(texts), MAX_MESSAGE).strip()
+    return words or f"{tool.full_name} failed and did not say why"

@@ -1,0 +1,324 @@
+"""Tools of MCP servers, as Python sees them.
+
+There is one way out: `call(name, arguments)`. The files under /servers, the functions that find
+tools, and the packages' own `read_resource` and the like are thin over it. What is refused is
+refused by the host; nothing here is a wall.
+"""
+
+import asyncio
+import importlib
+import json
+import sys
+import types
+from collections.abc import Iterable, Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
+from typing import Any, NoReturn
+
+from divingbell_inside import frames, layout, results
+from divingbell_inside.line import Frame, Line
+from divingbell_inside.results import ToolDenied, ToolError, ToolTimeout
+
+MAX_ARGUMENTS = frames.MAX_BODY
+PACKAGE = "servers"
+_OWN_NAMES = ("resources", "read_resource", "prompts", "get_prompt")
+
+
+class _Unset:
+    """The default of optional parameters: it is not sent, so that the server uses its own."""
+
+    def __repr__(self) -> str:
+        return "UNSET"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+UNSET: Any = _Unset()
+
+_line: Line | None = None
+
+
+def connect(line: Line) -> None:
+    """Called by the runner: use this line."""
+    global _line
+    _line = line
+
+
+# The one way out
+
+
+def call(name: str, arguments: dict[str, Any], result_type: Any = None) -> Any:
+    """Call a tool: `server.tool` with its arguments.
+
+    Returns:
+        The result; under a running event loop, a started awaitable of it.
+
+    Raises:
+        ToolError: the call did not succeed, with the server's own words.
+    """
+    loop = asyncio._get_running_loop()
+    if loop is None:
+        return _call_now(name, arguments, result_type)
+    header = {"name": name}
+    body = _encode(name, arguments)
+    pending = Pending(name, loop)
+    answer: asyncio.Future[Frame] = loop.create_future()
+    answer.add_done_callback(lambda answer: pending.take(answer, result_type))
+    pending.add_done_callback(lambda _: answer.cancel())
+    _connected().start(header, body, answer)
+    return pending
+
+
+def _call_now(name: str, arguments: dict[str, Any], result_type: Any = None) -> Any:
+    """Call and wait, whoever else has to wait with us."""
+    answer = _connected().call({"name": name}, _encode(name, arguments))
+    return results.unpack(name, answer, result_type)
+
+
+def _connected() -> Line:
+    if _line is None:
+        raise ToolError("tools can be called from a session only", "tool_unavailable")
+    return _line
+
+
+def _encode(name: str, arguments: dict[str, Any]) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a tool is text, not {type(name).__name__}")
+    if not isinstance(arguments, dict):
+        raise TypeError(
+            f"{name}: the arguments are a dict of names and values, not {type(arguments).__name__}"
+        )
+    given = {key: value for key, value in arguments.items() if value is not UNSET}
+    try:
+        body = _dumps(given)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ToolError(
+            f"{name}: {_culprit(given)} can't be sent ({error}): pass plain data (numbers, text, "
+            "lists, dicts)",
+            "tool_arguments",
+            name,
+        ) from None
+    if len(body) > MAX_ARGUMENTS:
+        raise ToolError(
+            f"{name}: the arguments have {len(body):,} bytes, {MAX_ARGUMENTS:,} are the most",
+            "tool_limit",
+            name,
+        )
+    return body
+
+
+def _dumps(value: Any) -> bytes:
+    return json.dumps(value, allow_nan=False, default=_plain).encode()
+
+
+def _culprit(given: dict[str, Any]) -> str:
+    for key, value in given.items():
+        try:
+            _dumps({key: value})
+        except (TypeError, ValueError, RecursionError):
+            return f"the argument {key!r}"
+    return "an argument"
+
+
+def _plain(value: Any) -> Any:
+    """What is as good as plain data: numbers of numpy, dates, paths, sets, data classes."""
+    if hasattr(value, "tolist"):  # numpy, pandas
+        return value.tolist()
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    if isinstance(value, set | frozenset | tuple):
+        return list(value)
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
+    raise TypeError(f"{type(value).__name__} is not plain data")
+
+
+class Pending(asyncio.Future[Any]):
+    """A call that is under way. It is not the result: await it."""
+
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self._tool = name
+
+    def take(self, answer: "asyncio.Future[Frame]", result_type: Any) -> None:
+        if self.done():
+            return
+        if answer.cancelled():
+            self.cancel()
+            return
+        try:
+            self.set_result(results.unpack(self._tool, answer.result(), result_type))
+        except Exception as error:
+            self.set_exception(error)
+
+    def _not_the_value(self, *_: object) -> NoReturn:
+        raise TypeError(
+            f"this is a call of {self._tool} that is still under way, not its result: "
+            "write `await` before it"
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(
+            f"{name!r}: this is a call of {self._tool} that is still under way, not its result: "
+            "write `await` before it"
+        )
+
+    def __repr__(self) -> str:
+        return f"<call of {self._tool}: write `await` before it to get the result>"
+
+    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = _not_the_value
+    __add__ = __radd__ = __lt__ = __gt__ = __int__ = __float__ = _not_the_value
+
+
+# Finding tools
+
+
+def search_tools(
+    query: str = "",
+    detail_level: str = "name_only",
+    limit: int = 10,
+    server: str | None = None,
+) -> Any:
+    """Find tools by what they do, best first.
+
+    detail_level: "name_only", "with_description", or "full" (schemas and Python signature).
+    """
+    return call(
+        "search_tools",
+        {"query": query, "detail_level": detail_level, "limit": limit, "server": server},
+    )
+
+
+def list_mcp_tools(server: str | None = None) -> Any:
+    """The names of all tools, or of those of one server."""
+    return call("list_mcp_tools", {"server": server})
+
+
+def get_mcp_tool_details(name: str) -> Any:
+    """All about one tool: description, schemas, Python signature, how to import it."""
+    return call("get_mcp_tool_details", {"name": name})
+
+
+def call_mcp_tool(
+    name: str, arguments: dict[str, Any] | None = None, result_type: Any = None
+) -> Any:
+    """Call a tool by its name: "server.tool" (or "mcp__server__tool").
+
+    result_type: what to make of the result: dict, list, str … or "raw" for the whole of it.
+    """
+    return call(name, arguments or {}, result_type)
+
+
+ERRORS = (ToolError, ToolDenied, ToolTimeout)
+FUNCTIONS = (search_tools, list_mcp_tools, get_mcp_tool_details, call_mcp_tool)
+NAMES: dict[str, Any] = {item.__name__: item for item in (*FUNCTIONS, *ERRORS)}
+
+
+# The package `servers`
+
+
+class _Finder(MetaPathFinder):
+    """Finds a server's package that is not there yet: the server may just be starting."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
+    ) -> ModuleSpec | None:
+        above, _, server = name.rpartition(".")
+        if above != PACKAGE or server.startswith("_"):
+            return None
+        found = PathFinder.find_spec(name, path)
+        # A folder that is still without its __init__.py looks like a namespace.
+        if found is not None and found.origin is not None:
+            return found
+        try:
+            _call_now("await_server", {"server": server})
+        except ToolError as error:
+            raise ModuleNotFoundError(str(error), name=name) from None
+        PathFinder.invalidate_caches()
+        return PathFinder.find_spec(name, path)
+
+
+class _Servers(types.ModuleType):
+    """`import servers`, then `servers.github.create_issue(…)`: loaded when it is used."""
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("_"):
+            try:
+                return importlib.import_module(f"{PACKAGE}.{name}")
+            except ModuleNotFoundError as error:
+                raise AttributeError(str(error)) from None
+        raise AttributeError(name)
+
+
+class _Server(types.ModuleType):
+    """A package whose attributes are functions, though its files are modules of the same names."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self.__dict__.get("__all__", ()):
+            return getattr(importlib.import_module(f"{self.__name__}.{name}"), name)
+        raise AttributeError(
+            f"the server {self.__name__.removeprefix(PACKAGE + '.')!r} has no tool {name!r}; "
+            f"search_tools() finds tools by what they do, `ls {layout.SERVERS}` lists them"
+        )
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # The import system binds a submodule to its parent: here it is the function that counts.
+        if isinstance(value, types.ModuleType) and name in self.__dict__.get("__all__", ()):
+            value = value.__dict__.get(name, value)
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> Iterable[str]:
+        return sorted({*self.__dict__.get("__all__", ()), *_OWN_NAMES})
+
+
+def serve_package(name: str, server: str, functions: tuple[str, ...]) -> None:
+    """Called by /servers/<server>/__init__.py: make the package give out its tools."""
+    module = sys.modules[name]
+    names = module.__dict__
+    names["__all__"] = list(functions)
+
+    def resources() -> Any:
+        """The resources of this server, and the templates of their addresses."""
+        return call("list_resources", {"server": server})
+
+    def read_resource(uri: str) -> Any:
+        """Read a resource: text as str, anything else as an object with `.data` and `.save()`."""
+        return call("read_resource", {"server": server, "uri": uri})
+
+    def prompts() -> Any:
+        """The prompts of this server, with their arguments."""
+        return call("list_prompts", {"server": server})
+
+    def get_prompt(name: str, **arguments: str) -> Any:
+        """A prompt, filled in: its description and messages."""
+        return call("get_prompt", {"server": server, "name": name, "arguments": arguments})
+
+    for function in (resources, read_resource, prompts, get_prompt):
+        function.__module__ = name
+        names[function.__name__] = function
+    module.__class__ = _Server
+
+
+def install() -> None:
+    """In the zygote: make `servers` and `tool_discovery` importable."""
+    servers = _Servers(PACKAGE, "The tools of MCP servers: one package a server, one file a tool.")
+    servers.__path__ = [layout.SERVERS]
+    servers.__spec__ = ModuleSpec(PACKAGE, None, is_package=True)
+    servers.__spec__.submodule_search_locations = servers.__path__
+    sys.modules[PACKAGE] = servers
+    sys.meta_path.insert(0, _Finder())
+    discovery = types.ModuleType("tool_discovery", "Finding and calling tools of MCP servers.")
+    discovery.__dict__.update(NAMES)
+    discovery.__dict__["__all__"] = list(NAMES)
+    sys.modules[discovery.__name__] = discovery
+
+
+def forget_packages() -> None:
+    """The files have changed: the next import reads them again."""
+    importlib.invalidate_caches()
+    servers = sys.modules.get(PACKAGE)
+    for name in [name for name in sys.modules if name.startswith(f"{PACKAGE}.")]:
+        del sys.modules[name]
+        if servers is not None:
+            servers.__dict__.pop(name.partition(".")[2], None)

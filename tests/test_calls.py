@@ -1,0 +1,389 @@
+"""Calling tools from code: plain, awaited, in threads; what fails, what is cancelled, the clock."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from divingbell import Divingbell, Result, Session
+from tests.gateway.galley import galley
+from tests.waiting import until
+
+
+@pytest.fixture(scope="module")
+async def kitchen() -> AsyncIterator[Divingbell]:
+    async with galley() as (bell, _):
+        yield bell
+
+
+@pytest.fixture
+async def session(kitchen: Divingbell) -> AsyncIterator[Session]:
+    async with kitchen.session(user="ann") as session:
+        yield session
+
+
+async def good(session: Session, code: str, timeout: float | None = None) -> Result:
+    result = await session.run(code, timeout=timeout)
+    assert result.status == "ok", result.error
+    return result
+
+
+async def test_a_tool_is_a_function_to_import(session: Session) -> None:
+    result = await good(session, "from servers.galley import add, echo\nadd(2, 3), echo('hi')")
+    assert result.value == [5, "hi"]
+    assert [(call.name, call.status) for call in result.calls] == [
+        ("galley.add", "ok"),
+        ("galley.echo", "ok"),
+    ]
+
+
+async def test_packages_load_when_they_are_used(session: Session) -> None:
+    assert (await good(session, "servers.galley.add(1, b=1)")).value == 2
+    code = "import servers.galley.add\nfrom servers.galley.add import add\nservers.galley.add(1, 2)"
+    assert (await good(session, code)).value == 3
+
+
+async def test_structured_results_are_python_values(session: Session) -> None:
+    code = "servers.galley.order('me', [{'name': 'pan', 'price': 2.5}])"
+    expected = {
+        "customer": "me",
+        "items": [{"name": "pan", "price": 2.5, "tags": []}],
+        "total": 2.5,
+    }
+    assert (await good(session, code)).value == expected
+
+
+async def test_images_are_objects_that_can_be_saved_and_shown(session: Session) -> None:
+    result = await good(session, "picture = servers.galley.pixel()\npicture")
+    assert [output.type for output in result.outputs if output.type != "text/plain"] == [
+        "image/png"
+    ]
+    saved = await good(session, "picture.save('/workspace/p.png'), len(picture.data)")
+    assert saved.value == ["/workspace/p.png", 70]
+    assert (await session.files.get("p.png")).startswith(b"\x89PNG")
+
+
+async def test_resources_and_prompts_can_be_reached(session: Session) -> None:
+    await good(session, "import servers.galley as galley")
+    assert (await good(session, "galley.read_resource('notes://today')")).value == "Dive at noon."
+    code = "galley.read_resource('notes://picture').save('n.png')"
+    assert (await good(session, code)).value == "n.png"
+    listed = await good(session, "[r.get('uri') or r['uriTemplate'] for r in galley.resources()]")
+    assert listed.value == ["notes://today", "notes://picture", "notes://day/{day}"]
+    assert (await good(session, "[p['name'] for p in galley.prompts()]")).value == ["plan"]
+    code = "galley.get_prompt('plan', topic='soup')['messages'][0]['content']['text']"
+    assert (await good(session, code)).value == "Make a plan about soup."
+
+
+async def test_gather_runs_calls_at_once(session: Session) -> None:
+    code = (
+        "import asyncio\nfrom servers.galley import count, counted, sleep\n"
+        "await asyncio.gather(*[sleep(0.2) for _ in range(50)], count(name='gathered'))\n"
+        "await counted('gathered')"
+    )
+    # One after the other they would take more than the cell has.
+    assert (await good(session, code, timeout=8)).value == 1
+
+
+async def test_everything_can_be_awaited(session: Session) -> None:
+    code = (
+        "found = await search_tools('add numbers', limit=1)\n"
+        "names = await list_mcp_tools('galley')\n"
+        "details = await get_mcp_tool_details(found[0]['name'])\n"
+        "value = await call_mcp_tool('mcp__galley__add', {'a': 1, 'b': 2})\n"
+        "found, 'galley.echo' in names, details['signature'], value"
+    )
+    assert (await good(session, code)).value == [
+        [{"name": "galley.add", "server": "galley"}],
+        True,
+        "add(a: int, b: int) -> int",
+        3,
+    ]
+
+
+async def test_the_usual_ways_of_asyncio_work_on_a_call(session: Session) -> None:
+    code = """
+import asyncio
+from servers.galley import add, sleep
+async def all_ways():
+    done, _ = await asyncio.wait([add(1, 1)])
+    values = [task.result() for task in done]
+    values.append(await asyncio.wait_for(add(1, 2), 5))
+    values += [await future for future in asyncio.as_completed([add(1, 3)])]
+    values.append(await asyncio.shield(add(1, 4)))
+    async with asyncio.timeout(5):
+        values.append(await add(1, 5))
+    try:
+        await asyncio.wait_for(sleep(30), 0.05)
+    except TimeoutError:
+        values.append("too slow")
+    return values
+asyncio.run(all_ways())
+"""
+    assert (await good(session, code)).value == [2, 3, 4, 5, 6, "too slow"]
+
+
+async def test_a_call_that_was_not_awaited_says_so(session: Session) -> None:
+    for use in ("call['a']", "call.upper()", "list(call)", "call + '!'", "bool(call)", "len(call)"):
+        code = (
+            "async def careless():\n    call = servers.galley.echo('x')\n"
+            f"    try:\n        {use}\n    except (TypeError, AttributeError) as error:\n"
+            "        await call\n        return str(error)\nawait careless()"
+        )
+        assert "write `await` before it" in (await good(session, code)).value, use
+
+
+async def test_threads_can_call(session: Session) -> None:
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from servers.galley import add\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    found = list(pool.map(lambda n: add(n, n), range(40)))\n"
+        "add(1, 1)\nfound == [2 * n for n in range(40)]"
+    )
+    assert (await good(session, code)).value is True
+
+
+async def test_a_thread_goes_on_calling_between_cells(session: Session) -> None:
+    code = (
+        "import threading\nfrom servers.galley import add, sleep\nheard = []\n"
+        "def work():\n    for n in range(5):\n        sleep(0.05); heard.append(add(n, 0))\n"
+        "thread = threading.Thread(target=work); thread.start()"
+    )
+    await good(session, code)
+    assert (await good(session, "thread.join(); heard")).value == [0, 1, 2, 3, 4]
+
+
+async def test_a_task_goes_on_calling_between_cells(session: Session) -> None:
+    code = (
+        "import asyncio\nfrom servers.galley import add\n"
+        "async def work():\n    return [await add(n, 0) for n in range(5)]\n"
+        "task = asyncio.create_task(work()); await asyncio.sleep(0)"
+    )
+    await good(session, code)
+
+    async def is_done() -> bool:
+        return (await good(session, "task.done()")).value is True
+
+    for _ in range(200):
+        if await is_done():
+            break
+        await asyncio.sleep(0.05)
+    assert (await good(session, "task.result()")).value == [0, 1, 2, 3, 4]
+
+
+async def test_a_failing_tool_raises_with_the_servers_words(session: Session) -> None:
+    code = (
+        "from servers.galley import fail\ntry:\n    fail('no salt')\nexcept ToolError as e: r = e"
+    )
+    await good(session, code)
+    result = await good(session, "'no salt' in str(r), r.code, r.tool")
+    assert result.value == [True, "tool_error", "galley.fail"]
+    uncaught = await session.run("fail('no pepper')")
+    assert uncaught.status == "error" and uncaught.error is not None
+    assert uncaught.error.type.endswith("ToolError") and "no pepper" in uncaught.error.message
+
+
+async def test_wrong_arguments_name_the_field_and_show_the_signature(session: Session) -> None:
+    code = "servers.galley.order('me', [{'name': 'pan', 'prise': 1}], currency='GBP')"
+    result = await session.run(code)
+    assert result.error is not None
+    for words in ("items[0].price", "currency", "'EUR'", "order(", "customer: str"):
+        assert words in result.error.message
+    # It never left, so it is no side effect.
+    assert result.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("{'text': object()}", "the argument 'text' can't be sent"),
+        ("{'text': float('nan')}", "can't be sent"),
+        ("{'text': '\\ud800'}", "not strict JSON"),
+        ("{'tekst': 'x'}", "text"),
+        ("{'text': 'x', 'more': 1}", "more"),
+        ("['x']", "the arguments are a dict"),
+    ],
+)
+async def test_arguments_that_can_not_be_sent_are_refused(
+    session: Session, arguments: str, words: str
+) -> None:
+    result = await session.run(f"call_mcp_tool('galley.echo', {arguments})")
+    assert result.error is not None and words in result.error.message
+    assert (await good(session, "1 + 1")).value == 2
+
+
+async def test_numbers_dates_and_paths_pass_as_plain_data(session: Session) -> None:
+    code = (
+        "import numpy as np, datetime, pathlib\nfrom servers.galley import add, echo\n"
+        "add(np.int64(2), 3), echo(datetime.date(2026, 1, 2)), echo(pathlib.Path('/a'))"
+    )
+    assert (await good(session, code)).value == [5, "2026-01-02", "/a"]
+
+
+async def test_names_that_do_not_exist_are_explained(session: Session) -> None:
+    result = await session.run("call_mcp_tool('galley.ad', {})")
+    assert result.error is not None and "did you mean galley.add" in result.error.message
+    result = await session.run("from servers.galleon import add")
+    assert result.error is not None and "there is: galley" in result.error.message
+
+
+async def test_a_failed_cell_lists_the_calls_already_made(session: Session) -> None:
+    result = await session.run("servers.galley.echo('once')\nservers.galley.add(1, 2)\n1 / 0")
+    assert result.status == "error"
+    assert result.notes == (
+        'calls of tools already made: galley.echo({"text": "once"}): ok; '
+        'galley.add({"a": 1, "b": 2}): ok',
+    )
+
+
+async def test_the_clock_stands_still_while_a_tool_is_awaited(session: Session) -> None:
+    result = await session.run("servers.galley.sleep(1.5)", timeout=0.5)
+    assert (result.status, result.value) == ("ok", "slept 1.5 s")
+
+
+async def test_the_clock_runs_while_code_computes_behind_a_call(session: Session) -> None:
+    code = (
+        "import threading\n"
+        "threading.Thread(target=lambda: servers.galley.sleep(60), daemon=True).start()\n"
+        "while True: pass"
+    )
+    result = await session.run(code, timeout=0.5)
+    assert result.status == "timeout"
+
+
+async def test_a_cell_ends_at_its_ceiling_whatever_it_waits_for(kitchen: Divingbell) -> None:
+    async with kitchen.session(user="ann", ceiling=0.6, timeout=0.5) as session:
+        result = await session.run("servers.galley.sleep(60)")
+        assert result.status == "timeout" and result.error is not None
+        assert "ceiling of 0.6 s" in result.error.message
+        assert (await good(session, "2")).value == 2
+
+
+async def test_an_interrupt_cancels_the_call_upstream(session: Session) -> None:
+    before = (await good(session, "servers.galley.counted('cancelled')")).value
+    started = asyncio.create_task(session.run("servers.galley.sleep(60)"))
+    await asyncio.sleep(0.3)
+    await session.interrupt()
+    result = await started
+    assert result.status == "cancelled" and "galley.sleep" in result.notes[0]
+
+    async def is_cancelled() -> bool:
+        return (await good(session, "servers.galley.counted('cancelled')")).value > before
+
+    for _ in range(100):
+        if await is_cancelled():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("the server never heard of it")
+
+
+async def test_progress_shows_up_as_events(session: Session) -> None:
+    events = [event async for event in session.stream("servers.galley.climb(3)")]
+    told = [(e.tool, e.progress, e.total, e.text) for e in events if e.type == "progress"]
+    assert told == [("galley.climb", n, 3, f"step {n}") for n in (1, 2, 3)]
+
+
+async def test_large_results_stay_in_the_sandbox(session: Session) -> None:
+    result = await good(
+        session,
+        "rows = servers.galley.rows(10_000)\n[row['id'] for row in rows if row['state'] == 'open']",
+    )
+    assert result.value == [1000 * n for n in range(10)]
+
+
+async def test_ten_thousand_calls_at_once_are_answered(kitchen: Divingbell) -> None:
+    async with galley({"calls_per_cell": 0, "calls_per_session": 0}) as (_, session):
+        code = (
+            "import asyncio\nfrom servers.galley import add\n"
+            "found = await asyncio.gather(*[call_mcp_tool('list_mcp_tools', {'server': 'galley'}) "
+            "for n in range(10_000)])\nlen(found)"
+        )
+        assert (await good(session, code, timeout=60)).value == 10_000
+
+
+async def test_budgets_end_a_loop_of_calls(session: Session) -> None:
+    async with galley({"calls_per_cell": 5}) as (_, session):
+        code = (
+            "made = 0\ntry:\n    while True:\n        servers.galley.add(1, 1); made += 1\n"
+            "except ToolError as error: print(error)\nmade"
+        )
+        result = await good(session, code)
+        assert result.value == 5 and "calls_per_cell" in result.text
+
+
+async def test_a_forked_child_has_no_line_to_tools(session: Session) -> None:
+    code = (
+        "import os\npid = os.fork()\nif pid == 0:\n    try:\n        servers.galley.add(1, 1)\n"
+        "    except RuntimeError as error: print(error, flush=True)\n    os._exit(0)\n"
+        "os.waitpid(pid, 0)\nservers.galley.add(1, 1)"
+    )
+    result = await good(session, code)
+    assert "the session's own process only" in result.text and result.value == 2
+
+
+async def test_raw_frames_get_no_further_than_the_wrappers(session: Session) -> None:
+    """Forged ids, names and methods on the data line itself: the gateway decides, not the stub."""
+    code = (
+        "from divingbell_inside import tools, frames\nline = tools._line\n"
+        "for name in ('galley.nothing', 'other.tool', '__class__', 'stop', '../../x', ''):\n"
+        "    try:\n        tools.call(name, {})\n    except ToolError as error: print(error.code)"
+    )
+    result = await good(session, code)
+    assert result.text.split() == ["tool_unknown"] * 6
+
+
+async def test_a_call_without_sense_ends_the_line_and_not_the_session(session: Session) -> None:
+    for header in ("{'event': 'call'}", "{'event': 'call', 'id': 'x', 'name': 'a.b'}"):
+        code = (
+            "from divingbell_inside import tools, frames\nimport time\n"
+            f"tools._line._outlet.send(frames.pack({header}))\ntime.sleep(20)"
+        )
+        result = await session.run(code)
+        assert result.status == "killed" and result.error is not None
+        assert "broke the rules" in result.error.message
+    assert (await good(session, "servers.galley.add(1, 1)")).value == 2
+
+
+async def test_a_cancel_of_another_call_is_heard_by_nobody(session: Session) -> None:
+    code = (
+        "from divingbell_inside import tools, frames\n"
+        "for number in (0, -1, 99999, 2**60):\n"
+        "    tools._line._outlet.send(frames.pack({'event': 'cancel', 'id': number}))\n"
+        "servers.galley.add(1, 1)"
+    )
+    assert (await good(session, code)).value == 2
+
+
+async def test_after_a_crash_the_calls_of_the_dead_interpreter_go_nowhere(session: Session) -> None:
+    code = (
+        "import os, threading, time\n"
+        "threading.Thread(target=lambda: servers.galley.sleep(30), daemon=True).start()\n"
+        "time.sleep(0.2)\nos._exit(3)"
+    )
+    result = await session.run(code)
+    assert result.status == "killed"
+    assert (await good(session, "servers.galley.add(1, 1)")).value == 2
+
+
+async def test_without_servers_a_call_says_how_to_get_some(bell: Divingbell) -> None:
+    async with bell.session() as session:
+        assert (await good(session, "search_tools('anything')")).value == []
+        result = await session.run("call_mcp_tool('a.b', {})")
+        assert result.error is not None and "there is no tool 'a.b'" in result.error.message
+
+
+async def test_no_process_of_a_server_is_left(kitchen: Divingbell) -> None:
+    async with galley() as (bell, session):
+        await good(session, "servers.galley.add(1, 1)")
+        pid = bell.gateway.upstream("galley").pid
+        assert pid is not None
+    await until(lambda: not _lives(pid), "the end of the server's process")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
