@@ -1,10 +1,20 @@
 """Fixtures for all: one Divingbell for the whole run, a fresh session for each test."""
 
+import atexit
+import os
+import tempfile
 from collections.abc import AsyncIterator
 
 import pytest
 
 from divingbell import Divingbell, Session
+
+# What tools and totals leave behind is not the business of whoever runs the tests.
+_kept = tempfile.TemporaryDirectory(prefix="divingbell-tests-")
+atexit.register(_kept.cleanup)
+os.environ["XDG_DATA_HOME"] = _kept.name
+for _variable in ("XDG_CONFIG_HOME", "DIVINGBELL_CONFIG", "DIVINGBELL_MCP_CONFIG"):
+    os.environ.pop(_variable, None)
 
 
 @pytest.fixture(scope="session")

@@ -100,6 +100,7 @@ async def test_examples_run_and_print_what_they_say(
 
 def _run_program(source: str, folder: Path) -> str:
     (folder / "program.py").write_text(source)
+    (folder / "examples").symlink_to(ROOT / "examples")
     done = subprocess.run(
         [sys.executable, "program.py"],
         cwd=folder,

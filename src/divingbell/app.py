@@ -145,6 +145,21 @@ class Divingbell:
         return self._engine
 
 
+@asynccontextmanager
+async def gateway_alone(settings: Settings) -> AsyncIterator[Gateway]:
+    """The gateway without a sandbox, for those who only want to look at the servers."""
+    home = _Home()
+    try:
+        gateway = _make_gateway(settings, home.servers, None)
+        try:
+            gateway.fleet.start(settings.servers, lazy=False)
+            yield gateway
+        finally:
+            await gateway.stop()
+    finally:
+        home.close()
+
+
 def _load(path: str | Path | None, overrides: Mapping[str, Any]) -> Settings:
     given = {key: value for key, value in overrides.items() if value is not None}
     config.check_names(given)

@@ -1,6 +1,7 @@
 """All tools of all servers: by name, by what they do, and as files for the code to read."""
 
 import difflib
+import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -15,6 +16,9 @@ from divingbell.gateway.tool import Tool
 log = logging.getLogger("divingbell")
 
 MAX_DESCRIPTION = 20_000
+MAX_NAME = 256
+MAX_SCHEMA = 1 << 20
+"""Characters of JSON; a tool with a longer one is called without a check of its arguments."""
 MAX_LIMIT = 100
 OVERSAMPLE = 4
 """Some of what is found may not be for this user."""
@@ -57,7 +61,11 @@ class Catalog:
         """The tools of a server are these now."""
         listed: dict[str, Definition] = {}
         for definition in definitions:
-            listed.setdefault(str(definition.get("name", "")), definition)
+            name = str(definition.get("name", ""))
+            if len(name) <= MAX_NAME:
+                listed.setdefault(name, definition)
+            else:
+                log.warning("%s: a tool is left out, its name is too long", server)
         functions = naming.unique(listed)
         package = self._packages[server]
         made = {
@@ -101,6 +109,11 @@ class Catalog:
                 if tool is not None:
                     return tool
         raise ToolFailed(self._no_such(name, wanted), "tool_unknown")
+
+    def has_other(self, tool: Tool) -> bool:
+        """Whether the server's tool of that name is another one by now, or gone."""
+        listed = self._tools.get(tool.server, {})
+        return tool.name in listed and listed[tool.name] != tool
 
     def server_in(self, name: str) -> str | None:
         """The server that the name of a tool names, whether it has that tool or not."""
@@ -208,4 +221,6 @@ def _tool(server: str, name: str, package: str, function: str, definition: Defin
 
 
 def _schema(value: Any) -> Mapping[str, Any] | None:
-    return value if isinstance(value, Mapping) else None
+    if not isinstance(value, Mapping) or len(json.dumps(value)) > MAX_SCHEMA:
+        return None
+    return value

@@ -49,12 +49,15 @@ class Fleet:
         self._private: dict[tuple[str, str], Upstream] = {}
         self._on_change: list[OnChange] = []
 
-    def start(self, entries: Iterable[Entry]) -> None:
-        """Begin to connect, all at once; nothing is waited for."""
-        for entry in entries:
-            self.add(entry)
+    def start(self, entries: Iterable[Entry], *, lazy: bool = True) -> None:
+        """Begin to connect, all at once; nothing is waited for.
 
-    def add(self, entry: Entry) -> None:
+        `lazy`: a server whose tools are known from last time is started when one is called.
+        """
+        for entry in entries:
+            self.add(entry, lazy=lazy)
+
+    def add(self, entry: Entry, *, lazy: bool = True) -> None:
         """Add a server while it runs.
 
         Raises:
@@ -76,7 +79,7 @@ class Fleet:
                 lambda state: self._state_changed(entry.name, state),
             )
             self._upstreams[entry.name] = upstream
-            upstream.start()
+            upstream.start(lazy=lazy)
         else:
             self._broken[entry.name] = "it is turned off in the settings"
 

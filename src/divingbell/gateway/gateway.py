@@ -102,7 +102,7 @@ class Gateway:
 
     def _shown(self, tool: Tool) -> Tool | None:
         """The tool as code may see it; None if nobody may call it, whatever the arguments."""
-        named = {user for rule in self.policy.rules for user in rule.users}
+        named = {user.removeprefix("!") for rule in self.policy.rules for user in rule.users}
         if any(self.policy.visible(tool, user) for user in {NOBODY, *named}):
             return self.policy.without_bound(tool)
         return None
@@ -297,6 +297,12 @@ class Gateway:
             definition=self._pins.digest(tool),
         )
         await self._approvals.ask(question, approver)
+        if self.catalog.has_other(tool):
+            raise ToolFailed(
+                f"{tool.full_name} was changed by its server while the person was asked: "
+                "look at it again, then call it again",
+                "tool_denied",
+            )
         self._pins.approve(tool)
         self._save_pins()
 

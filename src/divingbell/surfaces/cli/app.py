@@ -12,6 +12,7 @@ from cyclopts import App, CycloptsError, Parameter
 from divingbell.errors import DivingbellError
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
+from divingbell.surfaces.cli.serving import ServeOptions
 
 # asyncio, rich and prompt_toolkit take longer to load than `--help` takes to print:
 # the modules that use them are imported by the commands that need them.
@@ -32,7 +33,7 @@ def _version() -> str:
 
 app = App(
     name="divingbell",
-    help="Runs Python that agents wrote, in a sealed sandbox.",
+    help="Runs Python that agents wrote, in a sealed sandbox, with tools of MCP servers.",
     help_format="plaintext",
     help_epilogue=_EPILOGUE,
     default_parameter=Parameter(show_default=False),
@@ -82,6 +83,27 @@ def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
 
 
 @app.command
+def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
+    """Be an MCP server: in front of other MCP servers, over stdin and stdout or over HTTP."""
+    from divingbell.surfaces.cli import serving, signals
+
+    return signals.run(lambda caught: serving.serve(options, caught))
+
+
+@app.command
+def servers(
+    *,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Connect to the MCP servers that are configured, and say how each of them is doing."""
+    from divingbell.surfaces.cli import signals
+    from divingbell.surfaces.cli.servers import report
+
+    return signals.run(lambda _: report(options, as_json=json))
+
+
+@app.command
 def doctor(
     *,
     check: Annotated[
@@ -99,6 +121,18 @@ def doctor(
     from divingbell.surfaces.cli.doctor import report
 
     return signals.run(lambda _: report(options, check=check, only=only, as_json=json))
+
+
+@app.command
+def stats(
+    *,
+    days: Annotated[int, Parameter(help="How many days back [default: 30].")] = 30,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
+) -> int:
+    """Show the tokens that models read, and those that they were spared."""
+    from divingbell.surfaces.cli.stats import show
+
+    return show(days=days, as_json=json)
 
 
 @app.command

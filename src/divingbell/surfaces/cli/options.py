@@ -49,13 +49,22 @@ class HostOptions:
             metavar="FILE",
         ),
     ] = None
+    mcp_config: Annotated[
+        Path | None,
+        Parameter(
+            help="A list of MCP servers whose tools the code may call: an mcp.json.",
+            group=_SANDBOX,
+            metavar="FILE",
+        ),
+    ] = None
     verbose: Annotated[
         bool, Parameter(alias="-v", negative=(), help="Show the host's own log on stderr.")
     ] = False
 
     def settings(self) -> dict[str, Any]:
         """The arguments for Divingbell."""
-        return {"backend": self.backend, "config": self.config}
+        listed = None if self.mcp_config is None else str(self.mcp_config)
+        return {"backend": self.backend, "config": self.config, "mcp_config": listed}
 
     def start_log(self) -> None:
         """Let the host speak if it was asked to, and only then."""
@@ -76,6 +85,14 @@ class SandboxOptions(HostOptions):
 
     timeout: Annotated[
         float | None, _limit("Wall time of a cell.", f"{_DEFAULTS.timeout:g}", "SECONDS")
+    ] = None
+    ceiling: Annotated[
+        float | None,
+        _limit(
+            "Wall time of a cell with the tools it waits for.",
+            f"{_DEFAULTS.ceiling:g}",
+            "SECONDS",
+        ),
     ] = None
     cpu_seconds: Annotated[
         float | None,

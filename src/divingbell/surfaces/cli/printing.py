@@ -44,6 +44,8 @@ class Printer:
             self._display(event)
         elif event.type == "notice":
             self.note(event.text)
+        elif event.type in ("progress", "log"):
+            self.note(_of_a_tool(event))
         elif event.type == "clear" and self._filters[STDOUT] is not None:
             self._writer.write(STDOUT, _CLEAR_LINE)
         elif event.result is not None:
@@ -130,7 +132,18 @@ def as_json(result: Result) -> dict[str, Any]:
         "usage": asdict(result.usage),
         "outputs": [_output_as_json(output) for output in result.outputs],
         "notes": list(result.notes),
+        "calls": [asdict(call) for call in result.calls],
+        "ledger": None if result.ledger is None else result.ledger.to_dict(),
     }
+
+
+def _of_a_tool(event: Event) -> str:
+    """What a tool has to say while it works."""
+    words = f"{event.tool}: {escapes.one_line(event.text)}"
+    if event.progress is None:
+        return words
+    total = "" if event.total is None else f" of {event.total:g}"
+    return f"{words} ({event.progress:g}{total})"
 
 
 def _output_as_json(output: Output) -> dict[str, Any]:

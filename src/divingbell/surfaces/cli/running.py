@@ -13,6 +13,7 @@ from divingbell.errors import DivingbellError, FileRefused, InvalidInput
 from divingbell.models import Result
 from divingbell.session import MAX_CODE, Session
 from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli.approving import TerminalApprover
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
 from divingbell.surfaces.cli.printing import NOTE, Printer, as_json
 from divingbell.surfaces.cli.signals import Signals
@@ -49,7 +50,8 @@ def read_code(name: str | None) -> str:
 async def opened(options: HostOptions) -> AsyncIterator[Divingbell]:
     """A Divingbell with these options, whose preparations are told on stderr."""
     options.start_log()
-    async with Divingbell(progress=_tell, **options.settings()) as bell:
+    approver = TerminalApprover()
+    async with Divingbell(progress=_tell, on_approval=approver, **options.settings()) as bell:
         yield bell
 
 

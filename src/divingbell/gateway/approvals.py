@@ -1,0 +1,317 @@
+"""Asks a person before a call is made.
+
+Whoever can't be asked, does not answer in time or answers something else has said no. A yes is
+for one call; "always" is for the like (the same tool in the same definition, by the same rule)
+until the run ends, "session" until the session does.
+"""
+
+import asyncio
+import itertools
+import json
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+
+from divingbell.errors import ToolFailed
+from divingbell.gateway.text import one_line, visible
+
+if TYPE_CHECKING:
+    from mcp_types import ElicitRequestParams, ElicitResult
+
+log = logging.getLogger("divingbell.gateway")
+
+Word = Literal["yes", "no", "always", "session"]
+WORDS: tuple[Word, ...] = get_args(Word)
+MAX_ARGUMENTS_SHOWN = 30
+MAX_VALUE_SHOWN = 500
+MAX_PREVIEW = 4000
+MAX_COMMENT = 500
+MAX_PARTS_SHOWN = 200
+HIDDEN = "•••"
+CUT = "…"
+_SECRET_NAMES = ("password", "passwd", "secret", "token", "api_key", "apikey", "authorization")
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a person is asked: may this call be made?"""
+
+    tool: str
+    """`server.tool`."""
+    arguments: str = ""
+    """The arguments, one a line, cut and made visible: see `preview`."""
+    reason: str = ""
+    """Why it is asked: the reason of the rule, or that the tool's definition has changed."""
+    session: str = ""
+    user: str = ""
+    rule: int | None = None
+    definition: str = ""
+    """The hash of the tool's definition: a yes does not outlive it."""
+    waiting: int = 0
+    """How many calls of the same kind wait for this answer too."""
+    identifier: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person said."""
+
+    word: Word
+    """yes, no, always (the like in this run) or session (the like in this session)."""
+    comment: str = ""
+
+
+Approver = Callable[[Approval], Awaitable[bool | str | Answer]]
+"""Asks one person. It may return True, False, a word of an Answer, or an Answer."""
+
+
+class NobodyThere(Exception):
+    """Raised by an Approver that has nobody to ask; its text says why."""
+
+
+class Asker(Protocol):
+    """A client behind which a person may be."""
+
+    async def elicit(self, params: "ElicitRequestParams") -> "ElicitResult": ...
+
+
+Kind = tuple[str, str, int | None, str]
+"""Session, tool, rule and definition: calls that are alike."""
+
+
+class _Turn:
+    """A queue that exists while somebody stands in it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+        self.refusals = 0
+        self.refusal: ToolFailed | None = None
+
+
+class Approvals:
+    """Asks, remembers what holds for more than one call, and asks nobody two things at once."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._kinds: dict[Kind, _Turn] = {}
+        self._approvers: dict[Hashable, _Turn] = {}
+        self._run: set[Kind] = set()
+        self._session: set[Kind] = set()
+
+    async def ask(self, approval: Approval, approver: Approver | None) -> Answer:
+        """Return the yes for a call: given now, or before for its like.
+
+        Calls that are alike wait for each other. A yes to all lets all go that wait, a no (or no
+        answer) refuses them all: nobody is asked a hundred times by a loop. After a plain yes the
+        next one is asked about.
+
+        Raises:
+            ToolFailed: the person said no, or nobody could be asked.
+        """
+        kind = (approval.session, approval.tool, approval.rule, approval.definition)
+        turn = self._kinds.setdefault(kind, _Turn())
+        refusals = turn.refusals
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                if kind in self._session or kind in self._run:
+                    return Answer("always")
+                if turn.refusal is not None and turn.refusals > refusals:
+                    raise ToolFailed(str(turn.refusal), turn.refusal.code)
+                try:
+                    answer = await self._queue(approval, approver, turn)
+                except ToolFailed as refusal:
+                    turn.refusals, turn.refusal = turn.refusals + 1, refusal
+                    raise
+                if answer.word == "always":
+                    self._run.add(kind)
+                elif answer.word == "session":
+                    self._session.add(kind)
+                return answer
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                self._kinds.pop(kind, None)
+
+    def end_run(self, session: str) -> None:
+        """Forget what was said for a run that has ended."""
+        self._run = {kind for kind in self._run if kind[0] != session}
+
+    def forget(self, session: str) -> None:
+        """Forget a session that has ended."""
+        self.end_run(session)
+        self._session = {kind for kind in self._session if kind[0] != session}
+
+    async def _queue(self, approval: Approval, approver: Approver | None, turn: _Turn) -> Answer:
+        if approver is None:
+            raise _nobody(approval, "set on_approval, use a client that can ask, or add a rule")
+        # Not by identity: a bound method is another object each time it is looked up.
+        key = approver if isinstance(approver, Hashable) else id(approver)
+        line = self._approvers.setdefault(key, _Turn())
+        line.waiting += 1
+        try:
+            async with line.lock:
+                # Counted now: more may have come while another question was open.
+                return await self._put(replace(approval, waiting=turn.waiting - 1), approver)
+        finally:
+            line.waiting -= 1
+            if not line.waiting:
+                self._approvers.pop(key, None)
+
+    async def _put(self, approval: Approval, approver: Approver) -> Answer:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                said = await approver(approval)
+        except NobodyThere as error:
+            raise _nobody(approval, str(error)) from None
+        except TimeoutError:
+            if limit.expired():
+                raise _nobody(approval, f"no answer came in {self._timeout:g} s") from None
+            raise _nobody(approval, "the question could not be put") from None
+        except Exception as error:
+            # The error may tell what the code is not to know.
+            log.warning("asking about %s failed", approval.tool, exc_info=error)
+            raise _nobody(approval, f"the question failed with {type(error).__name__}") from None
+        answer = _understood(said)
+        if answer is None:
+            log.warning("the answer about %s was not understood", approval.tool)
+            raise _nobody(approval, "the answer was not understood")
+        if answer.word == "no":
+            words = f": {answer.comment}" if answer.comment else ""
+            raise ToolFailed(
+                f"{approval.tool} was denied by the person who was asked{words}", "tool_denied"
+            )
+        return answer
+
+
+def _nobody(approval: Approval, why: str) -> ToolFailed:
+    reason = f" ({one_line(approval.reason, MAX_COMMENT)})" if approval.reason else ""
+    return ToolFailed(
+        f"{approval.tool} needs approval{reason} and nobody could be asked: {why}", "tool_denied"
+    )
+
+
+def _understood(said: object) -> Answer | None:
+    if isinstance(said, bool):
+        return Answer("yes" if said else "no")
+    answer = said if isinstance(said, Answer) else None
+    text: object = said if answer is None else answer.word
+    for word in WORDS:
+        if isinstance(text, str) and text == word:
+            return Answer(word, one_line(str(answer.comment if answer else ""), MAX_COMMENT))
+    return None
+
+
+def preview(arguments: Mapping[str, Any]) -> str:
+    """Return arguments as a person may read them: one a line, cut, with nothing invisible.
+
+    Values are JSON, so that no text can pass for another line. What a name says is secret is not
+    shown.
+    """
+    lines = []
+    for name, value in itertools.islice(arguments.items(), MAX_ARGUMENTS_SHOWN):
+        lines.append(f"{one_line(name, 100)}: {_shown(name, value)}")
+    if len(arguments) > MAX_ARGUMENTS_SHOWN:
+        lines.append(f"… and {len(arguments) - MAX_ARGUMENTS_SHOWN:,} more")
+    return visible("\n".join(lines), MAX_PREVIEW)
+
+
+def _shown(name: str, value: Any) -> str:
+    if _is_secret(name):
+        return HIDDEN
+    try:
+        text = json.dumps(_Shortened().copy(value), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        return "(can't be shown)"
+    return visible(text, MAX_VALUE_SHOWN)
+
+
+class _Shortened:
+    """Copies a value without its secrets, up to a number of parts: nobody reads more."""
+
+    def __init__(self) -> None:
+        self._left = MAX_PARTS_SHOWN
+
+    def copy(self, value: Any) -> Any:
+        self._left -= 1
+        if isinstance(value, Mapping):
+            made = {
+                str(key): HIDDEN if _is_secret(str(key)) else self.copy(inner)
+                for key, inner in itertools.islice(value.items(), max(0, self._left))
+            }
+            return made | (
+                {CUT: f"{missing:,} more"} if (missing := len(value) - len(made)) else {}
+            )
+        if isinstance(value, list | tuple):
+            items = [self.copy(inner) for inner in itertools.islice(value, max(0, self._left))]
+            missing = len(value) - len(items)
+            return [*items, f"{CUT} {missing:,} more"] if missing else items
+        return value
+
+
+def _is_secret(name: str) -> bool:
+    plain = name.lower().replace("-", "_")
+    return any(word in plain for word in _SECRET_NAMES)
+
+
+@dataclass(frozen=True)
+class ElicitingApprover:
+    """Asks the person behind an MCP client, with a form."""
+
+    asker: Asker
+
+    CHOICES: ClassVar[Mapping[str, Word]] = {
+        "yes": "yes",
+        "yes to all like this in this run": "always",
+        "yes to all like this in this session": "session",
+        "no": "no",
+    }
+
+    def __init__(self, asker: Asker) -> None:
+        self._asker = asker
+
+    def __eq__(self, other: object) -> bool:
+        """Two that ask the same client ask the same person, who is asked one thing at a time."""
+        return isinstance(other, ElicitingApprover) and self._asker is other._asker
+
+    def __hash__(self) -> int:
+        return hash((ElicitingApprover, id(self._asker)))
+
+    async def __call__(self, approval: Approval) -> Answer:
+        from mcp_types import ElicitRequestFormParams
+
+        schema = {
+            "type": "object",
+            "properties": {
+                "decision": {
+                    "type": "string",
+                    "title": "May this call be made?",
+                    "enum": list(self.CHOICES),
+                },
+                "comment": {"type": "string", "title": "A word to the code (optional)"},
+            },
+            "required": ["decision"],
+        }
+        params = ElicitRequestFormParams(message=question(approval), requested_schema=schema)
+        result = await self.asker.elicit(params)
+        content = result.content or {}
+        if result.action != "accept":
+            return Answer("no")
+        decision, comment = content.get("decision"), content.get("comment")
+        word = self.CHOICES.get(decision) if isinstance(decision, str) else None
+        if word is None:
+            raise NobodyThere("the answer was not understood")
+        return Answer(word, comment if isinstance(comment, str) else "")
+
+
+def question(approval: Approval) -> str:
+    """Return the question as text of several lines."""
+    lines = [f"The code wants to call {one_line(approval.tool, 200)}."]
+    if approval.reason:
+        lines.append(f"Why you are asked: {one_line(approval.reason, MAX_COMMENT)}")
+    if approval.waiting:
+        lines.append(f"{approval.waiting:,} more calls like this one wait for your answer.")
+    return "\n".join([*lines, approval.arguments or "It has no arguments."])

@@ -1,0 +1,116 @@
+"""Checks values against the JSON Schema that a server gives for a tool.
+
+A check made here tells the code what is wrong before the call leaves. It is a courtesy, not the
+border: the server checks its own arguments. So whatever can't be decided cheaply is accepted:
+
+- each check has a budget of steps and a depth. A schema may refer to itself, or have `anyOf` within
+  `anyOf` until the sun burns out: past the budget the rest counts as fine;
+- regular expressions (`pattern`, `patternProperties`, `format`) are never run: some take years;
+- a `$ref` that does not point into the same schema means "anything". Nothing is ever fetched.
+
+The `jsonschema` package has no budget and runs the patterns, so it is not used on such schemas.
+"""
+
+import contextlib
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from divingbell.gateway.keywords import (
+    MAX_PROBLEMS,
+    BudgetSpent,
+    Check,
+    Found,
+    Schema,
+    resolve,
+)
+from divingbell.gateway.problem import Problem, path_of, unknown
+
+BUDGET = 20_000
+"""Steps of a few microseconds each. A hostile schema costs a tenth of a second, no more."""
+
+
+def check(
+    value: Any, schema: Schema, *, budget: int = BUDGET, most: int = MAX_PROBLEMS
+) -> list[Problem]:
+    """Return the first few problems that a value has with a schema; none if it fits.
+
+    What the budget of steps does not reach is taken as fine.
+    """
+    if isinstance(schema, Mapping) and not isinstance(schema, dict):
+        schema = dict(schema)
+    found: list[Found] = []
+    # What was found until the budget is spent is wrong, whatever would have come after it.
+    with contextlib.suppress(BudgetSpent):
+        Check(schema, budget).value(value, schema, None, found, 0)
+    return [Problem(path_of(place), message) for place, _, message in found[:most]]
+
+
+def unknown_names(arguments: Mapping[str, Any], schema: Schema) -> list[Problem]:
+    """Return the arguments that a schema does not list though it lists others.
+
+    JSON Schema lets additional properties pass where `additionalProperties` is absent, and most
+    servers then ignore them. For code that a model wrote, a misspelt name is a mistake to be told.
+    (Where `additionalProperties` is false, `check` reports it.)
+    """
+    members = members_of(schema)
+    if members is None or not members.properties or members.closed is not None:
+        return []
+    strange = (name for name in arguments if name not in members.properties)
+    return [
+        Problem(path_of((None, name)), unknown(name, members.properties))
+        for name in itertools.islice(strange, MAX_PROBLEMS)
+    ]
+
+
+@dataclass(slots=True)
+class Members:
+    """The properties of an object as a schema lists them, collected over its parts."""
+
+    properties: dict[str, Schema] = field(default_factory=dict)
+    required: dict[str, None] = field(default_factory=dict)
+    """An ordered set: the order is the author's, and often better than that of `properties`."""
+    closed: bool | None = None
+    """Whether other names are refused (True) or welcome (False), or nothing is said."""
+    listed: bool = False
+
+
+def members_of(schema: Schema, root: Schema = None) -> Members | None:
+    """Return what a schema of an object lists, over `$ref`, `allOf`, `anyOf` and `oneOf`.
+
+    None if it lists no properties, or a part of it can't be read.
+    """
+    members = Members()
+    readable = _collect(schema, schema if root is None else root, members, True, 0, [256])
+    return members if readable and members.listed else None
+
+
+def _collect(
+    schema: Schema, root: Schema, members: Members, certain: bool, depth: int, left: list[int]
+) -> bool:
+    left[0] -= 1
+    if not isinstance(schema, Mapping) or depth > 8 or left[0] < 0:
+        return False
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        for name, inner in properties.items():
+            members.properties.setdefault(name, inner)
+        members.listed = True
+    if certain and isinstance(required := schema.get("required"), list):
+        members.required |= dict.fromkeys(name for name in required if isinstance(name, str))
+    additional = schema.get("additionalProperties")
+    if additional is False and depth == 0:
+        members.closed = True
+    elif (additional is not None and additional is not False) or "patternProperties" in schema:
+        members.closed = False
+    parts: list[tuple[Schema, bool]] = []
+    if isinstance(reference := schema.get("$ref"), str):
+        target = resolve(root, reference)
+        if target is None:
+            return False
+        parts.append((target, certain))
+    for keyword in ("allOf", "anyOf", "oneOf"):
+        if isinstance(branches := schema.get(keyword), list):
+            parts += [(branch, certain and keyword == "allOf") for branch in branches]
+    return all(_collect(part, root, members, sure, depth + 1, left) for part, sure in parts)

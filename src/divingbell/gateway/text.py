@@ -1,0 +1,110 @@
+"""Text of others, made safe to show.
+
+Descriptions, messages and names come from servers that nobody here has checked. Terminal escapes
+can repaint a screen; invisible characters can carry a sentence that a person does not see and a
+model reads. Whatever is not visible is taken out or made visible.
+"""
+
+import re
+
+_TERMINAL = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|\x1b[ -/]*[0-~]"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_KINDS = {
+    "direction controls": r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069",
+    "zero-width characters": (
+        r"\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
+        r"\u2800\u3164\ufeff\uffa0"
+    ),
+    "tag characters": r"\U000e0000-\U000e00ff",
+    "variation selectors": r"\ufe00-\ufe0f\U000e0100-\U000e0fff",
+    "private-use characters": r"\ue000-\uf8ff\U000f0000-\U0010ffff",
+    "lone surrogates": r"\ud800-\udfff",
+    "line separators": r"\u2028\u2029",
+    "format characters": (
+        r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\ufdd0-\ufdef\ufff0-\uffff"
+        r"\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    ),
+}
+
+# Emoji are made with two of these characters. Where they stand as part of one, they hide nothing.
+_EMOJI = (
+    r"[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299"
+    r"\U0001f000-\U0001faff]"
+)
+_PART_OF_EMOJI = re.compile(
+    rf"(?<={_EMOJI})\ufe0f|\ufe0f(?=\u20e3)|(?<=[\ufe0f\U0001f000-\U0001faff])\u200d(?={_EMOJI})"
+)
+_HIDDEN = re.compile(f"[{''.join(_KINDS.values())}]")
+_KIND = {name: re.compile(f"[{characters}]") for name, characters in _KINDS.items()}
+
+
+def visible(text: str, limit: int) -> str:
+    r"""Return at most `limit` characters of text that shows everything that is in it.
+
+    Terminal escapes and control characters are gone (line breaks and tabs stay); what can't be
+    seen is written out, as `\u202e`. A text that is cut says so, and how long it was.
+    """
+    return _shown(text[: _considered(limit)], limit, len(text))
+
+
+def one_line(text: str, limit: int) -> str:
+    """Return `visible` text without line breaks."""
+    return _shown(" ".join(text[: _considered(limit)].split()), limit, len(text))
+
+
+def _considered(limit: int) -> int:
+    # Escape sequences are removed, so a little more than the limit is looked at, but never all of
+    # a text of megabytes.
+    return 4 * limit + 64
+
+
+def _shown(shown: str, limit: int, length: int) -> str:
+    shown = shown.replace("\r\n", "\n").replace("\r", "\n")
+    if not shown.isascii() or not shown.isprintable():
+        shown = _CONTROL.sub("", _TERMINAL.sub("", shown))
+        if _HIDDEN.search(shown):
+            kept = {match.start() for match in _PART_OF_EMOJI.finditer(shown)}
+            shown = _HIDDEN.sub(
+                lambda match: match[0] if match.start() in kept else _escaped(match[0]), shown
+            )
+    if len(shown) <= limit and length <= _considered(limit):
+        return shown
+    mark = f"… [cut: {length:,} characters in all]"
+    if limit <= len(mark):
+        return "…"[:limit]
+    return shown[: limit - len(mark)] + mark
+
+
+def is_hiding(text: str) -> bool:
+    """Tell whether a text has characters that `visible` would take out or write out."""
+    return bool(_CONTROL.search(text) or (not text.isascii() and _HIDDEN.search(text)))
+
+
+def suspicious(text: str) -> list[str]:
+    """Name the kinds of hidden characters in a text: "tag characters (U+E0041, 12 of them)"."""
+    found = []
+    if sequences := len(_TERMINAL.findall(text)):
+        found.append(f"terminal escapes ({sequences} of them)")
+    rest = _TERMINAL.sub("", text)
+    if controls := [c for c in _CONTROL.findall(rest) if c != "\r"]:
+        found.append(f"control characters ({_named(controls)})")
+    if not rest.isascii():
+        rest = _PART_OF_EMOJI.sub("", rest)
+        for name, pattern in _KIND.items():
+            if characters := pattern.findall(rest):
+                found.append(f"{name} ({_named(characters)})")
+    return found
+
+
+def _named(characters: list[str]) -> str:
+    return f"U+{ord(characters[0]):04X}, {len(characters)} of them"
+
+
+def _escaped(character: str) -> str:
+    number = ord(character)
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

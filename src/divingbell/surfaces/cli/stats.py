@@ -1,0 +1,121 @@
+"""`divingbell stats`: the tokens that models read, and those that they were spared."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from divingbell.errors import ConfigError
+from divingbell.places import data_folder
+from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli.escapes import one_line
+from divingbell.telemetry.store import FILE_NAME, KEPT_DAYS, Report, ToolTotal, Totals, report
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+DAYS = 30
+TOP = 10
+
+
+def show(*, days: int = DAYS, as_json: bool = False, path: Path | None = None) -> int:
+    """Print the totals of the last days; return the exit status.
+
+    Raises:
+        ConfigError: there are no such days, or the totals can't be read.
+    """
+    if not 1 <= days <= KEPT_DAYS:
+        raise ConfigError(f"--days is a number from 1 to {KEPT_DAYS}, not {days}")
+    found = report(path or data_folder() / FILE_NAME, days)
+    if as_json:
+        print(json.dumps(_plain(found, days), indent=2))
+        return exit_status.OK
+    from rich.console import Console
+
+    _print(Console(highlight=False), found, days)
+    return exit_status.OK
+
+
+def _plain(found: Report, days: int) -> dict[str, Any]:
+    return {
+        "days": days,
+        "total": _sums(found.total),
+        "by_day": {day: _sums(totals) for day, totals in found.days.items()},
+        "by_user": {user: _sums(totals) for user, totals in found.users.items()},
+        "servers": [asdict(server) for server in found.servers],
+        "tools": [asdict(tool) for tool in found.tools],
+    }
+
+
+def _sums(totals: Totals) -> dict[str, Any]:
+    return asdict(totals) | {
+        "read": totals.read,
+        "direct": totals.direct,
+        "saved": totals.saved,
+        "ratio": round(totals.ratio, 4),
+    }
+
+
+def _print(console: "Console", found: Report, days: int) -> None:
+    if not found.total.executions:
+        console.print(
+            f"Nothing was run with tools in the last {days} days.\n"
+            "Run code that calls one, with `divingbell run FILE --mcp-config mcp.json` or in a\n"
+            "client that uses `divingbell serve`; then look here again.",
+            markup=False,
+        )
+        return
+    table = _table("day", "executions", "calls", "tokens read", "directly", "saved")
+    for day, totals in found.days.items():
+        table.add_row(day, *_cells(totals))
+    table.add_section()
+    table.add_row("together", *_cells(found.total), style="bold")
+    console.print(table)
+    if len(found.users) > 1:
+        table = _table("user", "executions", "calls", "tokens read", "directly", "saved")
+        for user, totals in found.users.items():
+            table.add_row(_text(user or "–"), *_cells(totals))
+        console.print(table)
+    _print_top(console, "server", found.servers)
+    _print_top(console, "tool", found.tools)
+    if found.total.estimated:
+        console.print(f"~ {found.total.estimated:,} executions were too long to be counted whole.")
+
+
+def _print_top(console: "Console", name: str, rows: Iterable[ToolTotal]) -> None:
+    table = _table(name, "calls", "tokens spared the model")
+    for row in list(rows)[:TOP]:
+        # Names of tools are what servers say.
+        table.add_row(_text(row.name), f"{row.calls:,}", f"{row.tokens:,}")
+    if table.row_count:
+        console.print(table)
+
+
+def _table(first: str, *others: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column(first)
+    for name in others:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _cells(totals: Totals) -> list[str]:
+    sign = "~ " if totals.estimated else ""
+    return [
+        f"{totals.executions:,}",
+        f"{totals.calls:,}",
+        f"{totals.read:,}",
+        f"{sign}{totals.direct:,}",
+        f"{totals.ratio:.1%}" if totals.direct else "–",
+    ]
+
+
+def _text(name: str) -> Any:
+    from rich.text import Text
+
+    return Text(one_line(name))
