@@ -1,10 +1,13 @@
 """Settings: arguments over environment over file over defaults; nothing wrong slips through."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from divingbell import ConfigError, Divingbell, Limits, config
+from divingbell.gateway.servers import Broken, Server
 from divingbell.models import parse_size
 
 
@@ -103,3 +106,62 @@ async def test_a_backend_of_the_future_is_refused_plainly() -> None:
     with pytest.raises(ConfigError, match="not part of this version"):
         async with Divingbell(backend="docker"):
             pass
+
+
+# Servers and policy
+
+
+def test_servers_and_policy_are_tables_of_the_file(tmp_path: Path) -> None:
+    settings = _load(
+        tmp_path,
+        '[servers.shop]\ncommand = "shop"\nargs = ["${WHERE}"]\n'
+        '[policy]\ndefault = "deny"\n[[policy.rules]]\ntools = ["shop.*"]\naction = "allow"\n',
+        {"WHERE": "here"},
+    )
+    (shop,) = settings.servers
+    assert isinstance(shop, Server) and (shop.command, shop.args) == ("shop", ("here",))
+    assert settings.policy.default == "deny" and len(settings.policy.rules) == 1
+
+
+def test_a_variable_that_is_not_set_breaks_one_server_alone(tmp_path: Path) -> None:
+    text = '[servers.a]\ncommand = "${GONE}"\n[servers.b]\ncommand = "b"\n'
+    first, second = _load(tmp_path, text).servers
+    assert isinstance(first, Broken) and "GONE" in first.reason
+    assert isinstance(second, Server)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[servers.a]\ncomand = "x"\n', "did you mean 'command'"),
+        ('[servers."a.b"]\ncommand = "x"\n', "can't be the name of a server"),
+        ('[policy]\ndefalt = "deny"\n', "did you mean 'default'"),
+        ('[policy]\ndefault = "maybe"\n', "default"),
+        ('mode = "direct"\n', "code, hybrid"),
+        ('search = "magic"\n', "auto, words, meaning"),
+        ('mcp_config = "nowhere.json"\n', "nowhere.json"),
+    ],
+)
+def test_mistakes_in_servers_and_policy_are_named(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        _load(tmp_path, text)
+
+
+def test_an_mcp_json_beside_the_settings_is_read(tmp_path: Path) -> None:
+    listed = {"mcpServers": {"a": {"command": "theirs"}, "b": {"url": "https://b.example/mcp"}}}
+    (tmp_path / "mcp.json").write_text(json.dumps(listed))
+    settings = _load(tmp_path, '[servers.a]\ncommand = "mine"\n')
+    assert [(entry.name, getattr(entry, "command", None)) for entry in settings.servers] == [
+        ("a", "mine"),
+        ("b", None),
+    ]
+
+
+def test_an_mcp_json_can_be_named_in_each_way(tmp_path: Path) -> None:
+    listed = tmp_path / "list.json"
+    listed.write_text(json.dumps({"mcpServers": {"a": {"command": "a"}}}))
+    by_file = _load(tmp_path, 'mcp_config = "list.json"\n')
+    by_argument = _load(tmp_path, "", mcp_config=str(listed))
+    by_environment = _load(tmp_path, "", {"DIVINGBELL_MCP_CONFIG": str(listed)})
+    for settings in (by_file, by_argument, by_environment):
+        assert [entry.name for entry in settings.servers] == ["a"]

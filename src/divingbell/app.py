@@ -1,8 +1,10 @@
 """The one place where the parts are wired together."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -68,11 +70,21 @@ class Divingbell:
             self.backend = _make_backend(self.settings, self._progress, home.servers.path)
             engine = Engine(self.settings, self.backend, gateway)
             undo.push_async_callback(engine.stop)
-            gateway.fleet.start(self.settings.servers)  # they come up while the sandbox does
-            await engine.start()
+            # The servers come up while the sandbox does; loading the SDK takes as long as either.
+            outcomes = await asyncio.gather(
+                engine.start(), self._start_servers(gateway), return_exceptions=True
+            )
+            for outcome in outcomes:
+                if outcome is not None:
+                    raise outcome
             self._engine, self._gateway = engine, gateway
             self._undo = undo.pop_all()
         return self
+
+    async def _start_servers(self, gateway: Gateway) -> None:
+        if self.settings.servers:
+            await asyncio.to_thread(import_module, "divingbell.gateway.upstream")
+            gateway.fleet.start(self.settings.servers)
 
     async def __aexit__(
         self,

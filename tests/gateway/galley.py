@@ -20,6 +20,7 @@ async def galley(
     **settings: Any,
 ) -> AsyncIterator[tuple[Divingbell, Session]]:
     """A Divingbell with the galley's tools, and a session of `ann`'s."""
+    settings.setdefault("preload", [])  # pandas has no part in this, and takes a while to load
     all_servers = {"galley": {**ENTRY, **(entry or {})}, **(servers or {})}
     async with (
         Divingbell(pool=0, servers=all_servers, policy=policy, **settings) as bell,

@@ -257,11 +257,8 @@ def _is_secret(name: str) -> bool:
     return any(word in plain for word in _SECRET_NAMES)
 
 
-@dataclass(frozen=True)
 class ElicitingApprover:
     """Asks the person behind an MCP client, with a form."""
-
-    asker: Asker
 
     CHOICES: ClassVar[Mapping[str, Word]] = {
         "yes": "yes",
@@ -296,7 +293,7 @@ class ElicitingApprover:
             "required": ["decision"],
         }
         params = ElicitRequestFormParams(message=question(approval), requested_schema=schema)
-        result = await self.asker.elicit(params)
+        result = await self._asker.elicit(params)
         content = result.content or {}
         if result.action != "accept":
             return Answer("no")

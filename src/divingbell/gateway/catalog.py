@@ -52,10 +52,8 @@ class Catalog:
 
     def add_server(self, name: str) -> None:
         """Make a place for a server, whose tools are told later."""
-        self._packages = self._packages_with(name)
-
-    def _packages_with(self, name: str) -> dict[str, str]:
-        return naming.unique([*self._packages, name], reserved=())
+        taken = set(self._packages.values())
+        self._packages |= naming.unique([name], taken, reserved=())
 
     def replace(self, server: str, definitions: Iterable[Definition], instructions: str) -> None:
         """The tools of a server are these now."""
@@ -102,12 +100,10 @@ class Catalog:
             ToolFailed: there is none; the words name those that are like it.
         """
         server, wanted = _split(name)
-        for candidate, package in self._packages.items():
-            if server in (candidate, package):
-                tools = self._tools.get(candidate, {})
-                tool = tools.get(wanted) or _by_function(tools.values(), wanted)
-                if tool is not None:
-                    return tool
+        tools = self._tools.get(self._server_called(server) or "", {})
+        tool = tools.get(wanted) or _by_function(tools.values(), wanted)
+        if tool is not None:
+            return tool
         raise ToolFailed(self._no_such(name, wanted), "tool_unknown")
 
     def has_other(self, tool: Tool) -> bool:
@@ -117,9 +113,13 @@ class Catalog:
 
     def server_in(self, name: str) -> str | None:
         """The server that the name of a tool names, whether it has that tool or not."""
-        server, _ = _split(name)
-        names = (known for known, package in self._packages.items() if server in (known, package))
-        return next(names, None)
+        return self._server_called(_split(name)[0])
+
+    def _server_called(self, name: str) -> str | None:
+        """The server of that name, else the one whose package has that name."""
+        if name in self._packages:
+            return name
+        return next((known for known, package in self._packages.items() if package == name), None)
 
     def _no_such(self, name: str, wanted: str) -> str:
         names = [tool.full_name for tool in self.tools()]
@@ -135,9 +135,9 @@ class Catalog:
         Raises:
             ToolFailed: there is no such server.
         """
-        for candidate, package in self._packages.items():
-            if name in (candidate, package):
-                return candidate
+        found = self._server_called(name)
+        if found is not None:
+            return found
         known = ", ".join(self._packages) or "none is configured"
         raise ToolFailed(
             f"there is no server {text.one_line(name, 80)!r}; there is: {known}", "tool_unknown"
