@@ -366,6 +366,22 @@ async def test_after_a_crash_the_calls_of_the_dead_interpreter_go_nowhere(sessio
     assert (await good(session, "servers.galley.add(1, 1)")).value == 2
 
 
+async def test_a_copy_that_takes_over_gives_up_the_calls_of_the_one_before(
+    kitchen: Divingbell,
+) -> None:
+    async with galley(copy_after=0.05) as (_, session):
+        code = (
+            "import asyncio\nfrom servers.galley import add, sleep\n"
+            "task = asyncio.ensure_future(sleep(60)); await asyncio.sleep(0)"
+        )
+        await good(session, code)
+        await until(lambda: session.copied_cell == 1, "the copy")
+        result = await session.run("import os; os._exit(1)")
+        assert (result.status, result.state) == ("killed", "rewound")
+        code = "try:\n    await task\nexcept ToolError as error: print(error)\nadd(1, 1)"
+        assert "the interpreter was replaced" in (await good(session, code)).text
+
+
 async def test_without_servers_a_call_says_how_to_get_some(bell: Divingbell) -> None:
     async with bell.session() as session:
         assert (await good(session, "search_tools('anything')")).value == []

@@ -64,6 +64,7 @@ def test_nothing_is_ever_unpickled_on_the_host() -> None:
 
 def test_public_names() -> None:
     assert divingbell.__all__ == [
+        "Approval",
         "CapacityError",
         "ConfigError",
         "Divingbell",
@@ -73,6 +74,7 @@ def test_public_names() -> None:
         "FileInfo",
         "FileRefused",
         "InvalidInput",
+        "Ledger",
         "Limits",
         "Output",
         "ProfileError",
@@ -81,6 +83,8 @@ def test_public_names() -> None:
         "Session",
         "SessionClosed",
         "Settings",
+        "ToolCall",
+        "ToolFailed",
         "Usage",
         "Variable",
     ]

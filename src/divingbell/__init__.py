@@ -1,4 +1,4 @@
-"""Divingbell: a sealed, fast, persistent Python sandbox for code that agents write."""
+"""Divingbell: a sealed, fast, persistent Python sandbox for code that agents write, with tools."""
 
 from divingbell.app import Divingbell
 from divingbell.config import Settings
@@ -11,7 +11,9 @@ from divingbell.errors import (
     ProfileError,
     SandboxUnavailable,
     SessionClosed,
+    ToolFailed,
 )
+from divingbell.gateway.approvals import Approval
 from divingbell.models import (
     Event,
     Failure,
@@ -19,12 +21,15 @@ from divingbell.models import (
     Limits,
     Output,
     Result,
+    ToolCall,
     Usage,
     Variable,
 )
 from divingbell.session import Session
+from divingbell.telemetry.ledger import Ledger
 
 __all__ = [
+    "Approval",
     "CapacityError",
     "ConfigError",
     "Divingbell",
@@ -34,6 +39,7 @@ __all__ = [
     "FileInfo",
     "FileRefused",
     "InvalidInput",
+    "Ledger",
     "Limits",
     "Output",
     "ProfileError",
@@ -42,6 +48,8 @@ __all__ = [
     "Session",
     "SessionClosed",
     "Settings",
+    "ToolCall",
+    "ToolFailed",
     "Usage",
     "Variable",
 ]

@@ -26,6 +26,7 @@ from divingbell.session import Session
 from divingbell.telemetry import store
 
 if TYPE_CHECKING:
+    from divingbell.gateway.meaning import Meaning
     from divingbell.gateway.upstream import Upstream
 
 
@@ -212,7 +213,31 @@ def _make_gateway(settings: Settings, folder: Folder, on_approval: Approver | No
     kept = places.data_folder()
     pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if settings.policy.pin else None)
     totals = store.Store(kept / store.FILE_NAME) if settings.servers else None
-    return Gateway(settings.policy, folder, pins, make_upstream, on_approval, store=totals)
+    return Gateway(
+        settings.policy,
+        folder,
+        pins,
+        make_upstream,
+        on_approval,
+        totals,
+        _meaning(settings.search) if settings.servers else None,
+    )
+
+
+def _meaning(search: str) -> Callable[[], "Meaning"] | None:
+    """What loads the model for search by meaning, where it is wanted.
+
+    Raises:
+        ConfigError: it was asked for, and is not installed.
+    """
+    if search == "words":
+        return None
+    from divingbell.gateway import meaning
+
+    if search == "meaning":
+        loaded = meaning.load()
+        return lambda: loaded
+    return meaning.load
 
 
 def _make_backend(

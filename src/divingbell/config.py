@@ -132,7 +132,7 @@ def load(
         values |= _flat(raw, str(found)) | _tables(tables, str(found), environment, found.parent)
         if values.get("workspace", "memory") != "memory":
             values["workspace"] = str(found.parent / values["workspace"])
-        if "mcp_config" in values:
+        if values.get("mcp_config"):
             values["mcp_config"] = str(found.parent / Path(values["mcp_config"]).expanduser())
         if "mounts" in values:
             values["mounts"] = {

@@ -66,6 +66,8 @@ ToolFailure = Literal[
 class ToolFailed(DivingbellError):
     """Raised inside the session's code as ToolError, or a kind of it."""
 
+    code: ToolFailure = "tool_error"
+
     def __init__(self, message: str, code: ToolFailure = "tool_error") -> None:
         super().__init__(message)
-        self.code: ToolFailure = code
+        self.code = code

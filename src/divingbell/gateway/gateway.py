@@ -19,6 +19,7 @@ from divingbell.gateway.catalog import Catalog
 from divingbell.gateway.discovery import OWN, Discovery
 from divingbell.gateway.fleet import Fleet, MakeUpstream, OnChange, ServerState
 from divingbell.gateway.folder import Folder
+from divingbell.gateway.learning import Learner
 from divingbell.gateway.meter import Meter
 from divingbell.gateway.pins import Pins
 from divingbell.gateway.policy import Policy
@@ -35,11 +36,14 @@ if TYPE_CHECKING:
     import mcp_types
 
     from divingbell.gateway.caller import Caller
+    from divingbell.gateway.meaning import Meaning
     from divingbell.gateway.upstream import Upstream
 
 log = logging.getLogger("divingbell.gateway")
 
 MAX_PROBLEMS = 3
+LONG_RESULT = 1 << 18
+"""Characters; a longer one is checked and packed in a thread, so that nobody else waits."""
 NOBODY = ""
 """The user of a session that has none, as rules see it."""
 
@@ -54,14 +58,16 @@ class Gateway:
         pins: Pins,
         make_upstream: MakeUpstream,
         on_approval: Approver | None = None,
-        index: Index | None = None,
         store: Store | None = None,
+        load_meaning: "Callable[[], Meaning] | None" = None,
     ) -> None:
         self.policy = rules
         self.calls_at_once = rules.calls_at_once
-        self.catalog = Catalog(folder, index or Index(), self._shown)
+        index = Index()
+        self.catalog = Catalog(folder, index, self._shown)
+        self._learner = Learner(index, load_meaning) if load_meaning else None
         self.fleet = Fleet(self.catalog, make_upstream)
-        self.fleet.on_change(self._count_tools)
+        self.fleet.on_change(self._tools_changed)
         self.books = Books(store, self.catalog.tools)
         self._discovery = Discovery(self)
         self._pins = pins
@@ -91,14 +97,18 @@ class Gateway:
         """End every connection, and remember what is to be remembered."""
         await self.fleet.stop()
         await self.books.close()
+        if self._learner is not None:
+            await asyncio.to_thread(self._learner.stop)
         if self._saving is not None:
             await asyncio.wait([self._saving])
         if self._pins.unsaved:
             await asyncio.to_thread(self._pins.save)
 
-    def _count_tools(self, kind: str, server: str) -> None:
+    def _tools_changed(self, kind: str, server: str) -> None:
         if kind == "tools":
             self.books.listed(self.catalog.tools(server))
+            if self._learner is not None:
+                self._learner.learn(self.catalog.tools())
 
     def _shown(self, tool: Tool) -> Tool | None:
         """The tool as code may see it; None if nobody may call it, whatever the arguments."""
@@ -121,6 +131,12 @@ class Gateway:
         given = _parsed(name, arguments)
         caller = Behind(self.policy, visit, tool.full_name)
         result = await self._call(tool, given, visit, caller)
+        length = sum(len(block.text) for block in result.content if block.type == "text")
+        if length > LONG_RESULT:
+            return await asyncio.to_thread(self._packed, tool, result)
+        return self._packed(tool, result)
+
+    def _packed(self, tool: Tool, result: "mcp_types.CallToolResult") -> Answer:
         from divingbell.gateway import outcome
 
         wire = outcome.wire_of(tool, result)

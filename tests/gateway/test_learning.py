@@ -1,0 +1,74 @@
+"""Search by meaning gets ready beside everything else."""
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from divingbell.errors import ConfigError
+from divingbell.gateway.learning import PORTION, Learner
+from divingbell.gateway.meaning import Meaning
+from divingbell.gateway.search import Index
+from divingbell.gateway.tool import Tool
+from tests.gateway.test_meaning import encoder
+from tests.waiting import until
+
+
+def tools(count: int) -> list[Tool]:
+    names = (f"tool_{number}" for number in range(count - 1))
+    made = [Tool("shop", name, "shop", name, f"Does the thing called {name}.") for name in names]
+    return [Tool("shop", "weather", "shop", "weather", "Tells how hot it is outside."), *made]
+
+
+async def test_tools_are_found_by_meaning_once_they_are_prepared(tmp_path: Path) -> None:
+    model = Meaning(encoder(), tmp_path)
+    known = tools(PORTION + 3)
+    index = Index(known)
+    learner = Learner(index, lambda: model)
+    try:
+        learner.learn(known)
+        asked = "temperature forecast"
+        await until(
+            lambda: [tool.name for tool in index.search(asked, 1)] == ["weather"], "the model"
+        )
+    finally:
+        learner.stop()
+
+
+async def test_without_the_extra_words_have_to_do(caplog: pytest.LogCaptureFixture) -> None:
+    def missing() -> Meaning:
+        raise ConfigError("pip install it")
+
+    caplog.set_level(logging.INFO, "divingbell")
+    index = Index(tools(3))
+    learner = Learner(index, missing)
+    learner.learn(tools(3))
+    await until(lambda: "pip install it" in caplog.text, "the reason")
+    learner.stop()
+    assert index.meaning is None
+
+
+class Slow:
+    """In the place of the model: it can be watched, and takes its time."""
+
+    def __init__(self) -> None:
+        self.portions: list[int] = []
+        self.go = threading.Semaphore(0)
+
+    def prepare(self, tools: list[Tool]) -> None:
+        self.portions.append(len(tools))
+        self.go.acquire(timeout=20)
+
+
+async def test_it_stops_between_portions_and_a_new_list_comes_first() -> None:
+    slow = Slow()
+    learner = Learner(Index(), lambda: slow)  # type: ignore[arg-type,return-value]
+    learner.learn(tools(4 * PORTION))
+    await until(lambda: slow.portions == [PORTION], "the first portion")
+    learner.learn(tools(PORTION // 2))
+    slow.go.release()
+    await until(lambda: slow.portions == [PORTION, PORTION // 2], "the new list")
+    slow.go.release()
+    learner.stop()
+    assert learner._thread is not None and not learner._thread.is_alive()

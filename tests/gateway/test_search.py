@@ -1,0 +1,218 @@
+"""Search by words, on the tool lists of real servers and on hostile ones."""
+
+import functools
+
+import pytest
+
+from divingbell.gateway.search import Index
+from divingbell.gateway.tool import Tool
+from divingbell.gateway.words import split_name, stem, words
+from tests.tool_lists import search_queries, tool_lists
+
+RIGHT_IN_FIVE = 0.62
+
+
+def make(server: str, name: str, description: str = "", **more: object) -> Tool:
+    return Tool(server, name, server, name, description, **more)  # type: ignore[arg-type]
+
+
+@functools.cache
+def real_tools() -> list[Tool]:
+    return [
+        make(
+            server,
+            tool["name"],
+            tool.get("description") or "",
+            input_schema=tool.get("inputSchema"),
+            annotations=tool.get("annotations"),
+        )
+        for server, tools in tool_lists().items()
+        for tool in tools
+    ]
+
+
+@functools.cache
+def real_index() -> Index:
+    return Index(real_tools())
+
+
+def found(index: Index, query: str, limit: int = 5, server: str | None = None) -> list[str]:
+    return [tool.full_name for tool in index.search(query, limit, server)]
+
+
+def small_index() -> Index:
+    return Index(
+        [
+            make("github", "list_pull_requests", "List pull requests in a repository."),
+            make("github", "create_issue", "Create a new issue."),
+            make("github", "delete_file", "Delete a file from a repository."),
+            make("linear", "linear_createIssue", "Create a new issue in Linear."),
+            make("slack", "slack_post_message", "Post a new message to a Slack channel."),
+            make("crm", "getCustomerOrders", "All orders of one customer."),
+        ]
+    )
+
+
+def test_a_right_tool_is_among_the_first_five_of_two_thousand_often_enough() -> None:
+    queries = search_queries()
+    right = [
+        query
+        for query in queries
+        if set(found(real_index(), query["query"])) & set(query["answers"])
+    ]
+    assert len(right) / len(queries) >= RIGHT_IN_FIVE
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("find open pull requests", "github.search_pull_requests"),
+        ("list pull requests on github", "github.list_pull_requests"),
+        ("what time is it in Tokyo", "time.get_current_time"),
+        ("merge a pull request on GitHub", "github.merge_pull_request"),
+        ("post a message to a slack channel", "slack.slack_post_message"),
+        ("get rid of a neon project", "neon.delete_project"),
+    ],
+)
+def test_a_question_in_plain_words_finds_the_tool(query: str, answer: str) -> None:
+    assert answer in found(real_index(), query)
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("customer orders", "crm.getCustomerOrders"),
+        ("getCustomerOrders", "crm.getCustomerOrders"),
+        ("slack_post_message", "slack.slack_post_message"),
+        ("remove files", "github.delete_file"),
+        ("show PRs", "github.list_pull_requests"),
+        ("pullrequests", "github.list_pull_requests"),
+        ("chanel mesage", "slack.slack_post_message"),
+        ("linear ticket", "linear.linear_createIssue"),
+    ],
+)
+def test_names_are_split_and_synonyms_and_slips_understood(query: str, answer: str) -> None:
+    assert found(small_index(), query)[0] == answer
+
+
+def test_the_server_that_a_query_names_comes_first() -> None:
+    assert found(small_index(), "new issue in linear")[0] == "linear.linear_createIssue"
+    assert found(small_index(), "new issue in GitHub")[0] == "github.create_issue"
+
+
+def test_a_server_can_be_asked_for() -> None:
+    index = small_index()
+    assert found(index, "create issue", server="linear") == ["linear.linear_createIssue"]
+    assert found(index, "create issue", server="nobody") == []
+    assert found(index, "zebra", server="slack") == ["slack.slack_post_message"]
+
+
+def test_an_empty_query_lists_by_name_and_an_unknown_word_finds_nothing() -> None:
+    index = small_index()
+    for query in ("", "  ", "the", "?!"):
+        assert found(index, query, 3) == [
+            "crm.getCustomerOrders",
+            "github.create_issue",
+            "github.delete_file",
+        ]
+    assert found(index, "xylophone") == []
+    assert found(index, "issue", 0) == found(index, "issue", -3) == []
+
+
+def test_the_order_is_the_same_each_time_and_whatever_the_order_of_the_servers() -> None:
+    tools = real_tools()
+    backwards = Index(reversed(tools))
+    for query in ("list issues", "get the status of a deployment", "create"):
+        expected = found(real_index(), query, 20)
+        assert found(real_index(), query, 20) == expected
+        assert found(backwards, query, 20) == expected
+
+
+def test_a_server_is_replaced_and_removed_without_a_trace() -> None:
+    index = small_index()
+    index.replace("slack", [make("slack", "archive_channel", "Archive a channel.")])
+    assert found(index, "post message", server="slack") == ["slack.archive_channel"]
+    index.remove("slack")
+    index.remove("slack")
+    assert found(index, "slack channel") == []
+    assert len(index) == 5
+    for server in ("github", "linear", "crm"):
+        index.remove(server)
+    assert len(index) == 0
+    assert not index._postings
+    assert found(index, "") == found(index, "issue") == []
+
+
+def test_replacing_gives_the_same_as_building_anew() -> None:
+    tools = [tool for tool in real_tools() if tool.server in ("git", "github", "slack", "time")]
+    index = Index(tools)
+    index.replace("git", [make("git", "nothing")])
+    index.replace("git", [tool for tool in tools if tool.server == "git"])
+    for query in ("show the diff", "branches", "message"):
+        assert found(index, query, 10) == found(Index(tools), query, 10)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        '"issue" OR *',
+        "NEAR(issue file, 5) AND NOT name:create",
+        "issue\x00; DROP TABLE tools;--",
+        "issue " * 200_000,
+        "a" * 1_000_000,
+        "aB" * 500_000,
+        "🙂" * 1000 + " ﷽ " + "\ud800\udfff \u202eeussi",
+        "(" * 5000,
+        "\n\t\x1b[31m",
+        "issueissueissueissueissueissueissueissue" * 20,
+        "İıßﬁ ǅ ١٢٣ ²³",
+    ],
+)
+def test_any_text_is_a_query(query: str) -> None:
+    assert len(index_answers := small_index().search(query, 5)) <= 5
+    assert all(isinstance(tool, Tool) for tool in index_answers)
+    small_index().search(query, 5, query[:100])
+
+
+def test_hostile_tools_are_indexed_like_others_and_harm_nobody() -> None:
+    deep: dict[str, object] = {"type": "object"}
+    deep["properties"] = {"self": deep}
+    hostile = [
+        make("evil", "", ""),
+        make("evil", "../../x", "issue " * 1_000_000),
+        make("evil", "x(): import os #", "\x00\x1b]0;\ud800", input_schema={"properties": []}),
+        make("evil", "y" * 1_000_000, "a", input_schema=deep, annotations={"title": 7}),
+        make("evil", "z", "", input_schema={"properties": {"a": None, "b": {"enum": "no"}}}),
+        make("evil", "w", "", input_schema={"properties": {str(n): {} for n in range(100_000)}}),
+        make(
+            "evil",
+            "v",
+            "",
+            input_schema={"properties": {"a": {"enum": [None, {}, "q" * 10**6], "description": 3}}},
+            annotations={"readOnlyHint": "yes"},
+        ),
+    ]
+    index = small_index()
+    index.replace("evil", hostile)
+    assert len(index) == 6 + len(hostile)
+    # A description that says a word a million times does not win by that.
+    assert found(index, "create a github issue")[0] == "github.create_issue"
+    assert found(index, "", 100, "evil") == sorted(tool.full_name for tool in hostile)
+    index.remove("evil")
+    assert found(index, "create issue") == found(small_index(), "create issue")
+
+
+def test_words_are_cut_to_what_their_forms_share() -> None:
+    assert words("linear_createIssue, HTTPServer and get-user") == words(
+        "linear create issue http server get user"
+    )
+    for one, other in (
+        ("aggregates", "aggregation"),
+        ("queries", "query"),
+        ("deleted", "delete"),
+        ("merging", "merge"),
+        ("branches", "branch"),
+        ("deployments", "deploy"),
+    ):
+        assert stem(one) == stem(other)
+    assert split_name("linear_createIssue") == "linear create Issue"
