@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import logging
 import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,7 +24,13 @@ MAX_BYTES = 64 << 20
 """Of the arguments of calls that wait or are under way."""
 MAX_NAME = 400
 MAX_PREVIEW = 200
+MAX_MESSAGE = 20_000
 MAX_NAMED = 20
+_QUESTIONS = {
+    "search_tools", "list_mcp_tools", "get_mcp_tool_details", "await_server", "list_resources",
+    "list_prompts",
+}  # fmt: skip
+"""Put to the gateway itself; they carry nothing out."""
 _NOT_MADE = ("tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
 MAX_RECORDS = 200
 """Calls of a cell that its result lists; it counts all."""
@@ -102,8 +107,8 @@ class Record:
         self.calls: list[ToolCall] = []
 
     def add(self, call: ToolCall) -> None:
-        if "." not in call.name and "__" not in call.name:
-            return  # a question to the gateway itself, such as a search
+        if call.name in _QUESTIONS:
+            return
         self.count += 1
         if len(self.calls) < MAX_RECORDS:
             self.calls.append(call)
@@ -131,6 +136,10 @@ class Run(Protocol):
     def tell(self, event: Event) -> None: ...
 
 
+Waiting = tuple[str, bytes, Run | None]
+"""A call that waits for its turn: the name, the arguments, the cell."""
+
+
 class Calls:
     """Takes calls from the tether, has the door answer them, sends the answers back."""
 
@@ -149,7 +158,7 @@ class Calls:
         self._drained = drained
         self._bytes = 0
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._waiting: deque[tuple[int, str, bytes, Run | None]] = deque()
+        self._waiting: dict[int, Waiting] = {}
         self._line = itertools.count()
         """Which line the calls came by: an answer to an interpreter that is gone goes nowhere."""
         self._current = next(self._line)
@@ -173,13 +182,13 @@ class Calls:
         elif len(self._waiting) >= MAX_WAITING or self._bytes + len(body) > MAX_BYTES:
             words = f"{len(self._waiting):,} calls are waiting already: make fewer at once"
             self._refuse(number, ToolFailed(words, "tool_limit"))
-        elif number in self._tasks:
+        elif number in self._tasks or number in self._waiting:
             raise frames.FrameError("two calls with one number")
         else:
             if run is not None:
                 run.call_began()
             self._bytes += len(body)
-            self._waiting.append((number, name[:MAX_NAME], body, run))
+            self._waiting[number] = name[:MAX_NAME], body, run
             self._start_next()
 
     def cancel(self, header: frames.Header) -> None:
@@ -189,11 +198,9 @@ class Calls:
         if task is not None:
             task.cancel()
             return
-        for waiting in self._waiting:
-            if waiting[0] == number:
-                self._waiting.remove(waiting)
-                self._drop(waiting)
-                return
+        waiting = self._waiting.pop(number, None)
+        if waiting is not None:
+            self._drop(waiting)
 
     async def with_ledger(self, code: str, result: Result) -> Result:
         """The result of a run, with what it cost and saved."""
@@ -214,7 +221,7 @@ class Calls:
         for task in list(self._tasks.values()):
             task.cancel()
         while self._waiting:
-            self._drop(self._waiting.popleft())
+            self._drop(self._waiting.popitem()[1])
 
     def line_lost(self) -> None:
         """The interpreter is gone; what it asked for has nowhere to go."""
@@ -230,8 +237,8 @@ class Calls:
         if self._door is not None:
             await self._door.forget(key_of(self._user, self._session))
 
-    def _drop(self, waiting: tuple[int, str, bytes, Run | None]) -> None:
-        _, name, body, run = waiting
+    def _drop(self, waiting: Waiting) -> None:
+        name, body, run = waiting
         self._bytes -= len(body)
         if run is not None:
             run.call_ended(_record(name, body, "cancelled", 0.0))
@@ -239,7 +246,8 @@ class Calls:
     def _start_next(self) -> None:
         assert self._door is not None
         while self._waiting and len(self._tasks) < self._door.calls_at_once:
-            number, name, body, run = self._waiting.popleft()
+            number = next(iter(self._waiting))
+            name, body, run = self._waiting.pop(number)
             task = asyncio.create_task(self._answer(number, name, body, run, self._current))
             self._tasks[number] = task
 
@@ -290,9 +298,11 @@ class Calls:
             self._refuse(number, error)
 
     def _refuse(self, number: int, error: ToolFailed) -> None:
+        message = str(error)
+        if len(message) > MAX_MESSAGE:
+            message = f"{message[:MAX_MESSAGE]}…"
         self._send(
-            {"op": "answer", "id": number, "ok": False, "code": error.code, "message": str(error)},
-            b"",
+            {"op": "answer", "id": number, "ok": False, "code": error.code, "message": message}, b""
         )
 
 

@@ -110,6 +110,9 @@ class Tether:
             data = memoryview(data)[sent:]
             self._loop.add_writer(self._socket, self._write)
         self._unsent += data
+        if len(self._unsent) > 2 * MAX_BACKLOG:
+            # Whoever sends waits in `drained`, unless it refuses something.
+            self._fail("the interpreter does not read its answers")
 
     async def drained(self) -> None:
         """Return when the other side has read enough for more to be sent."""

@@ -144,3 +144,15 @@ def test_hidden_characters_in_a_description_are_written_out_and_told(
     catalog.replace("git-hub", [definition("x", "Fine.\u202e\x1b[31m\U000e0041")], "")
     assert catalog.find("git-hub.x").description == "Fine.\\u202e\\U000e0041"
     assert "hides" in caplog.text and "tag characters" in caplog.text
+
+
+def test_hidden_characters_in_names_and_schemas_are_written_out_too(
+    catalog: Catalog, caplog: pytest.LogCaptureFixture
+) -> None:
+    schema = {"path": {"type": "string", "description": "Where.\u202e"}}
+    catalog.replace("git-hub", [definition("see\u202en", properties=schema)], "")
+    (found,) = catalog.search("see", "full", 5, None, lambda tool: True)
+    assert found["name"] == "git-hub.see_n" or "\u202e" not in found["name"]
+    assert found["input_schema"]["properties"]["path"]["description"] == "Where.\\u202e"
+    assert catalog.find(found["name"]).name == "see\u202en"
+    assert "direction controls" in caplog.text

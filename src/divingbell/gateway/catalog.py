@@ -17,9 +17,14 @@ log = logging.getLogger("divingbell")
 
 MAX_DESCRIPTION = 20_000
 MAX_NAME = 256
+MAX_SCANNED = 200_000
 MAX_SCHEMA = 1 << 20
 """Characters of JSON; a tool with a longer one is called without a check of its arguments."""
+MAX_DEPTH = 60
 MAX_LIMIT = 100
+MAX_COMPARED = 2_000
+"""Names that a misspelt one is compared with, and the most letters that such a name has."""
+MAX_COMPARED_LENGTH = 80
 OVERSAMPLE = 4
 """Some of what is found may not be for this user."""
 LEVELS = ("name_only", "with_description", "full")
@@ -122,8 +127,10 @@ class Catalog:
         return next((known for known, package in self._packages.items() if package == name), None)
 
     def _no_such(self, name: str, wanted: str) -> str:
-        names = [tool.full_name for tool in self.tools()]
-        near = difflib.get_close_matches(name, names, 3)
+        near: list[str] = []
+        if len(name) <= MAX_COMPARED_LENGTH:
+            known = self.tools(self.server_in(name))[:MAX_COMPARED]
+            near = difflib.get_close_matches(name, [tool.full_name for tool in known], 3)
         near = near or [tool.full_name for tool in self._index.search(wanted or name, 3)]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         shown = text.one_line(name, 200)
@@ -163,9 +170,11 @@ class Catalog:
             ToolFailed: there is no such server.
         """
         if detail_level not in LEVELS:
-            raise InvalidInput(f"detail_level is one of {', '.join(LEVELS)}, not {detail_level!r}")
+            given = str(detail_level)[:80]
+            raise InvalidInput(f"detail_level is one of {', '.join(LEVELS)}, not {given!r}")
         if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {limit!r}")
+            given = str(limit)[:80]
+            raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")
         where = None if server is None else self.check_server(str(server))
         most = min(limit, MAX_LIMIT)
         found = [
@@ -183,13 +192,26 @@ def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
             item["description"] = tool.description
         if detail_level == "full":
             item |= {
-                "input_schema": tool.input_schema or {"type": "object"},
-                "output_schema": tool.output_schema,
+                "input_schema": _visible(tool.input_schema) or {"type": "object"},
+                "output_schema": _visible(tool.output_schema),
                 "signature": wrappers.signature(tool),
                 "import": f"from servers.{tool.package} import {tool.function}",
             }
         found.append(item)
     return found
+
+
+def _visible(value: Any, depth: int = 0) -> Any:
+    """A schema for reading: each text in it shows all that it holds."""
+    if isinstance(value, str):
+        return text.visible(value, MAX_DESCRIPTION)
+    if depth > MAX_DEPTH:
+        return None
+    if isinstance(value, Mapping):
+        return {_visible(key): _visible(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_visible(item, depth + 1) for item in value]
+    return value
 
 
 def _split(name: str) -> tuple[str, str]:
@@ -207,9 +229,12 @@ def _by_function(tools: Iterable[Tool], name: str) -> Tool | None:
 
 def _tool(server: str, name: str, package: str, function: str, definition: Definition) -> Tool:
     description = str(definition.get("description") or definition.get("title") or "")
-    hidden = text.suspicious(description)
+    schemas = json.dumps(
+        [definition.get("inputSchema"), definition.get("outputSchema")], ensure_ascii=False
+    )
+    hidden = text.suspicious(name + description + schemas[:MAX_SCANNED])
     if hidden:
-        log.warning("%s.%s: its description hides %s", server, function, ", ".join(hidden))
+        log.warning("%s.%s: its definition hides %s", server, function, ", ".join(hidden))
     made = Tool(server, name, package, function)
     return replace(
         made,

@@ -13,6 +13,7 @@ from divingbell.gateway.catalog import described
 
 if TYPE_CHECKING:
     from divingbell.gateway.gateway import Gateway
+    from divingbell.gateway.upstream import Upstream
 
 
 class Discovery:
@@ -68,7 +69,7 @@ class Discovery:
         return _value(True)
 
     async def _list_resources(self, visit: Visit, server: str) -> Answer:
-        upstream = self._gateway.fleet.upstream(str(server), visit.key)
+        upstream = await self._admit(visit, server, "list_resources")
         found = await upstream.list_resources()
         templates = await upstream.list_resource_templates()
         return _value([_plain(item) for item in (*found, *templates)])
@@ -78,14 +79,19 @@ class Discovery:
         result = await self._gateway.read_resource(str(server), str(uri), visit, caller)
         return _value([_plain(item) for item in result.contents], "resource")
 
+    async def _admit(self, visit: Visit, server: str, name: str) -> "Upstream":
+        return await self._gateway.admit(self._gateway.pseudo_tool(server, name), {}, visit)
+
     async def _list_prompts(self, visit: Visit, server: str) -> Answer:
-        upstream = self._gateway.fleet.upstream(str(server), visit.key)
+        upstream = await self._admit(visit, server, "list_prompts")
         return _value([_plain(item) for item in await upstream.list_prompts()])
 
     async def _get_prompt(
         self, visit: Visit, server: str, name: str, arguments: dict[str, Any] | None = None
     ) -> Answer:
         caller = Behind(self._gateway.policy, visit, f"{server}.get_prompt")
+        if not isinstance(arguments, dict | None):
+            raise InvalidInput("arguments is an object of names and texts")
         words = {str(key): str(value) for key, value in (arguments or {}).items()}
         result = await self._gateway.get_prompt(str(server), str(name), words, visit, caller)
         found = _plain(result)

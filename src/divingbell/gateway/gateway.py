@@ -124,6 +124,9 @@ class Gateway:
         return self.catalog.generation
 
     async def answer(self, visit: Visit, name: str, arguments: bytes) -> Answer:
+        if name not in ("read_resource", "get_prompt"):
+            # Whatever is asked counts: also what is not there costs the host some work.
+            await self._reserve(visit)
         if name in OWN:
             return await self._discovery.answer(visit, name, _parsed(name, arguments))
         tool = await self.find(name)
@@ -208,6 +211,7 @@ class Gateway:
         Raises:
             ToolFailed: it was refused, or the server could not be reached.
         """
+        await self._reserve(visit)
         found = self.catalog.find(tool.full_name)
         result = await self._call(found, arguments, visit, caller)
         self.policy.check_result_size(found, len(result.model_dump_json(by_alias=True)))
@@ -217,8 +221,9 @@ class Gateway:
         self, server: str, uri: str, visit: Visit, caller: "Caller"
     ) -> "mcp_types.ReadResourceResult":
         """Read a resource. Raises: as `call`."""
-        tool = self._pseudo_tool(server, "read_resource")
-        upstream = await self._admit(tool, {"uri": uri}, visit)
+        await self._reserve(visit)
+        tool = self.pseudo_tool(server, "read_resource")
+        upstream = await self.admit(tool, {"uri": uri}, visit)
         result = await upstream.read_resource(uri, caller, timeout=self._timeout(tool))
         self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
         return result
@@ -232,11 +237,15 @@ class Gateway:
         caller: "Caller",
     ) -> "mcp_types.GetPromptResult":
         """Get a prompt. Raises: as `call`."""
-        tool = self._pseudo_tool(server, "get_prompt")
-        upstream = await self._admit(tool, {"name": name, "arguments": dict(arguments)}, visit)
+        await self._reserve(visit)
+        tool = self.pseudo_tool(server, "get_prompt")
+        upstream = await self.admit(tool, {"name": name, "arguments": dict(arguments)}, visit)
         result = await upstream.get_prompt(name, arguments, caller, timeout=self._timeout(tool))
         self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
         return result
+
+    async def _reserve(self, visit: Visit) -> None:
+        await self._meter.reserve(visit.key, visit.user or NOBODY, visit.run)
 
     def _timeout(self, tool: Tool) -> float:
         return self.fleet.server(tool.server).timeout or self.policy.tool_timeout
@@ -244,7 +253,7 @@ class Gateway:
     async def _call(
         self, tool: Tool, given: Mapping[str, Any], visit: Visit, caller: "Caller"
     ) -> "mcp_types.CallToolResult":
-        upstream = await self._admit(tool, given, visit)
+        upstream = await self.admit(tool, given, visit)
         arguments = self.policy.bind(tool, given, visit.user or NOBODY, visit.session)
         result = await upstream.call_tool(
             tool.name, arguments, timeout=self._timeout(tool), caller=caller
@@ -268,7 +277,7 @@ class Gateway:
         accountant = self.books.of(visit.key)
         accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
 
-    async def _admit(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> "Upstream":
+    async def admit(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> "Upstream":
         """Let a call pass, or raise ToolFailed."""
         user = visit.user or NOBODY
         upstream = self.fleet.upstream(tool.server, visit.key)
@@ -289,7 +298,6 @@ class Gateway:
                 must_ask = True
                 reason = f"its definition has changed. {reason}".strip()
             self._save_pins()
-        await self._meter.reserve(visit.key, user, visit.run)
         if must_ask:
             await self._approve(tool, arguments, reason, decision.rule, visit)
         return upstream
@@ -337,7 +345,7 @@ class Gateway:
                 "tool_arguments",
             )
 
-    def _pseudo_tool(self, server: str, name: str) -> Tool:
+    def pseudo_tool(self, server: str, name: str) -> Tool:
         """Reading resources and prompts passes the same rules, as `server.read_resource` …"""
         server = self.catalog.check_server(str(server))
         return Tool(server, name, server, name)

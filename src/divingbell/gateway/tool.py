@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from divingbell.gateway import text
+
 
 @dataclass(frozen=True, slots=True)
 class Tool:
@@ -26,8 +28,12 @@ class Tool:
 
     @property
     def full_name(self) -> str:
-        """`server.tool`, the name that searches show and calls take."""
-        return f"{self.server}.{self.name}"
+        """`server.tool`, the name that searches show and calls take.
+
+        Of a tool whose name hides something it is the Python name.
+        """
+        plain = self.name.isprintable() and not text.is_hiding(self.name)
+        return f"{self.server}.{self.name if plain else self.function}"
 
     @property
     def wraps_result(self) -> bool:
