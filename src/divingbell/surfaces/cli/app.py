@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
@@ -101,6 +102,58 @@ def servers(
     from divingbell.surfaces.cli.servers import report
 
     return signals.run(lambda _: report(options, as_json=json))
+
+
+@app.command(name="import")
+def take_over(
+    source: Annotated[
+        str,
+        Parameter(help="claude, cursor or vscode; or the path of an mcp.json.", metavar="WHERE"),
+    ],
+    /,
+    *,
+    to: Annotated[
+        Path | None,
+        Parameter(
+            help="The list to add to [default: mcp.json beside divingbell.toml, "
+            "or in ~/.config/divingbell].",
+            metavar="FILE",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, Parameter(negative=(), help="Only say what would be done.")] = False,
+) -> int:
+    """Take over the list of MCP servers of another client."""
+    from divingbell.surfaces.cli import importing
+
+    importing.take_over(source, to=to, dry_run=dry_run)
+    return exit_status.OK
+
+
+@app.command
+def login(
+    server: Annotated[str, Parameter(help="The name of the server.")],
+    /,
+    *,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Sign in at a remote MCP server that asks for it, with a browser."""
+    from divingbell.surfaces.cli import signals
+    from divingbell.surfaces.cli.signing_in import log_in
+
+    return signals.run(lambda _: log_in(server, options))
+
+
+@app.command
+def logout(
+    server: Annotated[str, Parameter(help="The name of the server.")],
+    /,
+    *,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Throw the tokens of a sign-in away."""
+    from divingbell.surfaces.cli.signing_in import log_out
+
+    return log_out(server, options)
 
 
 @app.command

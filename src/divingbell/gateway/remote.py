@@ -1,0 +1,154 @@
+"""A server at an address: streamable HTTP, or SSE as older ones speak it."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
+
+from divingbell.gateway.servers import Server
+
+MAX_ANSWER = 32 << 20
+CONNECT_TIMEOUT = 30.0
+
+
+class AnswerTooLarge(httpx2.StreamError):
+    """The SDK makes a failed request of this one, where others would end the connection."""
+
+
+class _CappedStream(httpx2.AsyncByteStream):
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for piece in self._stream:
+            size += len(piece)
+            if size > MAX_ANSWER:
+                raise AnswerTooLarge(f"the answer has more than {MAX_ANSWER >> 20} MB")
+            yield piece
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class CappedTransport(httpx2.AsyncHTTPTransport):
+    """HTTP with an end to each answer. Certificates are checked."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        # A small compressed answer can become a huge one.
+        request.headers["accept-encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        if response.headers.get("content-encoding", "identity").lower() != "identity":
+            await response.aclose()
+            raise httpx2.RemoteProtocolError("the answer is compressed though it was not to be")
+        # An event stream has no end; each event of it is capped by the SDK.
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            response.stream = _CappedStream(response.stream)
+        return response
+
+
+class _Watched:
+    """The SDK's stream of messages, with a word when it ends."""
+
+    def __init__(self, stream: Any, over: asyncio.Event) -> None:
+        self._stream = stream
+        self._over = over
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._stream, "last_context", None)
+
+    async def receive(self) -> Any:
+        try:
+            return await self._stream.receive()
+        except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            self._over.set()
+            raise
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class RemoteConnection:
+    """One connection to a remote server: the streams for the SDK, and why it failed."""
+
+    pid = None
+
+    def __init__(self, server: Server, auth: httpx2.Auth | None = None) -> None:
+        self._server = server
+        self._auth = auth
+        self._given_up: str | None = None
+        self.status: int | None = None
+        """The last HTTP status that was an error."""
+
+    def give_up(self, reason: str) -> None:
+        """Remember the reason; the connection itself is closed by its owner."""
+        self._given_up = self._given_up or reason
+
+    async def reason(self) -> str | None:
+        """Why the connection ended, if it is known here."""
+        return self._given_up
+
+    @contextlib.asynccontextmanager
+    async def open(self, over: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
+        """Connect, for as long as the block lasts; `over` is set when the other side ends it."""
+        url = self._server.url
+        assert url is not None
+        if self._server.transport == "sse":
+            async with sse_client(url, httpx_client_factory=self._client) as streams:
+                yield _Watched(streams[0], over), streams[1]
+            return
+        async with (
+            self._client() as client,
+            streamable_http_client(
+                url, http_client=client, max_sse_event_size=MAX_ANSWER
+            ) as streams,
+        ):
+            yield _Watched(streams[0], over), streams[1]
+
+    def _client(
+        self,
+        headers: dict[str, str] | None = None,
+        timeout: httpx2.Timeout | None = None,
+        auth: httpx2.Auth | None = None,
+    ) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            headers=dict(self._server.headers),
+            # How long an answer may take is the limit of the call.
+            timeout=httpx2.Timeout(CONNECT_TIMEOUT, read=None),
+            transport=CappedTransport(verify=True, limits=httpx2.Limits(max_connections=None)),
+            auth=self._auth,
+            follow_redirects=False,
+            event_hooks={"response": [self._note]},
+        )
+
+    async def _note(self, response: httpx2.Response) -> None:
+        if response.status_code >= 400:
+            self.status = response.status_code

@@ -1,0 +1,117 @@
+"""What a stdio server says on stderr: kept in a file, capped, without its secrets."""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections import deque
+from pathlib import Path
+
+from divingbell.gateway.redaction import Redactor
+
+MAX_SIZE = 1 << 20
+MAX_LINE = 4096
+MAX_RATE = 1 << 20
+"""Bytes a second that are read; a server that says more waits."""
+LAST_LINES = 3
+LAST_WORDS = 400
+
+
+class ServerLog:
+    """`<folder>/<server>.log`, and the one before it as `.log.1`. Readable by the owner only."""
+
+    def __init__(self, folder: Path, name: str, redactor: Redactor) -> None:
+        self.path = folder / f"{name}.log"
+        self._redactor = redactor
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self._rest = b""
+
+    def begin(self) -> None:
+        """Mark the start of a server."""
+        self._last.clear()
+        self._rest = b""
+        self._write(f"--- started {time.strftime('%Y-%m-%d %H:%M:%S%z')}\n")
+
+    def note(self, text: str) -> None:
+        """Write a line of ours."""
+        self._write(f"--- {self._redactor.clean(text)}\n")
+
+    def listener(self) -> asyncio.Protocol:
+        """Return the reader of the stderr of one run."""
+        return _Listener(self)
+
+    def last_words(self) -> str:
+        """The last lines, for an error that says why a server died; one line, capped."""
+        self.flush()
+        words = " / ".join(line for line in self._last if line)
+        return words if len(words) <= LAST_WORDS else "…" + words[-LAST_WORDS:]
+
+    def take(self, data: bytes) -> None:
+        """Take more of what the server says."""
+        *lines, rest = (self._rest + data).split(b"\n")
+        cut = len(rest) // MAX_LINE * MAX_LINE  # a line without an end is cut
+        lines += [rest[start : start + MAX_LINE] for start in range(0, cut, MAX_LINE)]
+        self._rest = rest[cut:]
+        self._lines(lines)
+
+    def flush(self) -> None:
+        """Write the last line, if it has no end."""
+        if self._rest:
+            rest, self._rest = self._rest, b""
+            self._lines([rest])
+
+    def _lines(self, lines: list[bytes]) -> None:
+        # All at once: a secret with a line break in it is found too.
+        text = "\n".join(line[:MAX_LINE].decode("utf-8", "replace").rstrip("\r") for line in lines)
+        if not lines:
+            return
+        text = self._redactor.clean(text)
+        for line in text.split("\n"):
+            shown = "".join(sign if sign.isprintable() else " " for sign in line).strip()
+            if shown:
+                self._last.append(shown)
+        self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        # A full disk or a folder that went away must not take the server down.
+        with contextlib.suppress(OSError):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                if self.path.stat().st_size > MAX_SIZE:
+                    os.replace(self.path, self.path.with_suffix(".log.1"))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self.path, flags, 0o600)
+            try:
+                os.write(descriptor, text.encode("utf-8", "replace"))
+            finally:
+                os.close(descriptor)
+
+
+class _Listener(asyncio.Protocol):
+    def __init__(self, server_log: ServerLog) -> None:
+        self._log = server_log
+        self._read = 0
+        self._second = 0.0
+        self._pipe: asyncio.ReadTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.ReadTransport)
+        self._pipe = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._log.take(data)
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now - self._second > 1.0:
+            self._second, self._read = now, 0
+        self._read += len(data)
+        if self._read > MAX_RATE and self._pipe is not None:
+            self._pipe.pause_reading()
+            loop.call_later(1.0, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._pipe is not None and not self._pipe.is_closing():
+            self._pipe.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._log.flush()

@@ -1,0 +1,399 @@
+"""Entries of upstream servers: a `[servers.NAME]` table, or an entry of a client's mcp.json."""
+
+import difflib
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from divingbell.errors import ConfigError
+from divingbell.gateway import secrecy
+from divingbell.gateway.document import read_document
+
+log = logging.getLogger(__name__)
+
+Transport = Literal["stdio", "http", "sse"]
+
+START_TIMEOUT = 30.0
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_VARIABLE = re.compile(r"\$\{(?P<kind>[A-Za-z]+:(?!-))?(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?\}")
+_TRANSPORTS: dict[str, Transport] = {
+    "stdio": "stdio", "http": "http", "streamablehttp": "http", "sse": "sse",
+}  # fmt: skip
+_KEYS = (
+    "command", "args", "env", "cwd", "url", "headers", "transport", "timeout", "start_timeout",
+    "per_session", "direct", "enabled", "oauth",
+)  # fmt: skip
+_OTHER_NAMES = {"serverUrl": "url", "httpUrl": "url", "type": "transport", "disabled": "disabled"}
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth:
+    """How to sign in at a server that asks for it. All of it can be left out."""
+
+    scopes: tuple[str, ...] = ()
+    client_id: str | None = None
+    client_secret: str | None = field(default=None, repr=False)
+    port: int = 0
+    """The port of this machine that the browser is sent back to; 0 for any that is free."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Server:
+    """One upstream server: how to reach it and how to treat it."""
+
+    name: str
+    command: str | None = None
+    args: tuple[str, ...] = ()
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    transport: Transport = "stdio"
+    timeout: float | None = None
+    """Seconds a call may take; None for the gateway's own limit."""
+    start_timeout: float = START_TIMEOUT
+    per_session: bool = False
+    """A connection for each session, for servers that keep state."""
+    direct: tuple[str, ...] = ()
+    """Tools passed through in hybrid mode; `*` is all."""
+    enabled: bool = True
+    oauth: OAuth | None = None
+    """None: never sign in."""
+    expanded: tuple[str, ...] = ()
+    """Values that came from the environment."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name)
+
+    @property
+    def address(self) -> str:
+        """Where it is, in words that hold no secret."""
+        if self.url is None:
+            return f"command {self.command}"
+        parts = urlsplit(self.url)
+        return urlunsplit((parts.scheme, _host(parts.netloc), parts.path, "", ""))
+
+    @property
+    def identity(self) -> str:
+        """A text that stays the same as long as it is the same server; holds no secret."""
+        secrets = secrets_of(self)
+        shown = [secrecy.blotted(item, secrets) for item in (self.command or "", *self.args)]
+        parts = [self.transport, *shown, self.cwd or "", *sorted(self.env), self.address]
+        return json.dumps(parts)
+
+    def __repr__(self) -> str:
+        return f"Server({self.name!r}, {self.address})"
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """An entry that can't be used, and why. The others can."""
+
+    name: str
+    reason: str
+
+
+Entry = Server | Broken
+
+
+class _Unusable(ConfigError):
+    """One entry can't be used here and now, though nothing in it is misspelt."""
+
+
+def check_name(name: str) -> None:
+    """Raise ConfigError if a server can't have this name."""
+    if not _NAME.fullmatch(name) or "__" in name:
+        raise ConfigError(
+            f"{name[:80]!r} can't be the name of a server: it takes up to 64 letters, digits, "
+            "`-` and `_`, begins with a letter or digit and has no `__`"
+        )
+
+
+def from_mapping(
+    name: str,
+    raw: Any,
+    environment: Mapping[str, str],
+    where: str,
+    *,
+    strict: bool = True,
+    folder: Path | None = None,
+) -> Server:
+    """Make an entry from what a file says; `strict` is for files of our own.
+
+    Raises:
+        ConfigError: it can't be used; the message names the server, never a value.
+    """
+    at = f"{where}, server {name!r}"
+    try:
+        check_name(name)
+    except ConfigError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    if not isinstance(raw, Mapping):
+        raise ConfigError(f"{at}: it must be a table with `command` or `url`")
+    values = _known(raw, at, strict)
+    used: dict[str, str] = {}
+    values = {key: _expand(value, environment, at, used) for key, value in values.items()}
+    url, command = _text(values, "url", at), _text(values, "command", at)
+    if (url is None) == (command is None):
+        raise ConfigError(f"{at}: it needs either `command` or `url`")
+    if url is not None:
+        _check_url(url, at)
+    headers = _texts_by_name(values, "headers", at)
+    cwd = _text(values, "cwd", at)
+    if cwd is not None and folder is not None:
+        cwd = str(folder / Path(cwd).expanduser())
+    transport = _transport(values, url, at)
+    return Server(
+        name=name,
+        command=command,
+        args=_texts(values, "args", at),
+        env=_texts_by_name(values, "env", at),
+        cwd=cwd,
+        url=url,
+        headers=headers,
+        transport=transport,
+        timeout=_seconds(values, "timeout", at, strict),
+        start_timeout=_seconds(values, "start_timeout", at, strict) or START_TIMEOUT,
+        per_session=_flag(values, "per_session", at, False),
+        direct=_texts(values, "direct", at),
+        enabled=_flag(values, "enabled", at, not _flag(values, "disabled", at, False)),
+        oauth=_oauth(values, headers, transport, at),
+        expanded=tuple(value for key, value in used.items() if not secrecy.harmless(key, value)),
+    )
+
+
+def read_entries(
+    table: Any,
+    environment: Mapping[str, str],
+    where: str,
+    *,
+    strict: bool = True,
+    folder: Path | None = None,
+) -> list[Entry]:
+    """Return the entries of a table of servers; those that can't be used are Broken.
+
+    Raises:
+        ConfigError: `strict`, and something is misspelt.
+    """
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{where}: the servers must be a table, name by name")
+    found: dict[str, Entry] = {}
+    for given, raw in table.items():
+        name = given if strict else tidy_name(given)
+        if name != given:
+            log.info("%s: the server %r is called %r here", where, given[:80], name)
+        if name in found:
+            log.warning("%s: there are two servers with the name %r", where, name)
+            continue
+        try:
+            found[name] = from_mapping(name, raw, environment, where, strict=strict, folder=folder)
+        except _Unusable as error:
+            found[name] = Broken(name, str(error))
+        except ConfigError as error:
+            if strict:
+                raise
+            found[name] = Broken(name, str(error))
+    return list(found.values())
+
+
+def read_mcp_json(path: str | Path, environment: Mapping[str, str]) -> list[Entry]:
+    """Return the servers of a standard mcp.json, or of VS Code's.
+
+    Raises:
+        ConfigError: the file can't be read, or holds no list of servers.
+    """
+    path = Path(path)
+    document = read_document(path)
+    table = servers_in(document)
+    if table is None:
+        raise ConfigError(f"{path}: there is no `mcpServers` in it")
+    return read_entries(table, environment, str(path), strict=False, folder=path.absolute().parent)
+
+
+def servers_in(document: Any) -> Any:
+    """Return the table of servers of a client's file, or None if it has none."""
+    if not isinstance(document, Mapping):
+        return None
+    return document.get("mcpServers", document.get("servers"))
+
+
+def secrets_of(server: Server) -> list[str]:
+    """Return the values that must not be seen anywhere: not in output, errors or logs."""
+    found = list(server.expanded)
+    for name, value in server.env.items():
+        if secrecy.looks_secret(name, value):
+            found.append(value)
+        found += secrecy.in_url(value)
+    for name, value in server.headers.items():
+        found += secrecy.in_header(name, value)
+    found += secrecy.in_arguments(server.args)
+    found += secrecy.in_url(server.url or "")
+    if server.oauth is not None and server.oauth.client_secret:
+        found.append(server.oauth.client_secret)
+    return [item for item in dict.fromkeys(found) if len(item) >= secrecy.SHORTEST]
+
+
+def tidy_name(name: str) -> str:
+    """Return a name that a server can have, as near as can be to the one that it has elsewhere."""
+    tidy = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "-", str(name)))
+    return tidy.strip("-_")[:64] or "server"
+
+
+def _known(raw: Mapping[str, Any], at: str, strict: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in raw.items():
+        name = key if strict else _OTHER_NAMES.get(key, key)
+        if name in _KEYS or (name == "disabled" and not strict):
+            if value is not None:
+                found[name] = value
+        elif strict:
+            close = difflib.get_close_matches(key, _KEYS, 1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise ConfigError(f"{at}: there is no setting {key!r}{hint}")
+        else:
+            log.info("%s: %r is not used here", at, key[:80])
+    return found
+
+
+def _expand(value: Any, environment: Mapping[str, str], at: str, used: dict[str, str]) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _expand(item, environment, at, used) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expand(item, environment, at, used) for item in value]
+    if not isinstance(value, str):
+        return value
+
+    def replaced(found: re.Match[str]) -> str:
+        name, kind = found["name"], found["kind"]
+        if kind not in (None, "env:"):
+            raise _Unusable(
+                f"{at}: {found[0]} is something that another client asks for; "
+                "put the value into a variable of the environment and write ${VARIABLE}"
+            )
+        if name in environment:
+            used[name] = environment[name]
+            return environment[name]
+        if found["default"] is not None:
+            return found["default"]
+        raise _Unusable(f"{at}: the variable {name} is not set in the environment")
+
+    return _VARIABLE.sub(replaced, value)
+
+
+def _transport(values: Mapping[str, Any], url: str | None, at: str) -> Transport:
+    given = _text(values, "transport", at)
+    if given is None:
+        if url is None:
+            return "stdio"
+        return "sse" if urlsplit(url).path.rstrip("/").endswith("/sse") else "http"
+    found = _TRANSPORTS.get(given.lower().replace("-", "").replace("_", ""))
+    if found is None:
+        raise ConfigError(f"{at}: transport can be stdio, http or sse")
+    if (found == "stdio") != (url is None):
+        raise ConfigError(f"{at}: stdio goes with `command`, http and sse go with `url`")
+    return found
+
+
+def _oauth(
+    values: Mapping[str, Any], headers: Mapping[str, str], transport: Transport, at: str
+) -> OAuth | None:
+    given = values.get("oauth")
+    if given is False or transport == "stdio":
+        return None
+    if given is None:
+        # A server that has its token already is not asked for another one.
+        known = any(name.lower() == "authorization" for name in headers)
+        return None if known else OAuth()
+    if given is True:
+        return OAuth()
+    if not isinstance(given, Mapping):
+        raise ConfigError(f"{at}: oauth must be true, false or a table")
+    unknown = set(given) - {"scopes", "client_id", "client_secret", "port"}
+    if unknown:
+        raise ConfigError(f"{at}: oauth has scopes, client_id, client_secret and port, no others")
+    port = given.get("port", 0)
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
+        raise ConfigError(f"{at}: the port of oauth must be a number below 65536")
+    return OAuth(
+        scopes=_texts(given, "scopes", at),
+        client_id=_text(given, "client_id", at),
+        client_secret=_text(given, "client_secret", at),
+        port=port,
+    )
+
+
+def _check_url(url: str, at: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not url.isprintable() or " " in url:
+        raise ConfigError(f"{at}: url must be an address such as https://host/mcp")
+
+
+def _host(netloc: str) -> str:
+    return netloc.rpartition("@")[2]
+
+
+def _text(values: Mapping[str, Any], key: str, at: str) -> str | None:
+    value = values.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ConfigError(f"{at}: {key} must be a text")
+    return value
+
+
+def _texts(values: Mapping[str, Any], key: str, at: str) -> tuple[str, ...]:
+    value = values.get(key, ())
+    if isinstance(value, str) and key in ("direct", "scopes"):
+        value = value.split()
+    if not isinstance(value, list | tuple):
+        raise ConfigError(f"{at}: {key} must be a list of texts")
+    return tuple(_plain_value(item, key, at) for item in value)
+
+
+def _texts_by_name(values: Mapping[str, Any], key: str, at: str) -> dict[str, str]:
+    value = values.get(key, {})
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{at}: {key} must be a table of texts")
+    found = {str(name): _plain_value(item, key, at) for name, item in value.items()}
+    for name, item in found.items():
+        # A line break in a header would begin another header.
+        bad = not name or "=" in name or "\0" in name
+        if bad or (key == "headers" and not (name.isprintable() and item.isprintable())):
+            raise ConfigError(f"{at}: {key} has a name or a value that can't be sent")
+    return found
+
+
+def _plain_value(value: Any, key: str, at: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if not isinstance(value, str) or "\0" in value:
+        raise ConfigError(f"{at}: {key} must hold texts")
+    return value
+
+
+def _seconds(values: Mapping[str, Any], key: str, at: str, strict: bool) -> float | None:
+    value = values.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise ConfigError(f"{at}: {key} must be a number of seconds")
+    # Several clients count in milliseconds; nobody means a quarter of an hour by 1000.
+    return value / 1000 if not strict and value >= 1000 else float(value)
+
+
+def _flag(values: Mapping[str, Any], key: str, at: str, default: bool) -> bool:
+    value = values.get(key, default)
+    if not isinstance(value, bool):
+        raise ConfigError(f"{at}: {key} must be true or false")
+    return value

@@ -1,0 +1,46 @@
+"""The least that is a server of the older protocol, by hand: for servers that misbehave."""
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+Handler = Callable[[dict[str, Any]], Any]
+
+TOOL = {"name": "work", "inputSchema": {"type": "object"}}
+
+
+def say(message: dict[str, Any]) -> None:
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+
+def serve(handlers: dict[str, Handler], capabilities: dict[str, Any] | None = None) -> None:
+    """Answer each request with what its handler returns; other requests are not known."""
+
+    def initialize(_: dict[str, Any]) -> Any:
+        return {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {"tools": {}} if capabilities is None else capabilities,
+            "serverInfo": {"name": "rough", "version": "1"},
+        }
+
+    known: dict[str, Handler] = {
+        "initialize": initialize,
+        "tools/list": lambda _: {"tools": [TOOL]},
+        **handlers,
+    }
+    for line in sys.stdin:
+        request = json.loads(line)
+        handler = known.get(request.get("method"))
+        if "id" not in request:
+            if handler is not None:
+                handler(request.get("params", {}))
+        elif handler is None:
+            error = {"code": -32601, "message": "Method not found"}
+            say({"id": request["id"], "error": error})
+        else:
+            say({"id": request["id"], "result": handler(request.get("params", {}))})
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": words}]}
