@@ -52,7 +52,7 @@ def seal(shape: Shape) -> int:
     os.umask(0o022)
     _mount_root(shape)
     socket.sethostname(layout.HOSTNAME)
-    _set_limits(shape)
+    set_limits(shape)
     kernel.set_dumpable(False)
     kernel.drop_capabilities()
     kernel.forbid_new_privileges()
@@ -105,7 +105,8 @@ def _mask_proc(proc: str) -> None:
             kernel.mount("none", f"{proc}/{name}", "tmpfs", flags, "size=4k,mode=555")
 
 
-def _set_limits(shape: Shape) -> None:
+def set_limits(shape: Shape) -> None:
+    """Limits that the kernel keeps for each process or for the uid."""
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,

@@ -11,6 +11,10 @@ INSIDE = "/opt/divingbell"
 TEMPLATE = "/template"
 HOST_FOLDERS = "/host-folders"
 HOSTNAME = "divingbell"
+DOOR_FOLDER = "/run/divingbell"
+"""In a container: a folder with nothing but the socket to the host, until that is used."""
+DOOR = f"{DOOR_FOLDER}/door"
+TOKEN = "DIVINGBELL_TOKEN"
 
 # One sized tmpfs a session holds all that can be written; these are its parts.
 WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}

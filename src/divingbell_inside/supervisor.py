@@ -21,6 +21,8 @@ from divingbell_inside import chamber, kernel
 
 Entry = Callable[[socket.socket, int, socket.socket], None]
 FileServer = Callable[[socket.socket], None]
+Seal = Callable[[chamber.Shape], int]
+"""Closes the walls around this process; returns the Landlock ABI in force."""
 MAX_VERB, PATIENCE = 64, 1000
 _CREDENTIALS = struct.Struct("3i")
 
@@ -40,9 +42,14 @@ def _run(entry: Callable[[], None]) -> NoReturn:
 
 class Supervisor:
     def __init__(
-        self, control: socket.socket, shape: chamber.Shape, interpret: Entry, serve: FileServer
+        self,
+        control: socket.socket,
+        shape: chamber.Shape,
+        seal: Seal,
+        interpret: Entry,
+        serve: FileServer,
     ) -> None:
-        self._control, self._shape = control, shape
+        self._control, self._shape, self._seal = control, shape, seal
         self._interpret, self._serve_files = interpret, serve
         self._interpreter = 0
         self._copy: tuple[int, socket.socket] | None = None
@@ -53,7 +60,7 @@ class Supervisor:
         first = self._receive()
         if not first[0]:
             return
-        abi = chamber.seal(self._shape)
+        abi = self._seal(self._shape)
         # Copies of the interpreter announce themselves here; the kernel vouches for their pid.
         self._nursery, self._cradle = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._nursery.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)

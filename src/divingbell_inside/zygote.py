@@ -4,8 +4,6 @@ It stays single-threaded, so that a clone is a whole process. A session is made 
 host (CLONE_PARENT): it outlives this zygote and dies with the host.
 """
 
-import gc
-import importlib
 import json
 import os
 import signal
@@ -22,6 +20,7 @@ from divingbell_inside import (
     kernel,
     landlock,
     layout,
+    preparation,
     runner,
     seccomp,
     supervisor,
@@ -65,19 +64,10 @@ class Zygote:
         self._per_process = bool(settings["memory_is_per_process"])
         denied = UNCOUNTED_MEMORY if self._per_process else frozenset[str]()
         self._program = seccomp.build(kernel.MACHINE, deny=denied, private_memory=self._per_process)
-        missing = {}
-        for name in settings["preload"]:
-            try:
-                importlib.import_module(name)
-            except ImportError as error:
-                missing[name] = str(error)
-        runner.prepare()
+        missing = preparation.load(settings["preload"])
         runner.warm_up()
         threads = len(os.listdir("/proc/self/task"))
-        gc.collect()
-        gc.disable()
-        # Moves all that lives to where the collector never looks: its pages stay shared.
-        gc.freeze()
+        preparation.freeze()
         kernel.join_pages()
         return {
             "ready": True,
@@ -133,7 +123,7 @@ class Zygote:
                 host_folder=request["host_folder"],
                 program=self._program,
             )
-            supervisor.Supervisor(line, shape, runner.main, files.serve).serve()
+            supervisor.Supervisor(line, shape, chamber.seal, runner.main, files.serve).serve()
             status = 0
         except Exception as error:  # the host must learn why, and there is no one else to tell
             line.send(f"failed {type(error).__name__}: {error}".encode()[:400])

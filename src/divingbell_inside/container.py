@@ -1,0 +1,107 @@
+"""The way in for containers: pid 1 of a container connects to the host and becomes its supervisor.
+
+Run as `python -I container.py`. The walls stand already: whoever made the container has built
+them. The one line out is a unix socket in a folder of its own; the first message on it is a
+token that works once. Both are gone before anything of the profile is imported.
+"""
+
+import ctypes
+import json
+import os
+import signal
+import socket
+import sys
+from typing import Any
+
+sys.path.insert(0, "/opt/divingbell")
+
+from divingbell_inside import (
+    chamber,
+    files,
+    kernel,
+    landlock,
+    layout,
+    preparation,
+    runner,
+    seccomp,
+    supervisor,
+)
+
+MAX_MESSAGE = 1 << 16
+
+
+def take_token(name: str = layout.TOKEN) -> bytes:
+    """Return the token, and wipe it out of the environment as the kernel shows it, too.
+
+    Raises:
+        KeyError: there is none.
+    """
+    token = os.environb[name.encode()]
+    libc = ctypes.CDLL(None)
+    libc.getenv.restype = ctypes.c_void_p
+    # The block that /proc/<pid>/environ shows: every process that is forked later has it too.
+    address = libc.getenv(name.encode())
+    if address:
+        ctypes.memset(address, ord("-"), len(token))
+    del os.environ[name]
+    return token
+
+
+def connect(token: bytes) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    line.connect(layout.DOOR)
+    line.send(token)
+    return line
+
+
+def seal(shape: chamber.Shape) -> int:
+    """Add what a process can do for itself to the walls of the container."""
+    os.umask(0o022)
+    chamber.set_limits(shape)
+    kernel.set_dumpable(False)
+    kernel.drop_capabilities()
+    kernel.forbid_new_privileges()
+    abi = landlock.restrict(read=["/"], write=[*layout.WRITABLE.values(), "/proc", "/dev"])
+    if not _is_filtered():  # gVisor leaves the filter of a container's description out
+        seccomp.install(shape.program)
+    os.chdir(layout.WORKSPACE)
+    return abi
+
+
+def _is_filtered() -> bool:
+    with open("/proc/self/status", encoding="utf-8") as file:
+        return any(line.split() == ["Seccomp:", "2"] for line in file)
+
+
+def _shape(settings: dict[str, Any]) -> chamber.Shape:
+    return chamber.Shape(
+        disk=settings["disk"],
+        processes=settings["processes"],
+        open_files=settings["open_files"],
+        memory=settings["memory"],
+        memory_is_per_process=False,
+        own_groups=False,
+        host_folder=None,
+        program=seccomp.build(kernel.MACHINE),
+    )
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    kernel.set_dumpable(False)
+    line = connect(take_token())
+    try:
+        settings = json.loads(line.recv(MAX_MESSAGE))
+        os.makedirs(layout.ENVIRONMENT["MPLCONFIGDIR"], exist_ok=True)
+        missing = preparation.load(settings["preload"])
+        preparation.freeze()
+        line.send(json.dumps({"missing": missing, "python": sys.version.split()[0]}).encode())
+        shape = _shape(settings)
+        supervisor.Supervisor(line, shape, seal, runner.main, files.serve).serve()
+    except Exception as error:  # the host must learn why, and there is no one else to tell
+        line.send(f"failed {type(error).__name__}: {error}".encode()[:400])
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()
