@@ -247,4 +247,8 @@ def _make_backend(
         from divingbell.sandbox.local.backend import LocalBackend
 
         return LocalBackend(settings, progress, servers)
+    if settings.backend == "docker":
+        from divingbell.sandbox.docker.backend import DockerBackend
+
+        return DockerBackend(settings, progress, servers)
     raise ConfigError(f'backend = "{settings.backend}" is not part of this version; "local" is')

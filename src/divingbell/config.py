@@ -21,6 +21,7 @@ FILE_NAME = "divingbell.toml"
 MCP_FILE_NAME = "mcp.json"
 PREFIX = "DIVINGBELL_"
 BACKENDS = ("local", "docker", "gvisor")
+RUNTIMES = ("runc", "runsc")
 CGROUPS = ("auto", "require", "off")
 MODES = ("code", "hybrid")
 SEARCHES = ("auto", "words", "meaning")
@@ -33,6 +34,8 @@ class Settings:
 
     backend: str = "local"
     """The wall around the code."""
+    runtime: str = "runc"
+    """What runs the containers of the docker backend: "runc", or "runsc" (gVisor)."""
     limits: Limits = field(default_factory=Limits)
     """What a session may use, unless it asks for something else."""
     packages: tuple[str, ...] = ()
@@ -77,6 +80,7 @@ class Settings:
         for name, value, choices in (
             ("mode", self.mode, MODES),
             ("search", self.search, SEARCHES),
+            ("runtime", self.runtime, RUNTIMES),
         ):
             if value not in choices:
                 raise ConfigError(f"{name} is {value!r}: it can be {', '.join(choices)}")
@@ -105,8 +109,8 @@ class Settings:
 
 
 _RESERVED = {
-    "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "opt", "proc", "root", "sbin", "sys",
-    "template", "tmp", "usr", "workspace", "servers", "skills", "host-folders", "libx32",
+    "bin", "dev", "etc", "home", "lib", "lib32", "lib64", "opt", "proc", "root", "run", "sbin",
+    "sys", "template", "tmp", "usr", "workspace", "servers", "skills", "host-folders", "libx32",
 }  # fmt: skip
 
 

@@ -121,7 +121,7 @@ def prepare(
         if profile := _load(path):
             return profile
         _make_folders(directory)
-        with _locked(directory / f".{path.name}.lock", report):
+        with locked(directory / f".{path.name}.lock", report):
             # Whoever held the lock may have made it in the meantime.
             if profile := _load(path):
                 return profile
@@ -368,7 +368,8 @@ def _make_folders(folder: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path, report: Progress) -> Iterator[None]:
+def locked(path: Path, report: Progress) -> Iterator[None]:
+    """Hold the lock file; another process that makes the same is waited for."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:

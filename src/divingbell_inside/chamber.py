@@ -39,6 +39,7 @@ class Shape:
     host_folder: str | None
     program: bytes
     """The seccomp filter, built once by the zygote."""
+    in_gvisor: bool = False
 
 
 def seal(shape: Shape) -> int:
@@ -119,7 +120,16 @@ def set_limits(shape: Shape) -> None:
         resource.RLIMIT_NPROC: shape.processes + layout.OWN_PROCESSES,
     }
     for which, value in limits.items():
+        _lower(shape, which, value)
+
+
+def _lower(shape: Shape, which: int, value: int) -> None:
+    """Set a limit for good."""
+    try:
         resource.setrlimit(which, (value, value))
+    except ValueError:
+        if not shape.in_gvisor:  # which has some that can't be set, and does not keep them either
+            raise
 
 
 def limit_memory(shape: Shape) -> None:
@@ -133,12 +143,12 @@ def limit_memory(shape: Shape) -> None:
     data = int(os.read(file, 200).split()[5]) * resource.getpagesize()
     os.close(file)
     # One place less than pid 1 has: it can always start a file server or a new interpreter.
-    resource.setrlimit(resource.RLIMIT_NPROC, (shape.processes + 1, shape.processes + 1))
+    _lower(shape, resource.RLIMIT_NPROC, shape.processes + 1)
     # Where a cgroup is the wall, stay a little inside it: pages of the zygote that are written
     # to count there, and not here.
     room = 0 if shape.memory_is_per_process else max(MEMORY_HEADROOM, shape.memory >> 4)
     allowed = data + max(shape.memory - room, shape.memory >> 1)
-    resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))
+    _lower(shape, resource.RLIMIT_DATA, allowed)
 
 
 def make_expendable(part: str) -> None:

@@ -67,7 +67,7 @@ mq_getsetattr mq_notify mq_open mq_timedreceive mq_timedsend mq_unlink
 accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom recvmmsg recvmsg
 sendmmsg sendmsg sendto setsockopt shutdown
 """
-_ALLOWED = frozenset(_ALLOWED_NAMES.split())
+ALLOWED = frozenset(_ALLOWED_NAMES.split())
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
@@ -125,7 +125,7 @@ def _all_but(argument: int, *values: int) -> _Block:
     return _compare(argument, values, _WORD, _FORBIDDEN, _ALLOW)
 
 
-_BY_ARGUMENT: dict[str, _Block] = {
+BY_ARGUMENT: dict[str, _Block] = {
     "clone": _only(0, 0, mask=_CLONE_NAMESPACE_FLAGS),
     # The flags of clone3 are behind a pointer, where no filter can look.
     "clone3": (_MISSING,),
@@ -159,7 +159,7 @@ def _answer(name: str, deny: frozenset[str], private_memory: bool) -> _Block:
         return (_FORBIDDEN,)
     if name == "mmap" and private_memory:
         return _compare(3, (_SHARED_ANONYMOUS,), _SHARED_ANONYMOUS, _FORBIDDEN, _ALLOW)
-    return _BY_ARGUMENT.get(name, (_ALLOW,) if name in _ALLOWED else (_FORBIDDEN,))
+    return BY_ARGUMENT.get(name, (_ALLOW,) if name in ALLOWED else (_FORBIDDEN,))
 
 
 def build(

@@ -42,6 +42,10 @@ class Group(ABC):
     @abstractmethod
     def consumption(self) -> Consumption: ...
 
+    def close(self) -> None:
+        """Let go of it, and leave it to whoever has made it."""
+        return None
+
     @abstractmethod
     def remove(self) -> None: ...
 
@@ -72,6 +76,29 @@ def find() -> Hierarchy:
     raise NoCgroups("no cgroup file system with memory, pids and cpu is mounted")
 
 
+def of_process(pid: int) -> Group:
+    """The group that a process is in which another has made: to be read, and closed.
+
+    Raises:
+        NoCgroups: it can't be seen from here.
+    """
+    mounts, paths = _mounts(), _paths_of(pid)
+    try:
+        if all(name in mounts and name in paths for name in (*NEEDED, "cpuacct")):
+            names = (*NEEDED, "cpuacct")
+            return GroupV1({name: mounts[name] / paths[name].lstrip("/") for name in names})
+        if "cgroup2" in mounts and "" in paths:
+            return GroupV2(mounts["cgroup2"] / paths[""].lstrip("/"))
+    except OSError as error:
+        raise NoCgroups(f"{error.filename}: {error.strerror}") from None
+    raise NoCgroups(f"the control groups of process {pid} can't be seen here")
+
+
+def version_in_use() -> int:
+    """Which version limits are kept by on this machine: where memory is counted."""
+    return 1 if "memory" in _mounts() else 2
+
+
 def _mounts() -> dict[str, Path]:
     """The mount point of each controller of version 1, and of version 2 as "cgroup2"."""
     found: dict[str, Path] = {}
@@ -88,9 +115,17 @@ def _mounts() -> dict[str, Path]:
 
 
 def _own_paths() -> dict[str, str]:
-    """The group that this process is in, by controller; "" is version 2."""
-    found = {}
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
+    return _paths_of("self")
+
+
+def _paths_of(process: int | str) -> dict[str, str]:
+    """The group that a process is in, by controller; "" is version 2."""
+    found: dict[str, str] = {}
+    try:
+        lines = Path(f"/proc/{process}/cgroup").read_text().splitlines()
+    except OSError:
+        return found
+    for line in lines:
         _, controllers, path = line.split(":", 2)
         for controller in controllers.split(","):
             found[controller] = path
@@ -250,9 +285,12 @@ class GroupV1(Group):
             refused_processes=self._refused.row(b"max") if self._refused else 0,
         )
 
-    def remove(self) -> None:
+    def close(self) -> None:
         for reader in self._readers:
             reader.close()
+
+    def remove(self) -> None:
+        self.close()
         for folder in set(self._folders.values()):
             _rmdir(folder)
 
@@ -332,9 +370,12 @@ class GroupV2(Group):
             refused_processes=self._row("pids.events", b"max"),
         )
 
-    def remove(self) -> None:
+    def close(self) -> None:
         for reader in self._readers.values():
             reader.close()
+
+    def remove(self) -> None:
+        self.close()
         _rmdir(self._folder)
 
 

@@ -46,6 +46,16 @@ class HostFolders:
             os.close(self._held)
 
 
+def is_left_over(path: Path) -> bool:
+    """Whether the process that made this folder of its own has ended."""
+    if not path.exists():
+        return True
+    lock = _lock(path)
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
+
+
 def _lock(path: Path) -> int | None:
     """A descriptor with the lock on a folder; None where another process has it."""
     try:

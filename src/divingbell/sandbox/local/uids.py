@@ -17,10 +17,10 @@ _LOCKS = Path("/run/divingbell")
 class Uids:
     """One block of uids. The first belongs to the zygote, the others go round."""
 
-    def __init__(self, base: int, count: int) -> None:
-        _LOCKS.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def __init__(self, base: int, count: int, locks: Path = _LOCKS) -> None:
+        locks.mkdir(mode=0o700, parents=True, exist_ok=True)
         for number in range(count // BLOCK):
-            path = _LOCKS / f"uids-{base}-{number}.lock"
+            path = locks / f"uids-{base}-{number}.lock"
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,74 @@
+"""The way of a container to the host: a unix socket, alone in a folder that only it has mounted.
+
+Whoever knows the token may come in, once. Then the socket and its name are gone: code inside that
+looks for them finds an empty folder.
+"""
+
+import asyncio
+import contextlib
+import hmac
+import os
+import secrets
+import socket
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from divingbell_inside import layout
+
+MAX_TOKEN = 256
+TOKEN_TIMEOUT = 10.0
+_CREDENTIALS = struct.Struct("3i")
+
+
+class Door:
+    """Open from its making until someone came in or it is closed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.token = secrets.token_hex(32)
+        self._path = folder / Path(layout.DOOR).name
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            # A name of a socket has 107 bytes at most, and the folder may be anywhere.
+            self._listener.bind(f"/proc/self/fd/{above}/{self._path.name}")
+        finally:
+            os.close(above)
+        # For a uid that is not ours; nobody else gets past the folder above.
+        self._path.chmod(0o666)
+        self._listener.setblocking(False)
+        self._listener.listen(1)
+
+    async def admit(self, is_expected: Callable[[int], bool]) -> socket.socket:
+        """Wait for the one who knows the token, and close the door behind it.
+
+        `is_expected` tells of the pid of whoever knocks whether it belongs to the container.
+        """
+        loop = asyncio.get_running_loop()
+        while True:
+            line, _ = await loop.sock_accept(self._listener)
+            try:
+                line.setblocking(False)
+                async with asyncio.timeout(TOKEN_TIMEOUT):
+                    token = await loop.sock_recv(line, MAX_TOKEN)
+                known = hmac.compare_digest(token, self.token.encode())
+                if known and is_expected(_pid_of_peer(line)):
+                    self.close()
+                    return line
+            except (OSError, TimeoutError):
+                pass
+            except BaseException:
+                line.close()
+                raise
+            line.close()
+
+    def close(self) -> None:
+        self._listener.close()
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+
+
+def _pid_of_peer(line: socket.socket) -> int:
+    found = line.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid: int = _CREDENTIALS.unpack(found)[0]
+    return pid

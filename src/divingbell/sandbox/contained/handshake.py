@@ -1,0 +1,43 @@
+"""The first words with a container that has come in: what it is to do, whether it can."""
+
+import asyncio
+import json
+import socket
+from typing import Any
+
+from divingbell.config import Settings
+from divingbell.errors import SandboxUnavailable
+from divingbell.models import Limits
+
+MAX_MESSAGE = 1 << 16
+
+
+async def greet(
+    line: socket.socket, settings: Settings, limits: Limits, *, in_gvisor: bool
+) -> dict[str, Any]:
+    """Say what to load and what may be used; return what the container says about itself.
+
+    Raises:
+        SandboxUnavailable: it could not get ready.
+    """
+    loop = asyncio.get_running_loop()
+    wanted = {
+        "preload": settings.preload,
+        "disk": limits.disk,
+        "processes": limits.processes,
+        "open_files": limits.open_files,
+        "memory": limits.memory,
+        "in_gvisor": in_gvisor,
+    }
+    try:
+        await loop.sock_sendall(line, json.dumps(wanted).encode())
+        answer = await loop.sock_recv(line, MAX_MESSAGE)
+    except OSError as error:
+        raise SandboxUnavailable(f"the container broke off: {error.strerror}") from None
+    if not answer.startswith(b"{"):
+        words = answer.removeprefix(b"failed ").decode("utf-8", "replace")[:400]
+        raise SandboxUnavailable(f"the container did not get ready: {words or 'it ended'}")
+    # Nothing but our own code and the packages of the profile has run in there so far.
+    info = json.loads(answer)
+    assert isinstance(info, dict)
+    return info

@@ -1,0 +1,329 @@
+"""The docker backend: finds the daemon, keeps the image, makes one container a session."""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+import os
+import platform
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from divingbell import profile
+from divingbell.config import Settings
+from divingbell.errors import SandboxUnavailable
+from divingbell.models import Limits
+from divingbell.sandbox.base import Backend, Isolation
+from divingbell.sandbox.contained import root
+from divingbell.sandbox.contained.door import Door
+from divingbell.sandbox.contained.handshake import greet
+from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending, Uncounted
+from divingbell.sandbox.docker import daemon, images, seccomp
+from divingbell.sandbox.local import cgroups, folders
+from divingbell.sandbox.local.uids import Uids
+from divingbell_inside import landlock, layout
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+START_TIMEOUT = 120.0
+ENDING_TIMEOUT = 5.0
+ENDING_PAUSE = 0.05
+LABEL = "org.divingbell.host"
+"""Which host process a container belongs to: the folder of its sockets, which that holds locked."""
+MACHINE_LABEL = "org.divingbell.machine"
+_SHARE = 4
+"""The home folder and /dev/shm have this part of the disk each, /workspace and /tmp all of it."""
+_COMMAND = [
+    f"{layout.PROFILE}/bin/python",
+    "-I",
+    f"{layout.INSIDE}/divingbell_inside/container.py",
+]
+_MASKED = [
+    f"/proc/{name}"
+    for name in (
+        "acpi", "asound", "kallsyms", "kcore", "keys", "kmsg", "latency_stats", "sched_debug",
+        "scsi", "timer_list", "timer_stats",
+    )
+]  # fmt: skip
+_READ_ONLY = [f"/proc/{name}" for name in ("bus", "fs", "irq", "pressure", "sys", "sysrq-trigger")]
+_LOG = {"Type": "json-file", "Config": {"max-size": "64k", "max-file": "1"}}
+
+log = logging.getLogger("divingbell")
+
+
+class DockerBackend(Backend):
+    def __init__(
+        self,
+        settings: Settings,
+        progress: profile.Progress | None = None,
+        servers: Path | None = None,
+    ) -> None:
+        self._settings = settings
+        self._progress = progress or (lambda line: None)
+        self._servers = servers
+        self._numbers = itertools.count(1)
+        self._client: APIClient | None = None
+        self._folders: folders.HostFolders | None = None
+        self._uids: Uids | None = None
+        self._image = ""
+        self._limits_by = ""
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._start)
+
+    def _start(self) -> None:
+        settings = self._settings
+        if settings.workspace != "memory":
+            raise SandboxUnavailable(
+                'workspace on the host is for the local backend: with docker it is "memory"'
+            )
+        self._client = daemon.connect()
+        info = daemon.check(self._client, settings.runtime)
+        self._limits_by = f"cgroup v{info.get('CgroupVersion') or 1}"
+        prepared = profile.prepare(settings.packages, progress=self._progress)
+        made = root.prepare(prepared, self._progress)
+        above = profile.home() / "doors"
+        with daemon.translated("importing the image"):
+            remove_leftovers(self._client, above)
+            self._image = images.provide(self._client, made, self._progress)
+        self._folders = folders.HostFolders(above)
+        # The daemon is root and gets there; nobody else has any business there.
+        self._folders.path.chmod(0o700)
+        locks = {} if os.geteuid() == 0 else {"locks": profile.home() / "uids"}
+        self._uids = Uids(settings.uid_base, settings.uid_count, **locks)
+
+    async def create(self, limits: Limits) -> ContainedSandbox:
+        assert self._client is not None and self._folders is not None and self._uids is not None
+        number = self._uids.take()
+        name = f"session-{next(self._numbers)}"
+        made = _Made(self._client, self._folders, self._uids, number, name)
+        try:
+            return await self._assemble(made, limits)
+        except BaseException as error:
+            await asyncio.shield(made.remove())
+            if isinstance(error, OSError):
+                raise SandboxUnavailable(f"a container could not be made: {error}") from error
+            raise
+
+    async def _assemble(self, made: "_Made", limits: Limits) -> ContainedSandbox:
+        folder = made.folders.path / made.folders.make(made.name, None)
+        folder.chmod(0o755)
+        door = Door(folder)
+        try:
+            await asyncio.to_thread(self._launch, made, folder, door.token, limits)
+            knocking = asyncio.ensure_future(door.admit(made.contains))
+            line = await _unless_it_ends(knocking, made)
+        finally:
+            door.close()
+        by_gvisor = self._settings.runtime == "runsc"
+        try:
+            async with asyncio.timeout(START_TIMEOUT):
+                await greet(line, self._settings, limits, in_gvisor=by_gvisor)
+            group = await asyncio.to_thread(made.group)
+        except TimeoutError:
+            line.close()
+            raise SandboxUnavailable("the container did not get ready in time") from None
+        except BaseException:
+            line.close()
+            raise
+        isolation = Isolation(
+            backend="docker-runsc" if by_gvisor else "docker",
+            limits_by=self._limits_by,
+            landlock=0 if by_gvisor else landlock.abi(),
+            own_uid=True,
+        )
+        return ContainedSandbox(
+            made.container, line, group, isolation, limits, made.ending, made.remove
+        )
+
+    def _launch(self, made: "_Made", folder: Path, token: str, limits: Limits) -> None:
+        """Make the container and start it."""
+        client = made.client
+        host = client.create_host_config(**self._walls(made.uid, limits, folder))
+        host |= {
+            "MaskedPaths": _MASKED,
+            "ReadonlyPaths": _READ_ONLY,
+            "LogConfig": _LOG,
+            "CgroupnsMode": "private",
+        }
+        with daemon.translated("starting a container"):
+            container = client.create_container(
+                self._image,
+                _COMMAND,
+                name=f"{made.folders.path.name}.{made.name}",
+                hostname=layout.HOSTNAME,
+                user=f"{made.uid}:{made.uid}",
+                working_dir=layout.WORKSPACE,
+                environment={**layout.ENVIRONMENT, layout.TOKEN: token},
+                labels={LABEL: str(made.folders.path), MACHINE_LABEL: socket.gethostname()},
+                host_config=host,
+            )
+            made.container = container["Id"]
+            client.start(made.container)
+
+    def _walls(self, uid: int, limits: Limits, folder: Path) -> dict[str, Any]:
+        disk, part = limits.disk, limits.disk // _SHARE
+        owner = f"uid={uid},gid={uid}"
+        writable = "rw,exec,nosuid,nodev"
+        binds = {str(folder): {"bind": layout.DOOR_FOLDER, "mode": "ro"}}
+        if self._servers is not None:
+            binds[str(self._servers)] = {"bind": layout.SERVERS, "mode": "ro"}
+        for inside, outside in self._settings.mounts.items():
+            binds[str(Path(outside).resolve())] = {"bind": inside, "mode": "ro"}
+        profile = seccomp.profile(platform.machine())
+        by_gvisor = self._settings.runtime == "runsc"
+        return {
+            "runtime": self._settings.runtime,
+            "network_mode": "none",
+            "ipc_mode": "private",
+            "read_only": True,
+            "cap_drop": ["ALL"],
+            "security_opt": ["no-new-privileges:true", f"seccomp={profile}"],
+            "mem_limit": limits.memory,
+            "memswap_limit": limits.memory,
+            # gVisor's own threads would count there, and not the processes inside it.
+            "pids_limit": None if by_gvisor else limits.processes + layout.OWN_PROCESSES,
+            "cpu_period": cgroups.PERIOD,
+            "cpu_quota": int(limits.cores * cgroups.PERIOD),
+            "shm_size": part,
+            "binds": binds,
+            "tmpfs": {
+                layout.WORKSPACE: f"{writable},size={disk},mode=700,{owner}",
+                "/tmp": f"{writable},size={disk},mode=1777",
+                layout.HOME: f"{writable},size={part},mode=700,{owner}",
+                "/sys": "ro,noexec,nosuid,nodev,size=4k,mode=555",
+            },
+        }
+
+    async def stop(self) -> None:
+        client, self._client = self._client, None
+        if self._folders is not None:
+            await asyncio.to_thread(self._folders.close)
+        if self._uids is not None:
+            self._uids.close()
+        if client is not None:
+            await asyncio.to_thread(client.close)
+
+
+class _Made:
+    """All that is made for one container, as far as it has been made."""
+
+    def __init__(
+        self,
+        client: "APIClient",
+        host_folders: folders.HostFolders,
+        uids: Uids,
+        number: int,
+        name: str,
+    ) -> None:
+        self.client = client
+        self.folders = host_folders
+        self.name = name
+        self.uid = uids.first + number
+        self.container = ""
+        self._give_back = lambda: uids.give_back(number)
+
+    def contains(self, pid: int) -> bool:
+        """Whether a process of this machine belongs to the container."""
+        try:
+            return self.container in Path(f"/proc/{pid}/cgroup").read_text()
+        except OSError:
+            # It is of another machine, as Docker Desktop has one: the token must do.
+            return not pid
+
+    def group(self) -> cgroups.Group:
+        with daemon.translated():
+            pid = self.client.inspect_container(self.container)["State"]["Pid"]
+        try:
+            return cgroups.of_process(pid)
+        except cgroups.NoCgroups as reason:
+            log.warning("what sessions use can't be counted: %s", reason)
+            return Uncounted()
+
+    async def ending(self) -> Ending:
+        """How the container has ended. Never raises."""
+        try:
+            state = await asyncio.to_thread(self._ended_state)
+        except SandboxUnavailable as error:
+            return Ending(f"the container is gone ({error})")
+        if state["Running"]:
+            return Ending("its first process has closed the line")
+        if state.get("OOMKilled"):
+            return Ending("the container was out of memory", out_of_memory=True)
+        words = state.get("Error") or f"status {state.get('ExitCode')}"
+        return Ending(f"the container has ended ({words})")
+
+    def _ended_state(self) -> dict[str, Any]:
+        deadline = time.monotonic() + ENDING_TIMEOUT
+        while (state := self.state())["Running"] and time.monotonic() < deadline:
+            time.sleep(ENDING_PAUSE)  # the daemon hears of it a moment after we do
+        return state
+
+    def state(self) -> dict[str, Any]:
+        with daemon.translated():
+            state: dict[str, Any] = self.client.inspect_container(self.container)["State"]
+        return state
+
+    def last_words(self) -> str:
+        with contextlib.suppress(SandboxUnavailable), daemon.translated():
+            lines = self.client.logs(self.container, tail=5).decode("utf-8", "replace").split("\n")
+            return " / ".join(line.strip() for line in lines if line.strip())[-300:]
+        return ""
+
+    async def remove(self) -> None:
+        await asyncio.to_thread(self._remove)
+
+    def _remove(self) -> None:
+        try:
+            if self.container:
+                with daemon.translated("removing a container"):
+                    _remove_container(self.client, self.container)
+        except SandboxUnavailable as error:
+            log.warning("not all of a session could be removed: %s", error)
+        finally:
+            self.folders.remove(self.name)
+            self._give_back()
+
+
+async def _unless_it_ends(knocking: "asyncio.Future[socket.socket]", made: _Made) -> socket.socket:
+    """Wait for the container at its door, and no longer than it lives."""
+    deadline = asyncio.get_running_loop().time() + START_TIMEOUT
+    try:
+        while not (await asyncio.wait({knocking}, timeout=1.0))[0]:
+            state = await asyncio.to_thread(made.state)
+            if not state["Running"] or asyncio.get_running_loop().time() > deadline:
+                words = await asyncio.to_thread(made.last_words)
+                raise SandboxUnavailable(
+                    f"the container never came to the door: {state.get('Error') or words}"
+                )
+        return knocking.result()
+    finally:
+        if not knocking.done():
+            knocking.cancel()
+
+
+def _remove_container(client: "APIClient", container: str) -> None:
+    from docker.errors import APIError, NotFound
+
+    try:
+        client.remove_container(container, force=True, v=True)
+    except NotFound:
+        pass
+    except APIError as error:
+        if error.status_code != 409:  # it is being removed already
+            raise
+
+
+def remove_leftovers(client: "APIClient", above: Path) -> int:
+    """Remove the containers of host processes of this machine that are gone; return how many."""
+    ours = {"label": [LABEL, f"{MACHINE_LABEL}={socket.gethostname()}"]}
+    removed = 0
+    for container in client.containers(all=True, filters=ours):
+        folder = Path(container["Labels"][LABEL])
+        if folder.parent == above and folders.is_left_over(folder):
+            _remove_container(client, container["Id"])
+            removed += 1
+    return removed

@@ -1,0 +1,116 @@
+"""The Docker daemon: reached, or said why not, with the command that helps."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from divingbell.errors import SandboxUnavailable
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+TIMEOUT = 60
+_RUNSC = (
+    """echo '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": """
+    """["--network=none", "--platform=ptrace", "--fsgofer-host-uds"]}}}' | sudo tee /etc/docker/daemon.json """
+    """&& sudo systemctl restart docker"""
+)
+_NEWER_RUNSC = """(a runsc of 2023 or later: "--host-uds=open" in the place of the last two)"""
+
+
+class NoDocker(SandboxUnavailable):
+    """Docker can't be used here; `advice` is the command that changes that."""
+
+    def __init__(self, detail: str, advice: str) -> None:
+        super().__init__(f"{detail}: {advice}")
+        self.detail = detail
+        self.advice = advice
+
+
+def connect() -> "APIClient":
+    """Return a client of the daemon that `DOCKER_HOST` names, or of the usual one. Blocks.
+
+    Raises:
+        NoDocker: it can't be reached.
+    """
+    try:
+        import docker
+        from docker.errors import DockerException
+        from docker.utils import kwargs_from_env
+    except ImportError:
+        raise NoDocker(
+            "the Docker SDK for Python is missing", 'pip install "divingbell[docker]"'
+        ) from None
+    try:
+        client = docker.APIClient(
+            version="auto", timeout=TIMEOUT, max_pool_size=32, **kwargs_from_env()
+        )
+    except DockerException as error:
+        raise _explained(error) from None
+    return client
+
+
+def _explained(error: Exception) -> NoDocker:
+    causes: list[BaseException] = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
+        causes.append(cause)
+    words = " ".join(map(str, causes))
+    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if "Permission denied" in words or any(isinstance(each, PermissionError) for each in causes):
+        return NoDocker(
+            f"this user may not talk to the Docker daemon ({where})",
+            'sudo usermod -aG docker "$USER", then log in again (whoever may is as good as root)',
+        )
+    if "No such file" in words:
+        return NoDocker(
+            f"there is no Docker daemon at {where}",
+            "sudo apt-get install docker.io && sudo systemctl start docker",
+        )
+    if "Connection refused" in words:
+        return NoDocker(f"the Docker daemon at {where} does not run", "sudo systemctl start docker")
+    return NoDocker(f"the Docker daemon at {where} does not answer ({error})", "docker info")
+
+
+def check(client: "APIClient", runtime: str) -> dict[str, Any]:
+    """Return what the daemon says about itself.
+
+    Raises:
+        NoDocker: it can't run our containers; the advice is the command to run.
+    """
+    with translated():
+        info: dict[str, Any] = client.info()
+    if info.get("OSType") != "linux":
+        raise NoDocker("this Docker runs no Linux containers", "switch it to Linux containers")
+    if runtime not in info.get("Runtimes", {}):
+        raise NoDocker(
+            f"Docker does not know the runtime {runtime}",
+            f"sudo apt-get install runsc && {_RUNSC} {_NEWER_RUNSC}"
+            if runtime == "runsc"
+            else "docker info",
+        )
+    lacking = [
+        name
+        for name, key in (("memory", "MemoryLimit"), ("pids", "PidsLimit"), ("cpu", "CpuCfsQuota"))
+        if not info.get(key)
+    ]
+    if lacking:
+        raise NoDocker(
+            f"Docker can't limit {', '.join(lacking)} here: the kernel's control groups lack that",
+            'add "cgroup_enable=memory swapaccount=1" to the kernel\'s command line, '
+            "run `sudo update-grub`, and reboot",
+        )
+    return info
+
+
+@contextmanager
+def translated(doing: str = "") -> Iterator[None]:
+    """Turn what the SDK raises into SandboxUnavailable."""
+    from docker.errors import DockerException
+    from requests.exceptions import RequestException
+
+    try:
+        yield
+    except (DockerException, RequestException) as error:
+        words = getattr(error, "explanation", None) or error
+        raise SandboxUnavailable(f"Docker{doing and ', ' + doing}: {words}") from error

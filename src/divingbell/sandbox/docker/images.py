@@ -1,0 +1,52 @@
+"""The root file system as an image of the Docker daemon."""
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from divingbell.errors import SandboxUnavailable
+from divingbell.profile import Progress
+from divingbell.sandbox.contained.root import Root
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+REPOSITORY = "divingbell"
+IMPORT_TIMEOUT = 600
+
+
+def name_of(root: Root) -> str:
+    return f"{REPOSITORY}:{root.version}"
+
+
+def versions(client: "APIClient") -> list[str]:
+    """The versions that the daemon has."""
+    tags = [tag for image in client.images(REPOSITORY) for tag in image.get("RepoTags") or ()]
+    return sorted(tag.partition(":")[2] for tag in tags)
+
+
+def provide(client: "APIClient", root: Root, report: Progress) -> str:
+    """Return the name of the image with this root, importing it where the daemon lacks it.
+
+    Raises:
+        SandboxUnavailable: the daemon did not take it.
+    """
+    if root.version in versions(client):
+        return name_of(root)
+    report(f"giving the image {name_of(root)} to Docker, once")
+    command = ["tar", "--create", "--numeric-owner", "--owner=0", "--group=0", "."]
+    with subprocess.Popen(command, cwd=root.path, stdout=subprocess.PIPE) as packing:
+        assert packing.stdout is not None
+        answer = client.import_image(
+            src=iter(lambda: packing.stdout.read(1 << 20), b""),  # type: ignore[union-attr]
+            repository=REPOSITORY,
+            tag=root.version,
+            changes=[f"LABEL org.divingbell.version={root.version}"],
+            stream_src=True,
+        )
+    if root.version not in versions(client):
+        raise SandboxUnavailable(f"Docker did not take the image: {str(answer)[-300:]}")
+    return name_of(root)
+
+
+def remove(client: "APIClient", version: str) -> None:
+    client.remove_image(f"{REPOSITORY}:{version}")
