@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from divingbell import config, places, profile
 from divingbell.config import Settings
 from divingbell.engine import Engine
-from divingbell.errors import ConfigError, DivingbellError
+from divingbell.errors import DivingbellError
 from divingbell.gateway import pins as gateway_pins
 from divingbell.gateway.approvals import Approver
 from divingbell.gateway.fleet import Listener
@@ -243,6 +244,15 @@ def _meaning(search: str) -> Callable[[], "Meaning"] | None:
 def _make_backend(
     settings: Settings, progress: Callable[[str], None] | None, servers: Path
 ) -> Backend:
+    if settings.backend == "auto":
+        from divingbell.sandbox.choosing import AutoBackend
+
+        def make(wall: str) -> Backend:
+            backend, _, runtime = wall.partition("-")
+            chosen = replace(settings, backend=backend, runtime=runtime or "runc")
+            return _make_backend(chosen, progress, servers)
+
+        return AutoBackend(settings, make, progress)
     if settings.backend == "local":
         from divingbell.sandbox.local.backend import LocalBackend
 
@@ -251,4 +261,7 @@ def _make_backend(
         from divingbell.sandbox.docker.backend import DockerBackend
 
         return DockerBackend(settings, progress, servers)
-    raise ConfigError(f'backend = "{settings.backend}" is not part of this version; "local" is')
+    assert settings.backend == "gvisor"
+    from divingbell.sandbox.gvisor.backend import GVisorBackend
+
+    return GVisorBackend(settings, progress, servers)

@@ -20,11 +20,15 @@ log = logging.getLogger("divingbell")
 FILE_NAME = "divingbell.toml"
 MCP_FILE_NAME = "mcp.json"
 PREFIX = "DIVINGBELL_"
-BACKENDS = ("local", "docker", "gvisor")
+BACKENDS = ("local", "docker", "gvisor", "auto")
+WALLS = ("gvisor", "docker-runsc", "local", "docker")
+"""The strongest first; docker-runsc is Docker with gVisor's runtime."""
 RUNTIMES = ("runc", "runsc")
+PLATFORMS = ("auto", "systrap", "ptrace", "kvm")
 CGROUPS = ("auto", "require", "off")
 MODES = ("code", "hybrid")
 SEARCHES = ("auto", "words", "meaning")
+_LISTS = ("packages", "preload", "backend_order")
 _SIZES = {"memory", "disk", "output"}
 
 
@@ -34,8 +38,14 @@ class Settings:
 
     backend: str = "local"
     """The wall around the code."""
+    backend_order: tuple[str, ...] = WALLS
+    """For backend = "auto": what is tried, in this order."""
+    backend_minimum: str = "docker"
+    """The weakest that may be used: "gvisor", "docker-runsc", "local" or "docker"."""
     runtime: str = "runc"
     """What runs the containers of the docker backend: "runc", or "runsc" (gVisor)."""
+    platform: str = "auto"
+    """How the gvisor backend catches system calls: "systrap", "ptrace", "kvm" or "auto"."""
     limits: Limits = field(default_factory=Limits)
     """What a session may use, unless it asks for something else."""
     packages: tuple[str, ...] = ()
@@ -81,11 +91,14 @@ class Settings:
             ("mode", self.mode, MODES),
             ("search", self.search, SEARCHES),
             ("runtime", self.runtime, RUNTIMES),
+            ("backend_minimum", self.backend_minimum, WALLS),
+            ("platform", self.platform, PLATFORMS),
         ):
             if value not in choices:
                 raise ConfigError(f"{name} is {value!r}: it can be {', '.join(choices)}")
         if self.backend not in BACKENDS:
             raise ConfigError(f"backend is {self.backend!r}: it can be {', '.join(BACKENDS)}")
+        self._check_walls()
         if self.cgroups not in CGROUPS:
             raise ConfigError(f"cgroups is {self.cgroups!r}: it can be {', '.join(CGROUPS)}")
         if self.max_sessions < 1 or self.pool < 0:
@@ -106,6 +119,23 @@ class Settings:
                 )
             if not Path(outside).exists():
                 raise ConfigError(f"mounts: {outside} does not exist on this machine")
+
+    @property
+    def walls(self) -> str:
+        """The backend by the name that it has among the walls, or "auto"."""
+        by_gvisor = self.backend == "docker" and self.runtime == "runsc"
+        return "docker-runsc" if by_gvisor else self.backend
+
+    def _check_walls(self) -> None:
+        if unknown := [wall for wall in self.backend_order if wall not in WALLS]:
+            raise ConfigError(f"backend_order: {unknown[0]!r} is none of {', '.join(WALLS)}")
+        lowest = WALLS.index(self.backend_minimum)
+        tried = self.backend_order if self.backend == "auto" else (self.walls,)
+        if not any(WALLS.index(wall) <= lowest for wall in tried):
+            raise ConfigError(
+                f"{', '.join(tried) or 'no backend'} is below the backend_minimum, "
+                f'"{self.backend_minimum}"'
+            )
 
 
 _RESERVED = {
@@ -263,7 +293,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
         name = key.removeprefix(PREFIX).lower()
         if not key.startswith(PREFIX) or name in _NOT_SETTINGS:
             continue
-        if name in ("packages", "preload"):
+        if name in _LISTS:
             found[name] = [item for item in value.replace(",", " ").split() if item]
         elif name == "mounts":
             pairs = [item.partition("=") for item in value.split(",") if item]
@@ -289,7 +319,7 @@ def _convert(key: str, value: Any, kind: Any) -> Any:
             if isinstance(value, bool):
                 raise ValueError
             return kind(value)
-        if key in ("packages", "preload"):
+        if key in _LISTS:
             if isinstance(value, str) or not all(isinstance(item, str) for item in value):
                 raise ValueError
             return tuple(value)

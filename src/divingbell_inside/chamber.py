@@ -64,14 +64,18 @@ def seal(shape: Shape) -> int:
     return abi
 
 
+def inodes_of(disk: int) -> int:
+    """How many files a disk of this size may hold: each of them takes memory of the kernel."""
+    return max(1024, (disk >> 20) * _INODES_PER_MEGABYTE)
+
+
 def _mount_root(shape: Shape) -> None:
     root = layout.TEMPLATE
     # A mount that came from another user namespace is locked in place; its copy is not.
     kernel.bind(root, root)
     # /dev/shm is the mount point of the disk until its parts are bound where they belong.
     disk = f"{root}/dev/shm"
-    inodes = max(1024, (shape.disk >> 20) * _INODES_PER_MEGABYTE)
-    options = f"size={shape.disk},nr_inodes={inodes},mode=755"
+    options = f"size={shape.disk},nr_inodes={inodes_of(shape.disk)},mode=755"
     kernel.mount("none", disk, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
     for name in layout.WRITABLE:
         os.mkdir(f"{disk}/{name}", 0o700)

@@ -5,6 +5,7 @@ them. The one line out is a unix socket in a folder of its own; the first messag
 token that works once. Both are gone before anything of the profile is imported.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -31,7 +32,7 @@ MAX_MESSAGE = 1 << 16
 
 
 def take_token(name: str = layout.TOKEN) -> bytes:
-    """Return the token, and wipe it out of the environment as the kernel shows it, too.
+    """Return the token, and wipe it out of the environment, also as the kernel shows it.
 
     Raises:
         KeyError: there is none.
@@ -41,9 +42,9 @@ def take_token(name: str = layout.TOKEN) -> bytes:
     libc.getenv.restype = ctypes.c_void_p
     # The block that /proc/<pid>/environ shows: every process that is forked later has it too.
     address = libc.getenv(name.encode())
-    if address:
-        ctypes.memset(address, ord("-"), len(token))
     del os.environ[name]
+    entry = len(name) + 1
+    ctypes.memset(address - entry, 0, entry + len(token))
     return token
 
 
@@ -69,6 +70,16 @@ def seal(shape: chamber.Shape) -> int:
     return abi
 
 
+def _set_login() -> None:
+    """The uid that an audit names can be set once: not by the user's code, then."""
+    with contextlib.suppress(OSError):
+        file = os.open("/proc/self/loginuid", os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.write(file, str(os.getuid()).encode())
+        finally:
+            os.close(file)
+
+
 def _shape(settings: dict[str, Any]) -> chamber.Shape:
     return chamber.Shape(
         disk=settings["disk"],
@@ -85,6 +96,7 @@ def _shape(settings: dict[str, Any]) -> chamber.Shape:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _set_login()
     kernel.set_dumpable(False)
     line = connect(take_token())
     try:

@@ -82,10 +82,16 @@ class Bench:
             raise Broken(f"the session does not work afterwards: {after.status} {after.error}")
 
     async def kill_zygote(self) -> None:
-        """End the process that sessions are cloned from; the next session starts another."""
-        zygote = getattr(self.bell.backend, "zygote", None)
-        if zygote is None or zygote.pid is None:
-            raise Broken("this backend has no zygote")
+        """End the process that sessions are cloned from; the next session starts another.
+
+        Where there is none, each session is started by the host itself.
+        """
+        backend = getattr(self.bell.backend, "chosen", self.bell.backend)
+        zygote = getattr(backend, "zygote", None)
+        if zygote is None:
+            return
+        if zygote.pid is None:
+            raise Broken("the zygote does not run")
         os.kill(zygote.pid, signal.SIGKILL)
 
 
@@ -331,7 +337,9 @@ async def death_of_the_zygote(bench: Bench) -> str:
 async def daemons(bench: Bench) -> str:
     async with bench.session() as session:
         expect("daemonised" in (await bench.run(session, "R15.py")).text, "no daemon was started")
-        running = _descendants(getattr(session._interpreter.sandbox, "pid", 0))
+        sandbox = session._interpreter.sandbox
+        pids = getattr(sandbox, "pids", None)
+        running = pids() if pids else _descendants(getattr(sandbox, "pid", 0))
         expect(len(running) >= 3, f"the daemon is not among {running}")
     deadline = time.monotonic() + CLOSE_ALLOWANCE
     while left := [pid for pid in running if Path(f"/proc/{pid}").exists()]:

@@ -74,7 +74,6 @@ class _Check:
         self, bell: Divingbell, only: Collection[str] | None, out: asyncio.Queue[Verdict | None]
     ) -> None:
         self._bench = Bench(bell)
-        self._backend = bell.settings.backend
         self._only = only
         self._out = out
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -82,7 +81,8 @@ class _Check:
     async def run(self) -> None:
         async with self._bench.session() as shared, self._bench.session() as neighbour:
             await neighbour.run("here = 42")
-            chosen = promised(self._backend, shared.isolation.limits_by, self._only)
+            isolation = shared.isolation
+            chosen = promised(isolation.backend, isolation.limits_by, self._only)
             for promise in chosen:
                 if promise.kind == "probe":
                     await self._report(promise, self._probe(promise, shared))

@@ -182,6 +182,8 @@ def _fill(root: Path, prepared: Profile) -> dict[str, str]:
         if path.is_symlink():
             (root / path.readlink().as_posix().lstrip("/")).mkdir(parents=True, exist_ok=True)
             (root / name).symlink_to(path.readlink())
+    for name in ("tmp", "var/tmp", "dev/shm"):
+        (root / name).chmod(0o1777)  # Docker gives a tmpfs the mode of what it is mounted on
     for name, text in layout.ETC.items():
         (root / "etc" / name).write_text(text)
     programs = list(_programs())

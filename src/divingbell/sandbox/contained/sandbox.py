@@ -43,6 +43,8 @@ class ContainedSandbox(SupervisedSandbox):
     ) -> None:
         super().__init__(control, isolation, limits)
         self.name = name
+        self.pids = group.processes
+        """Those of its processes that the host sees."""
         self._group = group
         self._find_ending = find_ending
         self._remove = remove

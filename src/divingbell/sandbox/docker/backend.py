@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-import itertools
 import logging
 import os
 import platform
+import secrets
 import socket
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +18,14 @@ from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend, Isolation
 from divingbell.sandbox.contained import root
+from divingbell.sandbox.contained.command import COMMAND, OWN_MEMORY, PART_OF_DISK
 from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending, Uncounted
 from divingbell.sandbox.docker import daemon, images, seccomp
 from divingbell.sandbox.local import cgroups, folders
 from divingbell.sandbox.local.uids import Uids
-from divingbell_inside import landlock, layout
+from divingbell_inside import chamber, landlock, layout
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -34,13 +36,6 @@ ENDING_PAUSE = 0.05
 LABEL = "org.divingbell.host"
 """Which host process a container belongs to: the folder of its sockets, which that holds locked."""
 MACHINE_LABEL = "org.divingbell.machine"
-_SHARE = 4
-"""The home folder and /dev/shm have this part of the disk each, /workspace and /tmp all of it."""
-_COMMAND = [
-    f"{layout.PROFILE}/bin/python",
-    "-I",
-    f"{layout.INSIDE}/divingbell_inside/container.py",
-]
 _MASKED = [
     f"/proc/{name}"
     for name in (
@@ -48,7 +43,9 @@ _MASKED = [
         "scsi", "timer_list", "timer_stats",
     )
 ]  # fmt: skip
+_MASKED.append("/dev/pts")  # with it goes /dev/ptmx: there are no terminals to be made
 _READ_ONLY = [f"/proc/{name}" for name in ("bus", "fs", "irq", "pressure", "sys", "sysrq-trigger")]
+_NAMES = ("passwd", "group")
 _LOG = {"Type": "json-file", "Config": {"max-size": "64k", "max-file": "1"}}
 
 log = logging.getLogger("divingbell")
@@ -64,7 +61,6 @@ class DockerBackend(Backend):
         self._settings = settings
         self._progress = progress or (lambda line: None)
         self._servers = servers
-        self._numbers = itertools.count(1)
         self._client: APIClient | None = None
         self._folders: folders.HostFolders | None = None
         self._uids: Uids | None = None
@@ -98,7 +94,7 @@ class DockerBackend(Backend):
     async def create(self, limits: Limits) -> ContainedSandbox:
         assert self._client is not None and self._folders is not None and self._uids is not None
         number = self._uids.take()
-        name = f"session-{next(self._numbers)}"
+        name = secrets.token_hex(8)  # mounts show it: it tells nothing
         made = _Made(self._client, self._folders, self._uids, number, name)
         try:
             return await self._assemble(made, limits)
@@ -110,8 +106,10 @@ class DockerBackend(Backend):
 
     async def _assemble(self, made: "_Made", limits: Limits) -> ContainedSandbox:
         folder = made.folders.path / made.folders.make(made.name, None)
-        folder.chmod(0o755)
-        door = Door(folder)
+        at_the_door = folder / "door"
+        at_the_door.mkdir()
+        _introduce(folder, made.uid)
+        door = Door(at_the_door)
         try:
             await asyncio.to_thread(self._launch, made, folder, door.token, limits)
             knocking = asyncio.ensure_future(door.admit(made.contains))
@@ -152,7 +150,7 @@ class DockerBackend(Backend):
         with daemon.translated("starting a container"):
             container = client.create_container(
                 self._image,
-                _COMMAND,
+                list(COMMAND),
                 name=f"{made.folders.path.name}.{made.name}",
                 hostname=layout.HOSTNAME,
                 user=f"{made.uid}:{made.uid}",
@@ -165,16 +163,19 @@ class DockerBackend(Backend):
             client.start(made.container)
 
     def _walls(self, uid: int, limits: Limits, folder: Path) -> dict[str, Any]:
-        disk, part = limits.disk, limits.disk // _SHARE
+        disk, part = limits.disk, limits.disk // PART_OF_DISK
         owner = f"uid={uid},gid={uid}"
-        writable = "rw,exec,nosuid,nodev"
-        binds = {str(folder): {"bind": layout.DOOR_FOLDER, "mode": "ro"}}
+        binds = {
+            str(folder / "door"): {"bind": layout.DOOR_FOLDER, "mode": "ro"},
+            **{str(folder / name): {"bind": f"/etc/{name}", "mode": "ro"} for name in _NAMES},
+        }
         if self._servers is not None:
             binds[str(self._servers)] = {"bind": layout.SERVERS, "mode": "ro"}
         for inside, outside in self._settings.mounts.items():
             binds[str(Path(outside).resolve())] = {"bind": inside, "mode": "ro"}
         profile = seccomp.profile(platform.machine())
         by_gvisor = self._settings.runtime == "runsc"
+        memory = limits.memory + OWN_MEMORY[self._settings.runtime]
         return {
             "runtime": self._settings.runtime,
             "network_mode": "none",
@@ -182,18 +183,18 @@ class DockerBackend(Backend):
             "read_only": True,
             "cap_drop": ["ALL"],
             "security_opt": ["no-new-privileges:true", f"seccomp={profile}"],
-            "mem_limit": limits.memory,
-            "memswap_limit": limits.memory,
+            "mem_limit": memory,
+            "memswap_limit": memory,
             # gVisor's own threads would count there, and not the processes inside it.
             "pids_limit": None if by_gvisor else limits.processes + layout.OWN_PROCESSES,
             "cpu_period": cgroups.PERIOD,
             "cpu_quota": int(limits.cores * cgroups.PERIOD),
-            "shm_size": part,
             "binds": binds,
             "tmpfs": {
-                layout.WORKSPACE: f"{writable},size={disk},mode=700,{owner}",
-                "/tmp": f"{writable},size={disk},mode=1777",
-                layout.HOME: f"{writable},size={part},mode=700,{owner}",
+                layout.WORKSPACE: f"{_writable(disk)},mode=700,{owner}",
+                "/tmp": f"{_writable(disk)},mode=1777",
+                layout.HOME: f"{_writable(part)},mode=700,{owner}",
+                "/dev/shm": f"{_writable(part)},mode=1777",
                 "/sys": "ro,noexec,nosuid,nodev,size=4k,mode=555",
             },
         }
@@ -224,7 +225,7 @@ class _Made:
         self.name = name
         self.uid = uids.first + number
         self.container = ""
-        self._give_back = lambda: uids.give_back(number)
+        self._give_back = partial(uids.give_back, number)
 
     def contains(self, pid: int) -> bool:
         """Whether a process of this machine belongs to the container."""
@@ -269,7 +270,8 @@ class _Made:
 
     def last_words(self) -> str:
         with contextlib.suppress(SandboxUnavailable), daemon.translated():
-            lines = self.client.logs(self.container, tail=5).decode("utf-8", "replace").split("\n")
+            said: bytes = self.client.logs(self.container, tail=5)
+            lines = said.decode("utf-8", "replace").split("\n")
             return " / ".join(line.strip() for line in lines if line.strip())[-300:]
         return ""
 
@@ -286,6 +288,17 @@ class _Made:
         finally:
             self.folders.remove(self.name)
             self._give_back()
+
+
+def _writable(size: int) -> str:
+    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={chamber.inodes_of(size)}"
+
+
+def _introduce(folder: Path, uid: int) -> None:
+    """Write the files that give the uid of this session its name."""
+    for name in _NAMES:
+        (folder / name).write_text(layout.ETC[name].replace(str(layout.UID), str(uid)))
+        (folder / name).chmod(0o644)
 
 
 async def _unless_it_ends(knocking: "asyncio.Future[socket.socket]", made: _Made) -> socket.socket:

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 TIMEOUT = 60
 _RUNSC = (
     """echo '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": """
-    """["--network=none", "--platform=ptrace", "--fsgofer-host-uds"]}}}' | sudo tee /etc/docker/daemon.json """
-    """&& sudo systemctl restart docker"""
+    """["--network=none", "--platform=ptrace", "--fsgofer-host-uds"]}}}' """
+    """| sudo tee /etc/docker/daemon.json && sudo systemctl restart docker"""
 )
 _NEWER_RUNSC = """(a runsc of 2023 or later: "--host-uds=open" in the place of the last two)"""
 

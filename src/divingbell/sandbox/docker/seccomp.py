@@ -11,7 +11,12 @@ from typing import Any
 from divingbell_inside.seccomp import ALLOWED, BY_ARGUMENT
 from divingbell_inside.syscalls import NUMBERS
 
-_ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
+# A process that makes an x32 call is killed if that is not named here; the filter that is added
+# inside answers such calls as the local backend does.
+_ARCHITECTURES = {
+    "x86_64": ["SCMP_ARCH_X86_64", "SCMP_ARCH_X32"],
+    "aarch64": ["SCMP_ARCH_AARCH64"],
+}
 _EPERM, _ENOSYS = 1, 38
 _AF_UNIX = 1
 _CLONE_NAMESPACE_FLAGS = 0x7E020000
@@ -63,7 +68,7 @@ def profile(machine: str) -> str:
             "defaultAction": "SCMP_ACT_ERRNO",
             # What no table of ours knows, and clone3: a C library then falls back.
             "defaultErrnoRet": _ENOSYS,
-            "architectures": [_ARCHITECTURES[machine]],
+            "architectures": _ARCHITECTURES[machine],
             "syscalls": rules,
         }
     )

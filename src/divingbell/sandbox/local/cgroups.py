@@ -7,6 +7,7 @@ session. Groups whose process is gone are removed at the next start.
 import contextlib
 import itertools
 import os
+import signal
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -41,6 +42,19 @@ class Group(ABC):
 
     @abstractmethod
     def consumption(self) -> Consumption: ...
+
+    def processes(self) -> list[int]:
+        """The pids of those that are in it."""
+        return []
+
+    def kill(self) -> None:
+        """End every process in it, and return when they are gone. Blocks."""
+        deadline = time.monotonic() + REMOVE_PATIENCE
+        while (pids := self.processes()) and time.monotonic() < deadline:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            time.sleep(0.005)
 
     def close(self) -> None:
         """Let go of it, and leave it to whoever has made it."""
@@ -192,6 +206,13 @@ def _entrance(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CLOEXEC)
 
 
+def _pids(path: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in path.read_text().split()]
+    except OSError:
+        return []
+
+
 _leaf_name = own_name()
 
 
@@ -276,6 +297,9 @@ class GroupV1(Group):
     def entrances(self) -> list[int]:
         return [_entrance(folder / "tasks") for folder in set(self._folders.values())]
 
+    def processes(self) -> list[int]:
+        return _pids(self._folders["pids"] / "cgroup.procs")
+
     def consumption(self) -> Consumption:
         return Consumption(
             cpu_seconds=self._cpu.number() / 1e9,
@@ -354,6 +378,9 @@ class GroupV2(Group):
 
     def entrances(self) -> list[int]:
         return [_entrance(self._folder / "cgroup.procs")]
+
+    def processes(self) -> list[int]:
+        return _pids(self._folder / "cgroup.procs")
 
     def _number(self, name: str) -> int | None:
         return self._readers[name].number() if name in self._readers else None

@@ -1,0 +1,74 @@
+"""A Dockerfile for the same root file system, for those who can reach a registry."""
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from divingbell.errors import SandboxUnavailable
+from divingbell.profile import DEFAULT_LOCK, Progress
+from divingbell_inside import layout
+
+if TYPE_CHECKING:
+    from docker import APIClient
+
+REPOSITORY = "divingbell"
+PYTHON = "python:3.11-slim-bookworm"
+
+_TEXT = """\
+# Made by `divingbell image dockerfile`.
+FROM {python}
+RUN apt-get update \\
+ && apt-get install --yes --no-install-recommends procps file less \\
+ && rm -rf /var/lib/apt/lists/*
+COPY lock.txt extra.txt /tmp/
+RUN python -m venv {profile} \\
+ && {profile}/bin/pip install --no-cache-dir --only-binary :all: --require-hashes \\
+      -r /tmp/lock.txt \\
+ && {profile}/bin/pip install --no-cache-dir --only-binary :all: -r /tmp/extra.txt \\
+ && find / -xdev -perm /6000 -type f -exec chmod a-s {{}} + \\
+ && rm -rf /tmp/*
+COPY divingbell_inside {inside}/divingbell_inside
+RUN {profile}/bin/python -m compileall -q --invalidation-mode unchecked-hash {inside} \\
+ && mkdir -p {places} && chmod 1777 /tmp /dev/shm
+"""
+
+
+def text() -> str:
+    places = (layout.DOOR_FOLDER, layout.WORKSPACE, layout.HOME, layout.SERVERS)
+    return _TEXT.format(
+        python=PYTHON, profile=layout.PROFILE, inside=layout.INSIDE, places=" ".join(places)
+    )
+
+
+def write(folder: Path, packages: Sequence[str]) -> None:
+    """Write the Dockerfile and all that it copies."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "Dockerfile").write_text(text())
+    (folder / "extra.txt").write_text("".join(f"{package}\n" for package in packages))
+    shutil.copy(DEFAULT_LOCK, folder / "lock.txt")
+    inside = Path(__file__).resolve().parents[3] / "divingbell_inside"
+    shutil.copytree(
+        inside,
+        folder / "divingbell_inside",
+        ignore=shutil.ignore_patterns("__pycache__"),
+        dirs_exist_ok=True,
+    )
+
+
+def build(client: "APIClient", version: str, packages: Sequence[str], report: Progress) -> str:
+    """Build the image from the registry, under the version that the backend looks for.
+
+    Raises:
+        SandboxUnavailable: it could not be built; the message is the daemon's.
+    """
+    name = f"{REPOSITORY}:{version}"
+    with TemporaryDirectory() as folder:
+        write(Path(folder), packages)
+        for line in client.build(path=folder, tag=name, rm=True, decode=True):
+            if "error" in line:
+                raise SandboxUnavailable(f"docker build: {line['error'].strip()}")
+            if words := str(line.get("stream", "")).strip():
+                report(words)
+    return name
