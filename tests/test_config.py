@@ -102,10 +102,19 @@ def test_sizes(text: str | int, size: int) -> None:
     assert parse_size(text) == size
 
 
-async def test_a_backend_of_the_future_is_refused_plainly() -> None:
-    with pytest.raises(ConfigError, match="not part of this version"):
-        async with Divingbell(backend="docker"):
-            pass
+def test_what_is_below_the_minimum_is_refused() -> None:
+    with pytest.raises(ConfigError, match='docker is below the backend_minimum, "local"'):
+        Divingbell(backend="docker", backend_minimum="local")
+    with pytest.raises(ConfigError, match="backend_minimum"):
+        Divingbell(backend="auto", backend_order=["docker", "local"], backend_minimum="gvisor")
+    assert Divingbell(backend="docker", runtime="runsc", backend_minimum="local")
+
+
+def test_the_order_of_walls_holds_known_ones_only() -> None:
+    with pytest.raises(ConfigError, match="'chroot' is none of gvisor, docker-runsc, local"):
+        Divingbell(backend_order=["chroot"])
+    environment = {"DIVINGBELL_BACKEND_ORDER": "local,docker"}
+    assert config.load(None, {}, environment).backend_order == ("local", "docker")
 
 
 # Servers and policy

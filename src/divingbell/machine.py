@@ -4,13 +4,13 @@ Nothing here changes the machine. What is tried (a namespace, a mount, a control
 in a child process or removed again at once.
 """
 
+import contextlib
 import ctypes
 import json
 import os
 import platform
 import re
 import shutil
-import stat
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -30,7 +30,6 @@ OLDEST_KERNEL = (5, 12)
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 TRY_TIMEOUT = 10.0
 _SYSCTL = Path("/proc/sys")
-_DOCKER_SOCKET = Path("/var/run/docker.sock")
 
 _NEWUSER, _NEWNS, _NEWPID = 0x10000000, 0x00020000, 0x20000000
 _MS_NOSUID_NODEV_NOEXEC, _MS_PRIVATE_REC = 2 | 4 | 8, (1 << 18) | 16384
@@ -65,7 +64,7 @@ def examine(settings: Settings | None = None) -> list[Finding]:
     if sys.platform == "linux":
         found += [_kernel(), _user_namespaces(), _proc(), _seccomp(), _landlock()]
         found.append(_cgroups(settings))
-    found += [_docker(), _runsc(), _uv(), _profile(settings)]
+    found += [_docker(), _runsc(settings), _uv(), _profile(settings), _image(settings)]
     return found
 
 
@@ -317,46 +316,52 @@ _USE_CGROUPS = 'set `cgroups = "auto"` in divingbell.toml'
 
 
 def _docker() -> Finding:
-    name, note = "docker", "the docker backend is not part of this version"
-    client = shutil.which("docker")
-    if client is None:
-        return Finding(name, "missing", f"no client; {note}", "see https://docs.docker.com/engine/")
+    """The daemon: there, allowed, and able to limit what a container uses."""
+    from divingbell.sandbox.docker import daemon
+
     try:
-        answer = subprocess.run(
-            [client, "version", "--format", "{{.Server.Version}}"],
-            capture_output=True,
-            text=True,
-            timeout=TRY_TIMEOUT,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        return Finding(name, "warn", f"{client} does not answer ({error})", "run `docker version`")
-    if answer.returncode == 0:
-        return Finding(name, "ok", f"daemon {answer.stdout.strip()}; {note}")
-    if _DOCKER_SOCKET.exists() and not os.access(_DOCKER_SOCKET, os.R_OK | os.W_OK):
-        return Finding(
-            name,
-            "warn",
-            f"this user may not use {_DOCKER_SOCKET}; {note}",
-            "run `sudo usermod -aG docker $USER` and log in again (that is as good as root)",
-        )
+        with contextlib.closing(daemon.connect()) as client:
+            info = daemon.check(client, "runc")
+    except daemon.NoDocker as error:
+        return Finding("docker", "missing", error.detail, error.advice)
+    except DivingbellError as error:
+        return Finding("docker", "warn", str(error), "docker info")
+    detail = f"daemon {info.get('ServerVersion')}, cgroup v{info.get('CgroupVersion') or 1}"
+    if "runsc" in info.get("Runtimes", {}):
+        return Finding("docker", "ok", f"{detail}, with runc and runsc")
     return Finding(
-        name,
-        "warn",
-        f"the client is there, the daemon does not answer; {note}",
-        "run `sudo systemctl start docker`",
+        "docker",
+        "ok",
+        f"{detail}, with runc; gVisor's runsc is not among its runtimes",
+        daemon.ADD_RUNSC,
     )
 
 
-def _runsc() -> Finding:
-    path = shutil.which("runsc")
-    if path and os.stat(path).st_mode & stat.S_IXUSR:
-        return Finding("runsc", "ok", f"{path}; the gvisor backend is not part of this version")
-    return Finding(
-        "runsc",
-        "missing",
-        "gVisor is not installed; its backend is not part of this version",
-        "see https://gvisor.dev/docs/user_guide/install/",
-    )
+def _runsc(settings: Settings | None) -> Finding:
+    """gVisor without Docker."""
+    from divingbell.sandbox.gvisor import runsc
+
+    try:
+        found = runsc.find(settings.platform if settings else "auto")
+    except runsc.NoRunsc as error:
+        return Finding("gvisor", "missing", error.detail, error.advice)
+    return Finding("gvisor", "ok", f"runsc {found.version}, platform {found.platform}")
+
+
+def _image(settings: Settings | None) -> Finding:
+    """The root file system of containers."""
+    from divingbell.sandbox.contained import root
+
+    try:
+        wanted = (settings or config.load()).packages
+        prepared = profile.find(wanted)
+        current = root.find(prepared) if prepared else None
+    except DivingbellError as error:
+        return Finding("image", "warn", str(error), "correct the settings, then run this again")
+    if current is not None:
+        return Finding("image", "ok", f"{current.version}, current")
+    there = "the one that is there is stale" if root.exists() else "not made yet"
+    return Finding("image", "warn", f"{there} (for docker and gvisor)", "divingbell image build")
 
 
 def _uv() -> Finding:

@@ -137,6 +137,16 @@ def prepare(
     return profile
 
 
+def find(packages: Sequence[str] = ()) -> Profile | None:
+    """Returns the profile that `prepare` would return, None if it is not there yet.
+
+    Raises:
+        ProfileError: the packages are no requirements.
+    """
+    key = _key(DEFAULT_LOCK.read_bytes(), _checked(packages), _interpreter_of(None))
+    return _load(home() / "profiles" / f"{DEFAULT_LOCK.stem}-{key}")
+
+
 @dataclass(frozen=True)
 class _Interpreter:
     executable: Path

@@ -21,7 +21,6 @@ _READ_ONLY = (
     | kernel.MOUNT_ATTR_NODEV
     | kernel.MOUNT_ATTR_NOEXEC
 )
-_INODES_PER_MEGABYTE = 256
 MEMORY_HEADROOM = 32 << 20
 _EXPENDABLE = {"interpreter": b"500", "copy": b"1000"}
 
@@ -64,18 +63,13 @@ def seal(shape: Shape) -> int:
     return abi
 
 
-def inodes_of(disk: int) -> int:
-    """How many files a disk of this size may hold: each of them takes memory of the kernel."""
-    return max(1024, (disk >> 20) * _INODES_PER_MEGABYTE)
-
-
 def _mount_root(shape: Shape) -> None:
     root = layout.TEMPLATE
     # A mount that came from another user namespace is locked in place; its copy is not.
     kernel.bind(root, root)
     # /dev/shm is the mount point of the disk until its parts are bound where they belong.
     disk = f"{root}/dev/shm"
-    options = f"size={shape.disk},nr_inodes={inodes_of(shape.disk)},mode=755"
+    options = f"size={shape.disk},nr_inodes={layout.inodes_of(shape.disk)},mode=755"
     kernel.mount("none", disk, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, options)
     for name in layout.WRITABLE:
         os.mkdir(f"{disk}/{name}", 0o700)
@@ -141,18 +135,19 @@ def limit_memory(shape: Shape) -> None:
 
     A single allocation that is too large then fails as MemoryError, which costs nothing, where
     the kernel's out-of-memory killer would cost the interpreter. RLIMIT_AS is no use: mapped
-    files and reservations that are never touched count there.
+    files and reservations that are never touched count there. In gVisor there is only that.
     """
     file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
-    data = int(os.read(file, 200).split()[5]) * resource.getpagesize()
+    pages = os.read(file, 200).split()
     os.close(file)
     # One place less than pid 1 has: it can always start a file server or a new interpreter.
     _lower(shape, resource.RLIMIT_NPROC, shape.processes + 1)
     # Where a cgroup is the wall, stay a little inside it: pages of the zygote that are written
     # to count there, and not here.
     room = 0 if shape.memory_is_per_process else max(MEMORY_HEADROOM, shape.memory >> 4)
-    allowed = data + max(shape.memory - room, shape.memory >> 1)
-    _lower(shape, resource.RLIMIT_DATA, allowed)
+    more = max(shape.memory - room, shape.memory >> 1)
+    which, at = (resource.RLIMIT_AS, 0) if shape.in_gvisor else (resource.RLIMIT_DATA, 5)
+    _lower(shape, which, int(pages[at]) * resource.getpagesize() + more)
 
 
 def make_expendable(part: str) -> None:

@@ -106,7 +106,7 @@ def main() -> None:
         preparation.freeze()
         line.send(json.dumps({"missing": missing, "python": sys.version.split()[0]}).encode())
         shape = _shape(settings)
-        supervisor.Supervisor(line, shape, seal, runner.main, files.serve).serve()
+        supervisor.Supervisor(line, shape, (seal, runner.main, files.serve)).serve()
     except Exception as error:  # the host must learn why, and there is no one else to tell
         line.send(f"failed {type(error).__name__}: {error}".encode()[:400])
         raise SystemExit(1) from None

@@ -24,6 +24,14 @@ OWN_PROCESSES = 3
 LOST_LINE = 70
 """Exit status of an interpreter that has lost its line to the host."""
 
+INODES_PER_MEGABYTE = 256
+
+
+def inodes_of(disk: int) -> int:
+    """How many files a disk of this size may hold: each of them takes memory of the kernel."""
+    return max(1024, (disk >> 20) * INODES_PER_MEGABYTE)
+
+
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 ENVIRONMENT = {

@@ -21,8 +21,8 @@ from divingbell_inside import chamber, kernel
 
 Entry = Callable[[socket.socket, int, socket.socket], None]
 FileServer = Callable[[socket.socket], None]
-Seal = Callable[[chamber.Shape], int]
-"""Closes the walls around this process; returns the Landlock ABI in force."""
+Seal = Callable[[chamber.Shape], int]  # returns the Landlock ABI in force
+Parts = tuple[Seal, Entry, FileServer]
 MAX_VERB, PATIENCE = 64, 1000
 _CREDENTIALS = struct.Struct("3i")
 
@@ -41,16 +41,9 @@ def _run(entry: Callable[[], None]) -> NoReturn:
 
 
 class Supervisor:
-    def __init__(
-        self,
-        control: socket.socket,
-        shape: chamber.Shape,
-        seal: Seal,
-        interpret: Entry,
-        serve: FileServer,
-    ) -> None:
-        self._control, self._shape, self._seal = control, shape, seal
-        self._interpret, self._serve_files = interpret, serve
+    def __init__(self, control: socket.socket, shape: chamber.Shape, parts: Parts) -> None:
+        self._control, self._shape = control, shape
+        self._seal, self._interpret, self._serve_files = parts
         self._interpreter = 0
         self._copy: tuple[int, socket.socket] | None = None
         self._file_servers: set[int] = set()

@@ -123,7 +123,8 @@ class Zygote:
                 host_folder=request["host_folder"],
                 program=self._program,
             )
-            supervisor.Supervisor(line, shape, chamber.seal, runner.main, files.serve).serve()
+            parts = (chamber.seal, runner.main, files.serve)
+            supervisor.Supervisor(line, shape, parts).serve()
             status = 0
         except Exception as error:  # the host must learn why, and there is no one else to tell
             line.send(f"failed {type(error).__name__}: {error}".encode()[:400])

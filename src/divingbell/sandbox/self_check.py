@@ -49,6 +49,16 @@ def promised(
     )
 
 
+def left_out(backend: str, limits_by: str) -> list[tuple[Promise, str]]:
+    """What this backend does not promise with this way to limit, and why not."""
+    made = promised(backend, limits_by)
+    return [
+        (promise, promise.without_cgroups if promise.kept_by(backend) else reason)
+        for promise in PROMISES
+        if promise not in made and (reason := promise.backends.get(backend, "unknown"))
+    ]
+
+
 async def check(bell: Divingbell, only: Collection[str] | None = None) -> AsyncIterator[Verdict]:
     """Run the promises of the bell's backend (or those whose id is in `only`), as they end.
 

@@ -100,6 +100,8 @@ class SupervisedSandbox(Sandbox):
     # The control line
 
     def _send(self, verb: bytes, descriptors: list[int] | None = None) -> None:
+        if self._control.fileno() < 0:
+            raise SandboxUnavailable("the sandbox is gone: its first process has ended")
         try:
             socket.send_fds(self._control, [verb], descriptors or [])
         except OSError as error:

@@ -78,6 +78,11 @@ def find(prepared: Profile) -> Root | None:
     return None
 
 
+def exists() -> bool:
+    """Whether there is any, current or not."""
+    return bool(_markers())
+
+
 def stale(prepared: Profile) -> list[Root]:
     """Roots that were made for something else, or of what has changed since."""
     current = find(prepared)

@@ -25,7 +25,7 @@ from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending, Uncou
 from divingbell.sandbox.docker import daemon, images, seccomp
 from divingbell.sandbox.local import cgroups, folders
 from divingbell.sandbox.local.uids import Uids
-from divingbell_inside import chamber, landlock, layout
+from divingbell_inside import landlock, layout
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -291,7 +291,7 @@ class _Made:
 
 
 def _writable(size: int) -> str:
-    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={chamber.inodes_of(size)}"
+    return f"rw,exec,nosuid,nodev,size={size},nr_inodes={layout.inodes_of(size)}"
 
 
 def _introduce(folder: Path, uid: int) -> None:

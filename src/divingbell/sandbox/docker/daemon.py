@@ -11,12 +11,13 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 TIMEOUT = 60
-_RUNSC = (
+ADD_RUNSC = (
+    "sudo apt-get install runsc && "
     """echo '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": """
     """["--network=none", "--platform=ptrace", "--fsgofer-host-uds"]}}}' """
-    """| sudo tee /etc/docker/daemon.json && sudo systemctl restart docker"""
+    "| sudo tee /etc/docker/daemon.json && sudo systemctl restart docker "
+    '(a runsc of 2023 or later: "--host-uds=open" in the place of the last two)'
 )
-_NEWER_RUNSC = """(a runsc of 2023 or later: "--host-uds=open" in the place of the last two)"""
 
 
 class NoDocker(SandboxUnavailable):
@@ -85,9 +86,7 @@ def check(client: "APIClient", runtime: str) -> dict[str, Any]:
     if runtime not in info.get("Runtimes", {}):
         raise NoDocker(
             f"Docker does not know the runtime {runtime}",
-            f"sudo apt-get install runsc && {_RUNSC} {_NEWER_RUNSC}"
-            if runtime == "runsc"
-            else "docker info",
+            ADD_RUNSC if runtime == "runsc" else "docker info",
         )
     lacking = [
         name

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from divingbell.machine import Finding
+    from divingbell.sandbox.base import Isolation
     from divingbell.sandbox.self_check import Verdict
 
 _SIGNS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "missing": ("✗", "red")}
@@ -43,6 +44,7 @@ async def report(options: HostOptions, *, check: bool, only: tuple[str, ...], as
                 paper.in_force = asdict(session.isolation)
                 paper.sentence("In force", in_force(session.isolation))
                 paper.sentence("Limits", limits_in_force(session.limits))
+                paper.not_promised(session.isolation)
             if check or only:
                 from divingbell.sandbox import self_check
 
@@ -64,6 +66,7 @@ class Paper:
         self.failure: DivingbellError | None = None
         self._findings: list[Finding] = []
         self._verdicts: list[Verdict] = []
+        self._left_out: list[dict[str, str]] = []
         self._console = None if quiet else _console()
 
     def finding(self, finding: "Finding") -> None:
@@ -74,6 +77,14 @@ class Paper:
 
     def sentence(self, name: str, detail: str) -> None:
         self._print("ok", name, detail)
+
+    def not_promised(self, isolation: "Isolation") -> None:
+        """Say what these walls are not for; the rest is what they promise."""
+        from divingbell.sandbox.self_check import left_out
+
+        for promise, reason in left_out(isolation.backend, isolation.limits_by):
+            self._left_out.append({"id": promise.id, "attack": promise.attack, "reason": reason})
+            self._print("warn", "Not promised", f"{promise.id}, {promise.attack}: {reason}")
 
     def verdict(self, verdict: "Verdict") -> None:
         self._verdicts.append(verdict)
@@ -120,6 +131,7 @@ class Paper:
         return {
             "findings": [asdict(finding) for finding in self._findings],
             "in_force": self.in_force,
+            "not_promised": self._left_out,
             "failure": None if self.failure is None else str(self.failure),
             "promises": promises,
             "kept": self._kept,
