@@ -114,7 +114,7 @@ async def test_a_cell_out_of_time_keeps_the_variables(session: Session) -> None:
 
 async def test_a_killed_interpreter_comes_back_with_its_variables(session: Session) -> None:
     await session.run("x = 6")
-    await until(lambda: session.copied_cell == session.cells)
+    await until(lambda: session.copied_cell == session.cells, "a copy")
     killed = await session.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert killed.status == "killed" and killed.state == "rewound"
     assert (await session.run("x")).value == 6

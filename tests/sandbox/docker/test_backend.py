@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,6 +21,10 @@ async def walled() -> AsyncIterator[Divingbell]:
     need(DOCKER)
     async with Divingbell(backend="docker", pool=0) as bell:
         yield bell
+
+
+def _docker(*arguments: str) -> bool:
+    return subprocess.run(["docker", *arguments], capture_output=True).returncode == 0
 
 
 def _inspect(session: Session) -> dict[str, Any]:
@@ -71,13 +76,12 @@ async def test_memory_at_its_limit_costs_the_interpreter_and_not_the_files(
 async def test_a_paused_container_is_removed_all_the_same(walled: Divingbell) -> None:
     async with walled.session() as session:
         found = _inspect(session)
-        subprocess.run(["docker", "pause", found["Id"]], check=True, capture_output=True)
-    answer = subprocess.run(["docker", "inspect", found["Id"]], capture_output=True)
-    assert answer.returncode != 0
+        assert _docker("pause", found["Id"])
+    assert not _docker("inspect", found["Id"])
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not os.environ.get("DIVINGBELL_TEST_DAEMON"),
+    os.geteuid() != 0 or not os.environ.get("CI_OWNS_DOCKER"),
     reason="ends the daemon: for a machine that has it for the tests alone",
 )
 async def test_a_daemon_that_restarts_costs_the_sandbox_and_not_the_session() -> None:
@@ -92,8 +96,8 @@ async def test_a_daemon_that_restarts_costs_the_sandbox_and_not_the_session() ->
 
 
 def _restart_daemon() -> None:
-    pid = int(open("/var/run/docker.pid").read())
-    command = open(f"/proc/{pid}/cmdline").read().split("\0")[:-1]
+    pid = int(Path("/var/run/docker.pid").read_text())
+    command = Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + 60
     while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
@@ -105,7 +109,7 @@ def _restart_daemon() -> None:
         start_new_session=True,
     )
     while time.monotonic() < deadline:
-        if subprocess.run(["docker", "info"], capture_output=True).returncode == 0:
+        if _docker("info"):
             return
         time.sleep(0.2)
     raise AssertionError("the daemon did not come back")
