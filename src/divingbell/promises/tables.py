@@ -41,16 +41,27 @@ def backends_table() -> str:
         rows = [promise for promise in PROMISES if promise.group == group]
         cells = [_count(rows, backend) for backend in backends]
         parts.append(f"| {title} | {' | '.join(cells)} |")
-    parts += ["", "Not promised by the local backend:", ""]
-    for promise in PROMISES:
-        if not promise.kept_by("local"):
-            parts.append(f"- {promise.id}, {promise.attack}: {promise.backends['local']}.")
-        elif promise.without_cgroups:
-            parts.append(
-                f"- {promise.id}, {promise.attack}, where there are no control groups: "
-                f"{promise.without_cgroups}."
-            )
+    for backend in backends:
+        parts += ["", f"Not promised by {backend}:", ""]
+        parts += [f"- {line}" for line in _not_promised(backend)]
     return "\n".join([*parts, ""])
+
+
+def _not_promised(backend: str) -> list[str]:
+    """One line for each promise that is not made."""
+    lines = [
+        f"{promise.id}, {promise.attack}: {promise.backends[backend]}."
+        for promise in PROMISES
+        if not promise.kept_by(backend)
+    ]
+    if backend == "local":  # the others have control groups, or do not start
+        lines += [
+            f"{promise.id}, {promise.attack}, where there are no control groups: "
+            f"{promise.without_cgroups}."
+            for promise in PROMISES
+            if promise.kept_by(backend) and promise.without_cgroups
+        ]
+    return lines
 
 
 def _count(rows: list[Promise], backend: str) -> str:

@@ -120,7 +120,7 @@ class DockerBackend(Backend):
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 await greet(line, self._settings, limits, in_gvisor=by_gvisor)
-            group = await asyncio.to_thread(made.group)
+            group = await asyncio.to_thread(made.find_group)
         except TimeoutError:
             line.close()
             raise SandboxUnavailable("the container did not get ready in time") from None
@@ -235,7 +235,7 @@ class _Made:
             # It is of another machine, as Docker Desktop has one: the token must do.
             return not pid
 
-    def group(self) -> cgroups.Group:
+    def find_group(self) -> cgroups.Group:
         with daemon.translated():
             pid = self.client.inspect_container(self.container)["State"]["Pid"]
         try:

@@ -1,6 +1,7 @@
 """The Docker daemon: reached, or said why not, with the command that helps."""
 
 import os
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 TIMEOUT = 60
+DEFAULT_HOST = "unix:///var/run/docker.sock"
 ADD_RUNSC = (
     "sudo apt-get install runsc && "
     """echo '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": """
@@ -43,34 +45,40 @@ def connect() -> "APIClient":
         raise NoDocker(
             "the Docker SDK for Python is missing", 'pip install "divingbell[docker]"'
         ) from None
+    _knock(os.environ.get("DOCKER_HOST") or DEFAULT_HOST)
     try:
-        client = docker.APIClient(
+        return docker.APIClient(
             version="auto", timeout=TIMEOUT, max_pool_size=32, **kwargs_from_env()
         )
     except DockerException as error:
-        raise _explained(error) from None
-    return client
+        raise NoDocker(f"the Docker daemon does not answer ({error})", "docker info") from None
 
 
-def _explained(error: Exception) -> NoDocker:
-    causes: list[BaseException] = [error]
-    while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
-        causes.append(cause)
-    words = " ".join(map(str, causes))
-    where = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
-    if "Permission denied" in words or any(isinstance(each, PermissionError) for each in causes):
-        return NoDocker(
-            f"this user may not talk to the Docker daemon ({where})",
-            'sudo usermod -aG docker "$USER", then log in again (whoever may is as good as root)',
-        )
-    if "No such file" in words:
-        return NoDocker(
+def _knock(where: str) -> None:
+    """See whether anyone is there at all: the SDK words it badly, and leaves a socket open."""
+    kind, _, path = where.partition("://")
+    if kind != "unix":
+        return
+    try:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(TIMEOUT)
+            line.connect(path)
+    except FileNotFoundError:
+        raise NoDocker(
             f"there is no Docker daemon at {where}",
             "sudo apt-get install docker.io && sudo systemctl start docker",
-        )
-    if "Connection refused" in words:
-        return NoDocker(f"the Docker daemon at {where} does not run", "sudo systemctl start docker")
-    return NoDocker(f"the Docker daemon at {where} does not answer ({error})", "docker info")
+        ) from None
+    except PermissionError:
+        raise NoDocker(
+            f"this user may not talk to the Docker daemon ({where})",
+            'sudo usermod -aG docker "$USER", then log in again (whoever may is as good as root)',
+        ) from None
+    except ConnectionRefusedError:
+        raise NoDocker(
+            f"the Docker daemon at {where} does not run", "sudo systemctl start docker"
+        ) from None
+    except OSError as error:
+        raise NoDocker(f"{where} does not answer ({error})", "docker info") from None
 
 
 def check(client: "APIClient", runtime: str) -> dict[str, Any]:

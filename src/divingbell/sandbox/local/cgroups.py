@@ -233,7 +233,10 @@ class _Reader:
         return 0
 
     def close(self) -> None:
-        os.close(self._descriptor)
+        # Once only: the number may be someone else's by the second time.
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class HierarchyV1(Hierarchy):
