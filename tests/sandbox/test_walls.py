@@ -45,8 +45,13 @@ async def walled(wall: Wall, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
     shown = tmp_path_factory.mktemp("shown")
     shown.chmod(0o755)
     (shown / "numbers.csv").write_text("a\n1\n")
-    settings = {**wall.settings, "pool": 1, "copy_after": 0.05, "mounts": {"/data": str(shown)}}
-    async with Divingbell(**settings) as bell:
+    async with Divingbell(
+        pool=1,
+        copy_after=0.05,
+        interrupt_grace=10,  # a busy machine is no reason to kill
+        mounts={"/data": str(shown)},
+        **wall.settings,
+    ) as bell:
         yield bell
 
 
@@ -162,9 +167,9 @@ async def test_one_that_is_killed_from_outside_says_so_and_starts_anew(
         for pid in _sandbox(session).pids():
             os.kill(pid, signal.SIGKILL)
         result = await asyncio.wait_for(running, PATIENCE)
-        assert result.status in ("killed", "limit"), result
+        assert result.status in ("killed", "limit") and result.state == "fresh", result
         after = await asyncio.wait_for(session.run("1 + 1"), PATIENCE)
-        assert after.value == 2 and after.state == "fresh"
+        assert after.value == 2
         assert (await neighbour.run("here")).value == 42
 
 
