@@ -48,6 +48,9 @@ class Fleet:
         self._first_lists: dict[str, asyncio.Event] = {}
         self._private: dict[tuple[str, str], Upstream] = {}
         self._on_change: list[OnChange] = []
+        self._writing = asyncio.Lock()
+        """Files are written one server after the other, in the order of the news."""
+        self._publishing: set[asyncio.Task[None]] = set()
 
     def start(self, entries: Iterable[Entry], *, lazy: bool = True) -> None:
         """Begin to connect, all at once; nothing is waited for.
@@ -85,13 +88,14 @@ class Fleet:
 
     async def remove(self, name: str) -> None:
         """Take a server away while it runs; calls to it that are under way fail."""
-        self._catalog.remove(name)
+        unwrite = self._catalog.remove(name)
         self._broken.pop(name, None)
         self._entries.pop(name, None)
         self._first_lists.pop(name, asyncio.Event()).set()
         gone = [self._upstreams.pop(name, None)]
         gone += [self._private.pop(key) for key in list(self._private) if key[1] == name]
         await asyncio.gather(*(upstream.stop() for upstream in gone if upstream is not None))
+        await self._write(unwrite)
         self._changed("tools", name)
 
     async def forget(self, session: str) -> None:
@@ -101,10 +105,12 @@ class Fleet:
 
     async def stop(self) -> None:
         """End every connection."""
+        for task in list(self._publishing):
+            task.cancel()
         everyone = [*self._upstreams.values(), *self._private.values()]
         self._upstreams, self._private = {}, {}
         outcomes = await asyncio.gather(
-            *(upstream.stop() for upstream in everyone), return_exceptions=True
+            *(upstream.stop() for upstream in everyone), *self._publishing, return_exceptions=True
         )
         for outcome in outcomes:
             if isinstance(outcome, Exception):
@@ -174,6 +180,21 @@ class Fleet:
                 async with asyncio.timeout(patience):
                     await asyncio.gather(*(event.wait() for event in waiting))
 
+    async def refreshed(self, server: str) -> bool:
+        """Ask a server that has not run yet whether its kept list still holds.
+
+        Returns:
+            Whether it was asked now; one that runs has been.
+        """
+        upstream = self._upstreams.get(server)
+        if upstream is None or upstream.state != "idle":
+            return False
+        with contextlib.suppress(ToolFailed):
+            await upstream.ready()
+        if self._publishing:
+            await asyncio.wait(self._publishing)
+        return True
+
     def on_change(self, callback: OnChange) -> Callable[[], None]:
         """Call back with a kind ("tools", "resources", "prompts") and a server when its list is
         another one; returns the undo.
@@ -188,13 +209,27 @@ class Fleet:
     def _listed(self, entry: Server, tools: list[Any]) -> None:
         if self._entries.get(entry.name) is not entry:
             return  # it was removed meanwhile
-        self._catalog.replace(
+        write = self._catalog.replace(
             entry.name,
             [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
             self._upstreams[entry.name].instructions or "",
         )
-        self._first_lists[entry.name].set()
-        self._changed("tools", entry.name)
+        task = asyncio.create_task(self._publish(entry.name, write))
+        self._publishing.add(task)
+        task.add_done_callback(self._publishing.discard)
+
+    async def _publish(self, name: str, write: Callable[[], None]) -> None:
+        try:
+            await self._write(write)
+        except OSError as error:  # a full disk: the tools can still be called by name
+            log.error("the files of %s could not be written: %s", name, error)
+        if name in self._first_lists:
+            self._first_lists[name].set()
+            self._changed("tools", name)
+
+    async def _write(self, write: Callable[[], None]) -> None:
+        async with self._writing:
+            await asyncio.to_thread(write)
 
     def _state_changed(self, name: str, state: str) -> None:
         if state in ("failed", "stopped") and name in self._first_lists:
