@@ -6,6 +6,7 @@ refused by the host; nothing here is a wall.
 """
 
 import asyncio
+import difflib
 import importlib
 import json
 import sys
@@ -261,9 +262,10 @@ class _Server(types.ModuleType):
             return getattr(importlib.import_module(f"{self.__name__}.{name}"), name)
         if not name.startswith("_") and self._is_old():
             return getattr(importlib.import_module(self.__name__), name)
+        near = difflib.get_close_matches(name, self.__dict__.get("__all__", ()), 3)
         raise AttributeError(
             f"the server {self.__name__.removeprefix(PACKAGE + '.')!r} has no tool {name!r}; "
-            f"search_tools() finds tools by what they do, `ls {layout.SERVERS}` lists them"
+            + (f"did you mean {' or '.join(near)}?" if near else "search_tools() finds tools")
         )
 
     def _is_old(self) -> bool:

@@ -16,6 +16,8 @@ from divingbell.gateway.tool import Tool
 log = logging.getLogger("divingbell")
 
 MAX_DESCRIPTION = 20_000
+MAX_TOOLS = 2_000
+"""Of one server; real ones have a few hundred at most."""
 MAX_BRIEF = 300
 MAX_NAME = 256
 MAX_SCANNED = 200_000
@@ -73,6 +75,11 @@ class Catalog:
         listed: dict[str, Definition] = {}
         for definition in definitions:
             name = str(definition.get("name", ""))
+            if len(listed) >= MAX_TOOLS:
+                log.warning(
+                    "%s: it has more than %d tools; the rest is left out", server, MAX_TOOLS
+                )
+                break
             if len(name) <= MAX_NAME:
                 listed.setdefault(name, definition)
             else:

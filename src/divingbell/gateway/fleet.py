@@ -19,6 +19,9 @@ log = logging.getLogger("divingbell.gateway")
 LISTING_PATIENCE = 5.0
 """Seconds that a search waits for servers that are just starting."""
 
+SHARE = 20
+"""A server whose list took so long to take in may not tell another one for this many times that."""
+
 Listener = Callable[[Any], None]
 MakeUpstream = Callable[[Server, Listener, Listener, Listener], "Upstream"]
 """From the entry, who hears of a new list of tools, of other changes, and of its state."""
@@ -50,7 +53,7 @@ class Fleet:
         self._on_change: list[OnChange] = []
         self._writing = asyncio.Lock()
         """Files are written one server after the other, in the order of the news."""
-        self._publishing: set[asyncio.Task[None]] = set()
+        self._news: dict[str, _News] = {}
 
     def start(self, entries: Iterable[Entry], *, lazy: bool = True) -> None:
         """Begin to connect, all at once; nothing is waited for.
@@ -92,6 +95,8 @@ class Fleet:
         self._broken.pop(name, None)
         self._entries.pop(name, None)
         self._first_lists.pop(name, asyncio.Event()).set()
+        if (news := self._news.pop(name, None)) is not None:
+            news.stop()
         gone = [self._upstreams.pop(name, None)]
         gone += [self._private.pop(key) for key in list(self._private) if key[1] == name]
         await asyncio.gather(*(upstream.stop() for upstream in gone if upstream is not None))
@@ -105,12 +110,13 @@ class Fleet:
 
     async def stop(self) -> None:
         """End every connection."""
-        for task in list(self._publishing):
-            task.cancel()
+        publishing = [news.publishing for news in self._news.values() if news.publishing]
+        for news in self._news.values():
+            news.stop()
         everyone = [*self._upstreams.values(), *self._private.values()]
         self._upstreams, self._private = {}, {}
         outcomes = await asyncio.gather(
-            *(upstream.stop() for upstream in everyone), *self._publishing, return_exceptions=True
+            *(upstream.stop() for upstream in everyone), *publishing, return_exceptions=True
         )
         for outcome in outcomes:
             if isinstance(outcome, Exception):
@@ -191,8 +197,9 @@ class Fleet:
             return False
         with contextlib.suppress(ToolFailed):
             await upstream.ready()
-        if self._publishing:
-            await asyncio.wait(self._publishing)
+        news = self._news.get(server)
+        if news is not None and news.publishing is not None:
+            await asyncio.wait([news.publishing])
         return True
 
     def on_change(self, callback: OnChange) -> Callable[[], None]:
@@ -207,22 +214,42 @@ class Fleet:
             callback(kind, server)
 
     def _listed(self, entry: Server, tools: list[Any]) -> None:
+        """A server has told its tools; one that does so without end gets little of our time."""
+        news = self._news.setdefault(entry.name, _News())
+        news.tools = tools
+        if news.timer is None:
+            wait = news.not_before - asyncio.get_running_loop().time()
+            if wait <= 0:
+                self._take_in(entry)
+            else:
+                loop = asyncio.get_running_loop()
+                news.timer = loop.call_later(wait, self._take_in, entry)
+
+    def _take_in(self, entry: Server) -> None:
+        news = self._news[entry.name]
+        news.timer = None
         if self._entries.get(entry.name) is not entry:
             return  # it was removed meanwhile
-        write = self._catalog.replace(
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        news.write = self._catalog.replace(
             entry.name,
-            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
+            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in news.tools],
             self._upstreams[entry.name].instructions or "",
         )
-        task = asyncio.create_task(self._publish(entry.name, write))
-        self._publishing.add(task)
-        task.add_done_callback(self._publishing.discard)
+        news.not_before = loop.time() + SHARE * (loop.time() - began)
+        if news.publishing is None:
+            news.publishing = asyncio.create_task(self._publish(entry.name, news))
 
-    async def _publish(self, name: str, write: Callable[[], None]) -> None:
+    async def _publish(self, name: str, news: "_News") -> None:
         try:
-            await self._write(write)
+            while news.write is not None:
+                write, news.write = news.write, None
+                await self._write(write)
         except OSError as error:  # a full disk: the tools can still be called by name
             log.error("the files of %s could not be written: %s", name, error)
+        finally:
+            news.publishing = None
         if name in self._first_lists:
             self._first_lists[name].set()
             self._changed("tools", name)
@@ -234,6 +261,23 @@ class Fleet:
     def _state_changed(self, name: str, state: str) -> None:
         if state in ("failed", "stopped") and name in self._first_lists:
             self._first_lists[name].set()
+
+
+class _News:
+    """What a server has told that is not all taken in yet; the latest is what counts."""
+
+    def __init__(self) -> None:
+        self.tools: list[Any] = []
+        self.not_before = 0.0
+        self.timer: asyncio.TimerHandle | None = None
+        self.write: Callable[[], None] | None = None
+        self.publishing: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.publishing is not None:
+            self.publishing.cancel()
 
 
 def _ignore(_: Any) -> None:
