@@ -1,10 +1,17 @@
 """Each example runs as it stands, and shows what it is there to show."""
 
+import json
+import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests import real_servers
+from tests.real_servers import Command
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PATIENCE = 120.0
@@ -15,11 +22,24 @@ SHOWN = {
     "plot.py": None,  # tells the size of the image, which depends on matplotlib
     "files.py": ("ok\nsales.csv: 33 bytes\ntotals.csv: 26 bytes\ncity,units\nLima,7\nOslo,21\n"),
 }
+FOLDER = "${EXAMPLE_FOLDER}"
+SERVERS: dict[str, dict[str, Callable[[], Command]]] = {
+    "many_rows.py": {"sqlite": lambda: real_servers.sqlite(f"{FOLDER}/orders.db")},
+    "three_servers.py": {
+        "git": lambda: real_servers.git(f"{FOLDER}/project"),
+        "sqlite": lambda: real_servers.sqlite(f"{FOLDER}/history.db"),
+        "files": lambda: real_servers.filesystem(FOLDER),
+    },
+    "slow_job.py": {"files": lambda: real_servers.filesystem(FOLDER)},
+    "side_by_side.py": {"files": lambda: real_servers.filesystem(FOLDER)},
+}
+"""The servers that others wrote, as installed for the tests."""
 
 
-def run(name: str, folder: Path, *arguments: str) -> str:
+def run(name: str, folder: Path, *arguments: str, **environment: str) -> str:
     done = subprocess.run(
         [sys.executable, EXAMPLES / name, *arguments],
+        env={**os.environ, **environment},
         capture_output=True,
         text=True,
         cwd=folder,
@@ -42,5 +62,66 @@ def test_the_plot_is_a_png(tmp_path: Path) -> None:
     assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
+def run_with_servers(name: str, folder: Path) -> str:
+    """Run an example with servers that are installed here already."""
+    entries = {}
+    for server, installed in SERVERS[name].items():
+        command, arguments = installed()
+        entries[server] = {"command": command, "args": arguments}
+    config = folder / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": entries}))
+    return run(name, folder, EXAMPLE_MCP_CONFIG=str(config))
+
+
+def numbers(text: str) -> list[int]:
+    return [int(found.replace(",", "")) for found in re.findall(r"\d[\d,]*", text)]
+
+
+def test_ten_thousand_rows_become_five(tmp_path: Path) -> None:
+    *shown, read, direct = run_with_servers("many_rows.py", tmp_path).splitlines()
+    assert shown[0] == "10,000 orders, 5 of them strange:"
+    assert [line.split()[0] for line in shown[2:]] == ["97", "2500", "4321", "7776", "9999"]
+    assert numbers(read)[0] < 300
+    assert numbers(direct)[0] > 100_000
+
+
+def test_one_cell_works_with_three_servers(tmp_path: Path) -> None:
+    assert run_with_servers("three_servers.py", tmp_path) == (
+        "report.md: 6 commits, 3 kinds\n"
+        "10 calls of files, git, sqlite\n"
+        "# Commits by kind\n\n"
+        "- fix: 3 (Ben,Ada)\n- feat: 2 (Ada)\n- docs: 1 (Cleo)\n"
+    )
+
+
+def test_a_slow_job_is_waited_for_without_a_word(tmp_path: Path) -> None:
+    done, looked, read = run_with_servers("slow_job.py", tmp_path).splitlines()
+    assert done == "the job is done: 9 minutes at 40 m"
+    assert numbers(looked)[0] > 1
+    assert numbers(read)[0] < 30
+
+
+def test_both_ways_have_one_answer_and_two_ledgers(tmp_path: Path) -> None:
+    directly, in_code, _, *rows = run_with_servers("side_by_side.py", tmp_path).splitlines()
+    answer = "most errors: winch 44 (31 calls)"
+    assert directly.removeprefix("directly").strip() == answer
+    assert in_code.removeprefix("in code").strip() == answer
+    table = {row.rstrip("0123456789, "): numbers(row) for row in rows}
+    assert table["calls and their results"][1] == 0
+    assert table["code and what it prints"][0] == 0
+    direct, code = table["all"]
+    assert direct > 10 * code
+    # The ledger says the same without having done it.
+    assert table["the ledger puts the direct way at"] == pytest.approx([direct], rel=0.05)
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_the_list_of_servers_beside_an_example_has_those_that_are_tested(name: str) -> None:
+    listed = json.loads((EXAMPLES / name).with_suffix(".json").read_text("utf-8"))
+    entries = listed["mcpServers"]
+    assert set(entries) == set(SERVERS[name])
+    assert {entry["command"] for entry in entries.values()} <= {"uvx", "npx"}
+
+
 def test_every_example_is_run_here() -> None:
-    assert {path.name for path in EXAMPLES.glob("*.py")} == set(SHOWN)
+    assert {path.name for path in EXAMPLES.glob("*.py")} == {*SHOWN, *SERVERS}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from divingbell import config, places, profile
 from divingbell.config import Settings
 from divingbell.engine import Engine
-from divingbell.errors import DivingbellError
+from divingbell.errors import DivingbellError, ProfileError
 from divingbell.gateway import pins as gateway_pins
 from divingbell.gateway.approvals import Approver
 from divingbell.gateway.fleet import Listener
@@ -184,8 +184,15 @@ class _Home:
     """The folders of one running Divingbell that others must be able to look into."""
 
     def __init__(self) -> None:
-        self._folders = HostFolders(profile.home() / "running")
-        self.servers = Folder(self._folders.path / "servers")
+        above = profile.home() / "running"
+        try:
+            self._folders = HostFolders(above)
+            self.servers = Folder(self._folders.path / "servers")
+        except OSError as error:
+            raise ProfileError(
+                f"{above} can't be used: {error.strerror}. "
+                "Free some space or permit writing there, or set DIVINGBELL_HOME to another folder."
+            ) from error
 
     def close(self) -> None:
         self.servers.close()

@@ -30,6 +30,8 @@ StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output"]
 MIN_CPU_CHECK = 0.02
 INTERRUPT_EVERY = 0.2
 MAX_FAILURE = 1 << 16
+MAX_TOLD = 10_000
+"""Messages of tools that one cell passes on."""
 
 _ADVICE: dict[str, str] = {
     "memory": "Work on less data at once, delete what is no longer needed (`del df`), or ask for "
@@ -91,6 +93,7 @@ class Cell:
         self._spool: Spool | None = None
         self._value_text: str | None = None
         self._record = Record()
+        self._told = 0
         self._on_stop = on_stop
         self.transcript = Transcript(number, limits.output, sink, self._overflow)
         self._timers: list[asyncio.TimerHandle] = []
@@ -179,8 +182,11 @@ class Cell:
         self._record.add(call)
 
     def tell(self, event: Event) -> None:
-        """Pass an event of a tool on."""
-        if not self._ended.done():
+        """Pass an event of a tool on; a server may have no end of them."""
+        self._told += 1
+        if self._told == MAX_TOLD:
+            self.transcript.notice("the tools have more to say, which is left out")
+        elif self._told < MAX_TOLD and not self._ended.done():
             self.transcript.tell(event)
 
     def _overflow(self, data: bytes) -> None:

@@ -304,7 +304,7 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 # Read by other parts: the folder of profiles, the development script, the file itself.
-_NOT_SETTINGS = {"home", "config", "venv", "tokens"}
+_NOT_SETTINGS = {"home", "config", "venv", "tokens", "test_data", "bench_image"}
 
 
 def _typed(values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:

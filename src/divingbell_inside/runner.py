@@ -88,7 +88,6 @@ class Runner:
         self._module = types.ModuleType("__main__")
         tools.install()
         self._line = Line()
-        self._tools_made = 0
         self.shell = shell.make(self._module, self._publish, self._clear, self._show_failure)
         self._names = self._module.__dict__
         self._names |= tools.NAMES | {tools.PACKAGE: sys.modules[tools.PACKAGE]}
@@ -242,9 +241,7 @@ class Runner:
         self._restore_streams()
         output.cell_of_task.set(outlet.cell)
         split = header["context"]
-        if header["tools"] != self._tools_made:
-            self._tools_made = header["tools"]
-            tools.forget_packages()
+        tools.keep_up(header["tools"])
         signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             try:

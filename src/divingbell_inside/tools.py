@@ -6,6 +6,7 @@ refused by the host; nothing here is a wall.
 """
 
 import asyncio
+import difflib
 import importlib
 import json
 import sys
@@ -37,6 +38,8 @@ class _Unset:
 UNSET: Any = _Unset()
 
 _line: Line | None = None
+_made = 0
+"""The generation of the files under /servers that were imported."""
 
 
 def connect(line: Line) -> None:
@@ -257,10 +260,24 @@ class _Server(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name in self.__dict__.get("__all__", ()):
             return getattr(importlib.import_module(f"{self.__name__}.{name}"), name)
+        if not name.startswith("_") and self._is_old():
+            return getattr(importlib.import_module(self.__name__), name)
+        near = difflib.get_close_matches(name, self.__dict__.get("__all__", ()), 3)
         raise AttributeError(
             f"the server {self.__name__.removeprefix(PACKAGE + '.')!r} has no tool {name!r}; "
-            f"search_tools() finds tools by what they do, `ls {layout.SERVERS}` lists them"
+            + (f"did you mean {' or '.join(near)}?" if near else "search_tools() finds tools")
         )
+
+    def _is_old(self) -> bool:
+        """Ask the host whether the server has another list by now; forget ours if so."""
+        try:
+            made = _call_now("await_server", {"server": self.__name__.rpartition(".")[2]})
+        except (ToolError, RuntimeError, EOFError):
+            return False
+        if made == _made:
+            return False
+        forget_packages(made)
+        return True
 
     def __setattr__(self, name: str, value: Any) -> None:
         # The import system binds a submodule to its parent: here it is the function that counts.
@@ -314,8 +331,16 @@ def install() -> None:
     sys.modules[discovery.__name__] = discovery
 
 
-def forget_packages() -> None:
-    """The files have changed: the next import reads them again."""
+def keep_up(made: int) -> None:
+    """Before a cell: read the files again if they are others than those that were imported."""
+    if made != _made:
+        forget_packages(made)
+
+
+def forget_packages(made: int) -> None:
+    """The files have changed: the next import reads them again. `made` is their generation."""
+    global _made
+    _made = made
     importlib.invalidate_caches()
     servers = sys.modules.get(PACKAGE)
     for name in [name for name in sys.modules if name.startswith(f"{PACKAGE}.")]:

@@ -272,8 +272,26 @@ async def test_a_kept_list_serves_until_the_server_says_otherwise(growing: Path)
         assert bell.gateway.servers()[0].state == "idle"
         assert "growing.add" in await value(session, "list_mcp_tools()")
         assert bell.gateway.servers()[0].state == "idle"
-        assert await value(session, "servers.growing.add(1, 1)") == 2
+        # What it does not know is reason enough to ask it.
         assert await value(session, "servers.growing.extra()") == 7
+        assert await value(session, "servers.growing.add(1, 1)") == 2
+
+
+async def test_a_kept_list_that_is_old_refuses_nothing(growing: Path) -> None:
+    entry = {"command": sys.executable, "args": [str(growing)]}
+    settings: dict[str, Any] = {"pool": 0, "preload": [], "servers": {"growing": entry}}
+    async with Divingbell(**settings) as bell, bell.session() as session:
+        await value(session, "servers.growing.add(1, 1)")
+    text = growing.read_text()
+    growing.write_text(
+        text.replace("def echo(text: str)", "def echo(text: str, loud: bool = False)")
+    )
+    code = "call_mcp_tool('growing.echo', {'text': 'x', 'loud': True})"
+    async with Divingbell(**settings) as bell, bell.session() as session:
+        assert await value(session, code) == "x"
+    growing.write_text(text.replace("def counted", "def counted_up"))
+    async with Divingbell(**settings) as bell, bell.session() as session:
+        assert await value(session, "call_mcp_tool('growing.counted_up', {'name': 'x'})") == 0
 
 
 async def test_a_changed_definition_is_noticed(growing: Path) -> None:

@@ -52,7 +52,10 @@ class Behind:
             return ElicitResult(action="decline")
         try:
             async with asyncio.timeout(self._policy.approval_timeout):
-                answer: ElicitResult = await self._visit.asker.elicit(params)
+                # The person is to know who asks: the client knows only us.
+                words = f"{self._tool.partition('.')[0]} asks: {params.message}"
+                asked = params.model_copy(update={"message": words})
+                answer: ElicitResult = await self._visit.asker.elicit(asked)
                 return answer
         except TimeoutError:
             return ElicitResult(action="cancel")

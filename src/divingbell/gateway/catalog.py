@@ -16,6 +16,9 @@ from divingbell.gateway.tool import Tool
 log = logging.getLogger("divingbell")
 
 MAX_DESCRIPTION = 20_000
+MAX_TOOLS = 2_000
+"""Of one server; real ones have a few hundred at most."""
+MAX_BRIEF = 300
 MAX_NAME = 256
 MAX_SCANNED = 200_000
 MAX_SCHEMA = 1 << 20
@@ -60,11 +63,23 @@ class Catalog:
         taken = set(self._packages.values())
         self._packages |= naming.unique([name], taken, reserved=())
 
-    def replace(self, server: str, definitions: Iterable[Definition], instructions: str) -> None:
-        """The tools of a server are these now."""
+    def replace(
+        self, server: str, definitions: Iterable[Definition], instructions: str
+    ) -> Callable[[], None]:
+        """The tools of a server are these now.
+
+        Returns:
+            What writes their files, which takes about a millisecond a tool: call it in a thread,
+            one after the other.
+        """
         listed: dict[str, Definition] = {}
         for definition in definitions:
             name = str(definition.get("name", ""))
+            if len(listed) >= MAX_TOOLS:
+                log.warning(
+                    "%s: it has more than %d tools; the rest is left out", server, MAX_TOOLS
+                )
+                break
             if len(name) <= MAX_NAME:
                 listed.setdefault(name, definition)
             else:
@@ -79,22 +94,33 @@ class Catalog:
         self._tools[server], self._visible[server] = made, visible
         self._notes[server] = text.visible(instructions, MAX_DESCRIPTION)
         self._index.replace(server, visible)
-        self._folder.write(server, package, visible, self._notes[server])
-        self._write_index()
+        notes, listed_servers = self._notes[server], self._listed_servers()
 
-    def remove(self, server: str) -> None:
+        def write() -> None:
+            self._folder.write(server, package, visible, notes)
+            self._folder.write_index(listed_servers)
+
+        return write
+
+    def remove(self, server: str) -> Callable[[], None]:
+        """Forget a server; returns what removes its files, as `replace` does."""
         package = self._packages.pop(server, None)
-        if package is not None:
-            self._tools.pop(server, None)
-            self._visible.pop(server, None)
-            self._index.remove(server)
-            self._folder.remove(package)
-            self._write_index()
+        self._tools.pop(server, None)
+        self._visible.pop(server, None)
+        self._index.remove(server)
+        listed_servers = self._listed_servers()
 
-    def _write_index(self) -> None:
-        self._folder.write_index(
+        def write() -> None:
+            if package is not None:
+                self._folder.remove(package)
+            self._folder.write_index(listed_servers)
+
+        return write
+
+    def _listed_servers(self) -> list[tuple[str, str, int]]:
+        return [
             (server, self._packages[server], len(tools)) for server, tools in self._visible.items()
-        )
+        ]
 
     # Looking things up
 
@@ -188,10 +214,11 @@ def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
     found = []
     for tool in tools:
         item: dict[str, Any] = {"name": tool.full_name, "server": tool.server}
-        if detail_level != "name_only":
-            item["description"] = tool.description
+        if detail_level == "with_description":
+            item["description"] = _brief(tool.description)
         if detail_level == "full":
             item |= {
+                "description": tool.description,
                 "input_schema": _visible(tool.input_schema) or {"type": "object"},
                 "output_schema": _visible(tool.output_schema),
                 "signature": wrappers.signature(tool),
@@ -199,6 +226,12 @@ def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
             }
         found.append(item)
     return found
+
+
+def _brief(description: str) -> str:
+    """What fits into a line or two: ten of them are read to choose one."""
+    line = " ".join(description.split())
+    return line if len(line) <= MAX_BRIEF else f"{line[: MAX_BRIEF - 1]}…"
 
 
 def _visible(value: Any, depth: int = 0) -> Any:

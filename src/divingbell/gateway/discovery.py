@@ -61,15 +61,16 @@ class Discovery:
         return _value(described([self._gateway.policy.without_bound(tool)], "full")[0])
 
     async def _await_server(self, visit: Visit, server: str) -> Answer:
-        """For an import that found no files: whether it is worth looking again."""
+        """For an import that did not find what it wanted: look again after this."""
         name = self._gateway.catalog.check_server(str(server))
         await self._gateway.fleet.listed(name)
+        await self._gateway.fleet.refreshed(name)
         if not self._gateway.catalog.tools(name):
             self._gateway.fleet.check(name)
-        return _value(True)
+        return _value(self._gateway.generation)
 
     async def _list_resources(self, visit: Visit, server: str) -> Answer:
-        upstream = await self._admit(visit, server, "list_resources")
+        upstream, _ = await self._admit(visit, server, "list_resources")
         found = await upstream.list_resources()
         templates = await upstream.list_resource_templates()
         return _value([_plain(item) for item in (*found, *templates)])
@@ -79,11 +80,13 @@ class Discovery:
         result = await self._gateway.read_resource(str(server), str(uri), visit, caller)
         return _value([_plain(item) for item in result.contents], "resource")
 
-    async def _admit(self, visit: Visit, server: str, name: str) -> "Upstream":
+    async def _admit(
+        self, visit: Visit, server: str, name: str
+    ) -> tuple["Upstream", dict[str, Any]]:
         return await self._gateway.admit(self._gateway.pseudo_tool(server, name), {}, visit)
 
     async def _list_prompts(self, visit: Visit, server: str) -> Answer:
-        upstream = await self._admit(visit, server, "list_prompts")
+        upstream, _ = await self._admit(visit, server, "list_prompts")
         return _value([_plain(item) for item in await upstream.list_prompts()])
 
     async def _get_prompt(

@@ -19,6 +19,9 @@ log = logging.getLogger("divingbell.gateway")
 LISTING_PATIENCE = 5.0
 """Seconds that a search waits for servers that are just starting."""
 
+SHARE = 20
+"""A server whose list took so long to take in may not tell another one for this many times that."""
+
 Listener = Callable[[Any], None]
 MakeUpstream = Callable[[Server, Listener, Listener, Listener], "Upstream"]
 """From the entry, who hears of a new list of tools, of other changes, and of its state."""
@@ -48,6 +51,9 @@ class Fleet:
         self._first_lists: dict[str, asyncio.Event] = {}
         self._private: dict[tuple[str, str], Upstream] = {}
         self._on_change: list[OnChange] = []
+        self._writing = asyncio.Lock()
+        """Files are written one server after the other, in the order of the news."""
+        self._news: dict[str, _News] = {}
 
     def start(self, entries: Iterable[Entry], *, lazy: bool = True) -> None:
         """Begin to connect, all at once; nothing is waited for.
@@ -85,13 +91,16 @@ class Fleet:
 
     async def remove(self, name: str) -> None:
         """Take a server away while it runs; calls to it that are under way fail."""
-        self._catalog.remove(name)
+        unwrite = self._catalog.remove(name)
         self._broken.pop(name, None)
         self._entries.pop(name, None)
         self._first_lists.pop(name, asyncio.Event()).set()
+        if (news := self._news.pop(name, None)) is not None:
+            news.stop()
         gone = [self._upstreams.pop(name, None)]
         gone += [self._private.pop(key) for key in list(self._private) if key[1] == name]
         await asyncio.gather(*(upstream.stop() for upstream in gone if upstream is not None))
+        await self._write(unwrite)
         self._changed("tools", name)
 
     async def forget(self, session: str) -> None:
@@ -101,10 +110,13 @@ class Fleet:
 
     async def stop(self) -> None:
         """End every connection."""
+        publishing = [news.publishing for news in self._news.values() if news.publishing]
+        for news in self._news.values():
+            news.stop()
         everyone = [*self._upstreams.values(), *self._private.values()]
         self._upstreams, self._private = {}, {}
         outcomes = await asyncio.gather(
-            *(upstream.stop() for upstream in everyone), return_exceptions=True
+            *(upstream.stop() for upstream in everyone), *publishing, return_exceptions=True
         )
         for outcome in outcomes:
             if isinstance(outcome, Exception):
@@ -174,6 +186,22 @@ class Fleet:
                 async with asyncio.timeout(patience):
                     await asyncio.gather(*(event.wait() for event in waiting))
 
+    async def refreshed(self, server: str) -> bool:
+        """Ask a server that has not run yet whether its kept list still holds.
+
+        Returns:
+            Whether it was asked now; one that runs has been.
+        """
+        upstream = self._upstreams.get(server)
+        if upstream is None or upstream.state != "idle":
+            return False
+        with contextlib.suppress(ToolFailed):
+            await upstream.ready()
+        news = self._news.get(server)
+        if news is not None and news.publishing is not None:
+            await asyncio.wait([news.publishing])
+        return True
+
     def on_change(self, callback: OnChange) -> Callable[[], None]:
         """Call back with a kind ("tools", "resources", "prompts") and a server when its list is
         another one; returns the undo.
@@ -186,19 +214,70 @@ class Fleet:
             callback(kind, server)
 
     def _listed(self, entry: Server, tools: list[Any]) -> None:
+        """A server has told its tools; one that does so without end gets little of our time."""
+        news = self._news.setdefault(entry.name, _News())
+        news.tools = tools
+        if news.timer is None:
+            wait = news.not_before - asyncio.get_running_loop().time()
+            if wait <= 0:
+                self._take_in(entry)
+            else:
+                loop = asyncio.get_running_loop()
+                news.timer = loop.call_later(wait, self._take_in, entry)
+
+    def _take_in(self, entry: Server) -> None:
+        news = self._news[entry.name]
+        news.timer = None
         if self._entries.get(entry.name) is not entry:
             return  # it was removed meanwhile
-        self._catalog.replace(
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        news.write = self._catalog.replace(
             entry.name,
-            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools],
+            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in news.tools],
             self._upstreams[entry.name].instructions or "",
         )
-        self._first_lists[entry.name].set()
-        self._changed("tools", entry.name)
+        news.not_before = loop.time() + SHARE * (loop.time() - began)
+        if news.publishing is None:
+            news.publishing = asyncio.create_task(self._publish(entry.name, news))
+
+    async def _publish(self, name: str, news: "_News") -> None:
+        try:
+            while news.write is not None:
+                write, news.write = news.write, None
+                await self._write(write)
+        except OSError as error:  # a full disk: the tools can still be called by name
+            log.error("the files of %s could not be written: %s", name, error)
+        finally:
+            news.publishing = None
+        if name in self._first_lists:
+            self._first_lists[name].set()
+            self._changed("tools", name)
+
+    async def _write(self, write: Callable[[], None]) -> None:
+        async with self._writing:
+            await asyncio.to_thread(write)
 
     def _state_changed(self, name: str, state: str) -> None:
         if state in ("failed", "stopped") and name in self._first_lists:
             self._first_lists[name].set()
+
+
+class _News:
+    """What a server has told that is not all taken in yet; the latest is what counts."""
+
+    def __init__(self) -> None:
+        self.tools: list[Any] = []
+        self.not_before = 0.0
+        self.timer: asyncio.TimerHandle | None = None
+        self.write: Callable[[], None] | None = None
+        self.publishing: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.publishing is not None:
+            self.publishing.cancel()
 
 
 def _ignore(_: Any) -> None:

@@ -23,6 +23,7 @@ from divingbell.gateway.learning import Learner
 from divingbell.gateway.meter import Meter
 from divingbell.gateway.pins import Pins
 from divingbell.gateway.policy import Policy
+from divingbell.gateway.problem import Problem
 from divingbell.gateway.search import Index
 from divingbell.gateway.servers import Entry
 from divingbell.gateway.tool import Tool
@@ -132,6 +133,8 @@ class Gateway:
         tool = await self.find(name)
         self.policy.check_arguments_size(tool, len(arguments))
         given = _parsed(name, arguments)
+        if self._problems(tool, given) and await self.fleet.refreshed(tool.server):
+            tool = await self.find(name)  # the server has changed since its list was kept
         caller = Behind(self.policy, visit, tool.full_name)
         result = await self._call(tool, given, visit, caller)
         length = sum(len(block.text) for block in result.content if block.type == "text")
@@ -159,9 +162,11 @@ class Gateway:
         try:
             return self.catalog.find(name)
         except ToolFailed:
-            if server is not None:
-                self.fleet.check(server)
-            raise
+            if server is None:
+                raise
+            await self.fleet.refreshed(server)
+            self.fleet.check(server)
+            return self.catalog.find(name)
 
     async def forget(self, session: str) -> None:
         await self._meter.forget(session)
@@ -223,7 +228,7 @@ class Gateway:
         """Read a resource. Raises: as `call`."""
         await self._reserve(visit)
         tool = self.pseudo_tool(server, "read_resource")
-        upstream = await self.admit(tool, {"uri": uri}, visit)
+        upstream, _ = await self.admit(tool, {"uri": uri}, visit)
         result = await upstream.read_resource(uri, caller, timeout=self._timeout(tool))
         self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
         return result
@@ -239,7 +244,8 @@ class Gateway:
         """Get a prompt. Raises: as `call`."""
         await self._reserve(visit)
         tool = self.pseudo_tool(server, "get_prompt")
-        upstream = await self.admit(tool, {"name": name, "arguments": dict(arguments)}, visit)
+        asked = {"name": name, "arguments": dict(arguments)}
+        upstream, _ = await self.admit(tool, asked, visit)
         result = await upstream.get_prompt(name, arguments, caller, timeout=self._timeout(tool))
         self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
         return result
@@ -253,8 +259,7 @@ class Gateway:
     async def _call(
         self, tool: Tool, given: Mapping[str, Any], visit: Visit, caller: "Caller"
     ) -> "mcp_types.CallToolResult":
-        upstream = await self.admit(tool, given, visit)
-        arguments = self.policy.bind(tool, given, visit.user or NOBODY, visit.session)
+        upstream, arguments = await self.admit(tool, given, visit)
         result = await upstream.call_tool(
             tool.name, arguments, timeout=self._timeout(tool), caller=caller
         )
@@ -277,8 +282,14 @@ class Gateway:
         accountant = self.books.of(visit.key)
         accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
 
-    async def admit(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> "Upstream":
-        """Let a call pass, or raise ToolFailed."""
+    async def admit(
+        self, tool: Tool, given: Mapping[str, Any], visit: Visit
+    ) -> tuple["Upstream", dict[str, Any]]:
+        """Let a call pass; return the way to its server, and the arguments with those we set.
+
+        Raises:
+            ToolFailed: it may not pass.
+        """
         user = visit.user or NOBODY
         upstream = self.fleet.upstream(tool.server, visit.key)
         arguments = self.policy.bind(tool, given, user, visit.session)
@@ -300,7 +311,7 @@ class Gateway:
             self._save_pins()
         if must_ask:
             await self._approve(tool, arguments, reason, decision.rule, visit)
-        return upstream
+        return upstream, arguments
 
     async def _approve(
         self,
@@ -334,11 +345,14 @@ class Gateway:
         if self._pins.unsaved and (self._saving is None or self._saving.done()):
             self._saving = asyncio.create_task(asyncio.to_thread(self._pins.save))
 
+    def _problems(self, tool: Tool, given: Mapping[str, Any]) -> list[Problem]:
+        known = self.policy.without_bound(tool).input_schema or {}
+        return schema.check(given, known) or schema.unknown_names(given, known)
+
     def _check_arguments(self, tool: Tool, given: Mapping[str, Any]) -> None:
-        seen = self.policy.without_bound(tool)
-        known = seen.input_schema or {}
-        problems = schema.check(given, known) or schema.unknown_names(given, known)
+        problems = self._problems(tool, given)
         if problems:
+            seen = self.policy.without_bound(tool)
             words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
             raise ToolFailed(
                 f"{tool.full_name}: {words}. It is called as {wrappers.signature(seen)}",

@@ -39,6 +39,7 @@ STEADY = 30.0
 PATIENCE = 2.0
 """Seconds that a call waits for the next attempt; for a later one it fails at once."""
 RELIST_PAUSE = 0.25
+RELIST_SHARE = 10
 GRACE = 0.5
 """Seconds between killing a server that hangs at its start and giving it up."""
 STOP_TIMEOUT = 10.0
@@ -318,11 +319,14 @@ class Link:
         while True:
             await self._relist.wait()
             self._relist.clear()
+            began = asyncio.get_running_loop().time()
             try:
                 await self._list_again(client)
             except Exception as error:
                 self._log.note(f"its new list of tools can't be read: {type(error).__name__}")
-            await asyncio.sleep(RELIST_PAUSE)  # a server that announces without end costs little
+            # A server that announces without end costs little, however long its list is.
+            took = asyncio.get_running_loop().time() - began
+            await asyncio.sleep(min(max(RELIST_PAUSE, RELIST_SHARE * took), LONGEST_DELAY))
 
     async def _listen(self, client: Client) -> None:
         """Hear of changes in the newer protocol, where they have to be asked for."""

@@ -13,6 +13,8 @@ from mcp.client.subscriptions import (
 )
 from pydantic import BaseModel
 
+from divingbell.gateway.catalog import MAX_TOOLS
+
 MOST_PAGES = 1000
 MOST_ITEMS = 10_000
 MOST_BYTES = 32 << 20
@@ -25,7 +27,7 @@ async def tools(client: Client) -> list[mcp_types.Tool]:
     if client.server_capabilities.tools is None:
         return []
     found = await _all(client.session.list_tools, lambda page: page.tools)
-    return list({tool.name: tool for tool in reversed(found)}.values())[::-1]
+    return list({tool.name: tool for tool in reversed(found[:MAX_TOOLS])}.values())[::-1]
 
 
 async def resources(client: Client) -> list[mcp_types.Resource]:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import functools
+import ssl
+from collections.abc import AsyncIterator, Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -12,9 +14,18 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from divingbell.gateway.servers import Server
+from divingbell.gateway.unanswered import REASON, Unanswered
+
+GiveUp = Callable[[str], None]
 
 MAX_ANSWER = 32 << 20
 CONNECT_TIMEOUT = 30.0
+
+
+@functools.cache
+def _trust() -> ssl.SSLContext:
+    """The trusted certificates, read once: it takes 30 ms, and there may be many servers."""
+    return httpx2.create_ssl_context()
 
 
 class AnswerTooLarge(httpx2.StreamError):
@@ -57,9 +68,13 @@ class CappedTransport(httpx2.AsyncHTTPTransport):
 class _Watched:
     """The SDK's stream of messages, with a word when it ends."""
 
-    def __init__(self, stream: Any, over: asyncio.Event) -> None:
+    def __init__(
+        self, stream: Any, over: asyncio.Event, unanswered: Unanswered, give_up: GiveUp
+    ) -> None:
         self._stream = stream
         self._over = over
+        self._unanswered = unanswered
+        self._give_up = give_up
 
     @property
     def last_context(self) -> Any:
@@ -67,7 +82,11 @@ class _Watched:
 
     async def receive(self) -> Any:
         try:
-            return await self._stream.receive()
+            received = await self._stream.receive()
+            if self._unanswered.heard(getattr(received, "message", None)):
+                return received
+            self._give_up(REASON)
+            raise anyio.EndOfStream
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._over.set()
             raise
@@ -80,6 +99,32 @@ class _Watched:
             return await self.receive()
         except anyio.EndOfStream:
             raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class _Counted:
+    """The SDK's stream to write to, which counts the answers that have gone out."""
+
+    def __init__(self, stream: Any, unanswered: Unanswered) -> None:
+        self._stream = stream
+        self._unanswered = unanswered
+
+    async def send(self, item: Any, /) -> None:
+        await self._stream.send(item)
+        self._unanswered.said(getattr(item, "message", None))
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -123,7 +168,7 @@ class RemoteConnection:
         assert url is not None
         if self._server.transport == "sse":
             async with sse_client(url, httpx_client_factory=self._client) as streams:
-                yield _Watched(streams[0], over), streams[1]
+                yield self._ends(streams, over)
             return
         async with (
             self._client() as client,
@@ -131,7 +176,12 @@ class RemoteConnection:
                 url, http_client=client, max_sse_event_size=MAX_ANSWER
             ) as streams,
         ):
-            yield _Watched(streams[0], over), streams[1]
+            yield self._ends(streams, over)
+
+    def _ends(self, streams: Any, over: asyncio.Event) -> tuple[_Watched, _Counted]:
+        unanswered = Unanswered()
+        reading = _Watched(streams[0], over, unanswered, self.give_up)
+        return reading, _Counted(streams[1], unanswered)
 
     def _client(
         self,
@@ -143,7 +193,7 @@ class RemoteConnection:
             headers=dict(self._server.headers),
             # How long an answer may take is the limit of the call.
             timeout=httpx2.Timeout(CONNECT_TIMEOUT, read=None),
-            transport=CappedTransport(verify=True, limits=httpx2.Limits(max_connections=None)),
+            transport=CappedTransport(verify=_trust(), limits=httpx2.Limits(max_connections=None)),
             auth=self._auth,
             follow_redirects=False,
             event_hooks={"response": [self._note]},

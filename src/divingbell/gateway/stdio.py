@@ -7,6 +7,7 @@ process group of its own that ends with it.
 
 import asyncio
 import contextlib
+import json
 import logging
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway.process import Process
 from divingbell.gateway.server_log import ServerLog
 from divingbell.gateway.servers import Server
+from divingbell.gateway.unanswered import REASON, Unanswered
 
 log = logging.getLogger(__name__)
 
@@ -117,8 +119,11 @@ class Messages:
 class _Output(asyncio.Protocol):
     """Cuts the server's output into lines and the lines into messages."""
 
-    def __init__(self, messages: Messages, give_up: Callable[[str], None]) -> None:
+    def __init__(
+        self, messages: Messages, unanswered: Unanswered, give_up: Callable[[str], None]
+    ) -> None:
         self._messages = messages
+        self._unanswered = unanswered
         self._give_up = give_up
         self._parts: list[bytes] = []
         self._size = 0
@@ -163,12 +168,18 @@ class _Output(asyncio.Protocol):
         try:
             message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
         except ValueError:
+            if (answer := _failed_answer(line)) is not None:
+                self._messages.put(SessionMessage(answer))
+                return
             # Many a server prints a greeting first. What it says is not logged: it may be anything.
             self._invalid += 1
             if self._invalid > MAX_INVALID:
                 self._stop(f"it sent more than {MAX_INVALID} lines that are no messages of MCP")
             return
-        self._messages.put(SessionMessage(message))
+        if self._unanswered.heard(message):
+            self._messages.put(SessionMessage(message))
+        else:
+            self._stop(REASON)
 
     def _stop(self, reason: str) -> None:
         if not self._over:
@@ -176,6 +187,23 @@ class _Output(asyncio.Protocol):
             self._parts = []
             self._give_up(reason)
             self._messages.end()
+
+
+def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
+    """What to make of an answer to a question of ours that is none: whoever waits is to know."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or "method" in found or "id" not in found:
+        return None
+    number = found["id"]
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        return None
+    words = mcp_types.ErrorData(
+        code=mcp_types.INTERNAL_ERROR, message="it answered with what is no result"
+    )
+    return mcp_types.JSONRPCError(jsonrpc="2.0", id=number, error=words)
 
 
 class _Input(asyncio.Protocol):
@@ -205,9 +233,12 @@ class _Input(asyncio.Protocol):
 class Writer:
     """The side of the connection that the SDK writes to."""
 
-    def __init__(self, pipe: asyncio.WriteTransport, protocol: _Input) -> None:
+    def __init__(
+        self, pipe: asyncio.WriteTransport, protocol: _Input, unanswered: Unanswered
+    ) -> None:
         self._pipe = pipe
         self._protocol = protocol
+        self._unanswered = unanswered
 
     async def send(self, item: SessionMessage, /) -> None:
         if self._protocol.lost or self._pipe.is_closing():
@@ -215,6 +246,7 @@ class Writer:
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode() + b"\n")
         await self._protocol.drain()
+        self._unanswered.said(item.message)
 
     async def aclose(self) -> None:
         self._pipe.close()
@@ -276,7 +308,8 @@ class StdioConnection:
         process = Process(self._spawn())
         self._process = process
         messages, pipes = Messages(over), process.child
-        output = self._output = _Output(messages, self.give_up)
+        unanswered = Unanswered()
+        output = self._output = _Output(messages, unanswered, self.give_up)
         taken: asyncio.BaseTransport | None = None
         opened: list[asyncio.BaseTransport] = []
         watching: asyncio.Task[None] | None = None
@@ -288,7 +321,7 @@ class StdioConnection:
             noise, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
             opened.append(noise)
             watching = asyncio.create_task(self._watch(process, output, messages))
-            yield messages, Writer(taken, feed)
+            yield messages, Writer(taken, feed, unanswered)
         finally:
             await self._close(process, messages, output, opened, taken, watching)
 

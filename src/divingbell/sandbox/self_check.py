@@ -2,7 +2,8 @@
 
 Probes share a session, because they change nothing. A bomb has a session of its own with small
 limits, and is judged by its result, by whether that session still works afterwards, and by a
-neighbour that must not have noticed. Host checks are functions in `host_checks`.
+neighbour that must not have noticed. Host checks are functions in `host_checks`; those of tools
+have a Divingbell of their own, with rules of their own and a hostile server behind it.
 """
 
 import asyncio
@@ -16,7 +17,15 @@ from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError
 from divingbell.models import Result
 from divingbell.promises import PROMISES, Promise
-from divingbell.sandbox.host_checks import ALONE, CHECKS, Bench, Broken, judged
+from divingbell.sandbox.host_checks import (
+    ALONE,
+    CHECKS,
+    WITH_TOOLS,
+    Bench,
+    Broken,
+    ToolBench,
+    judged,
+)
 from divingbell.session import Session
 
 AT_ONCE = 4
@@ -89,10 +98,15 @@ class _Check:
         self._places = asyncio.Semaphore(AT_ONCE)
 
     async def run(self) -> None:
-        async with self._bench.session() as shared, self._bench.session() as neighbour:
+        async with contextlib.AsyncExitStack() as stack:
+            shared = await stack.enter_async_context(self._bench.session())
+            neighbour = await stack.enter_async_context(self._bench.session())
             await neighbour.run("here = 42")
             isolation = shared.isolation
             chosen = promised(isolation.backend, isolation.limits_by, self._only)
+            if any(promise.id in WITH_TOOLS for promise in chosen):
+                bench = ToolBench(self._bench.bell)
+                self._bench.tools = await stack.enter_async_context(bench)
             for promise in chosen:
                 if promise.kind == "probe":
                     await self._report(promise, self._probe(promise, shared))

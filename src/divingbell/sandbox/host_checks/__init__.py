@@ -1,0 +1,35 @@
+"""Promises that can only be checked from outside: files, processes, what the host parses, tools.
+
+Each function names the promises it checks, gets a bench, and returns what it saw; it raises Broken
+if a promise is not kept.
+"""
+
+from divingbell.sandbox.host_checks import (
+    definitions,
+    door,
+    files,
+    parsing,
+    processes,
+    secrecy,
+    sessions,
+)
+from divingbell.sandbox.host_checks.bench import ALONE, CHECKS, Bench, Broken, Watch, judged
+from divingbell.sandbox.host_checks.tool_bench import WITH_TOOLS, ToolBench
+
+__all__ = [
+    "ALONE",
+    "CHECKS",
+    "WITH_TOOLS",
+    "Bench",
+    "Broken",
+    "ToolBench",
+    "Watch",
+    "definitions",
+    "door",
+    "files",
+    "judged",
+    "parsing",
+    "processes",
+    "secrecy",
+    "sessions",
+]

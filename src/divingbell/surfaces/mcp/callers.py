@@ -1,0 +1,42 @@
+"""Who is calling: what a request says about that, in both eras and over both transports."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.context import ServerRequestContext
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.requests import Request
+
+Context = ServerRequestContext[Any, Any]
+STDIO = "stdio"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """A client: its sessions are its own."""
+
+    user: str | None
+    """The name of the token that it came with; None where no token is asked for."""
+    connection: str
+    """What keeps one client from another of the same user: stdio, the older protocol's HTTP
+    session, or nothing, where a user has no connections any more."""
+
+
+def caller_of(ctx: Context) -> Caller:
+    """Return who sent the request."""
+    request = ctx.request
+    if not isinstance(request, Request):
+        return Caller(None, STDIO)
+    user = request.scope.get("user")
+    name = user.access_token.client_id if isinstance(user, AuthenticatedUser) else None
+    if is_modern(ctx):
+        # Such a request belongs to no session of the protocol, whatever its headers say.
+        return Caller(name, "")
+    return Caller(name, request.headers.get(MCP_SESSION_ID_HEADER, ""))
+
+
+def is_modern(ctx: Context) -> bool:
+    """Whether the request is of the era in which servers do not send requests."""
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS

@@ -1,0 +1,161 @@
+"""Many clients, over streamable HTTP, each with a token."""
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import uvicorn
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from divingbell.app import Divingbell
+from divingbell.errors import ConfigError
+from divingbell.surfaces.mcp.server import Surface
+from divingbell.surfaces.mcp.tokens import Tokens
+
+PATH = "/mcp"
+MAX_BODY = 32 << 20
+SHUTDOWN_TIMEOUT = 2
+"""Seconds that streams which are open are given when it ends."""
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def application(bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] = ()) -> Starlette:
+    """Return the application, for uvicorn or to be mounted in another one.
+
+    Without tokens everybody is let in. `hosts` are the names under which it may be spoken to,
+    besides those of this machine: a web page that has its own name point here is refused.
+    """
+    surface = Surface(bell)
+    names = (*LOOPBACK, *hosts)
+    manager = StreamableHTTPSessionManager(
+        surface.server,
+        security_settings=TransportSecuritySettings(
+            enable_dns_rebinding_protection=True,
+            allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
+            allowed_origins=[
+                f"{scheme}://{name}{port}"
+                for name in names
+                for scheme in ("http", "https")
+                for port in ("", ":*")
+            ],
+        ),
+        session_idle_timeout=bell.settings.idle_timeout,
+        max_request_body_size=MAX_BODY,
+        max_sessions=bell.settings.max_sessions,
+    )
+    inner: ASGIApp = _Endings(StreamableHTTPASGIApp(manager), surface)
+    middleware: list[Middleware] = []
+    if tokens is not None:
+        inner = RequireAuthMiddleware(inner, [])
+        middleware = [
+            Middleware(AuthenticationMiddleware, backend=BearerAuthBackend(tokens)),
+            Middleware(AuthContextMiddleware),
+        ]
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        try:
+            async with manager.run():
+                yield
+        finally:
+            await surface.close()
+
+    return Starlette(routes=[Route(PATH, inner)], middleware=middleware, lifespan=lifespan)
+
+
+class _Endings:
+    """Hears when a client of the older protocol ends its session, and ends what it had."""
+
+    def __init__(self, app: ASGIApp, surface: Surface) -> None:
+        self._app = app
+        self._surface = surface
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("method") != "DELETE":
+            await self._app(scope, receive, send)
+            return
+        ended = False
+
+        async def watch(message: Message) -> None:
+            nonlocal ended
+            if message["type"] == "http.response.start":
+                # The SDK lets only its owner end a session.
+                ended = message["status"] < 300
+            await send(message)
+
+        await self._app(scope, receive, watch)
+        connection = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
+        if ended and connection:
+            await self._surface.leave(connection)
+
+
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Signals are the command's own business."""
+        yield
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """Return a socket that listens there; port 0 takes one that is free.
+
+    Raises:
+        ConfigError: it can't be had.
+    """
+    plain = host.strip("[]")
+    family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+    listener = socket.socket(family)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((plain, port))
+    except (OSError, OverflowError) as error:
+        listener.close()
+        reason = error.strerror if isinstance(error, OSError) else "there is no such port"
+        raise ConfigError(f"{host}:{port} can't be listened at: {reason}") from None
+    return listener
+
+
+async def serve(
+    app: Starlette, listener: socket.socket, ready: Callable[[], None] = lambda: None
+) -> None:
+    """Serve until cancelled; `ready` is called once clients are answered."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        lifespan="on",
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
+    )
+    server = _Server(config)
+    serving = asyncio.create_task(server.serve([listener]))
+    try:
+        # uvicorn has no event for it
+        while not server.started and not serving.done():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        if server.started:
+            ready()
+        await asyncio.shield(serving)
+    finally:
+        server.should_exit = True
+        await asyncio.wait([serving])

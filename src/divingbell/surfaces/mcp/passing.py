@@ -1,0 +1,322 @@
+"""Hybrid mode: chosen tools of upstream servers, and what belongs to them, appear directly.
+
+With one such server its tools and prompts keep their names; with several they are called
+`server__tool`. That depends on the settings alone: no server can take a name from another one.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.shared.uri_template import UriTemplate
+
+from divingbell.errors import ToolFailed
+from divingbell.gateway import text
+from divingbell.gateway.fleet import LISTING_PATIENCE
+from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.patterns import Patterns
+from divingbell.gateway.servers import Server
+from divingbell.gateway.tool import Tool
+from divingbell.gateway.upstream import Upstream
+from divingbell.surfaces.mcp import showing
+from divingbell.surfaces.mcp.definitions import NAMES
+from divingbell.surfaces.mcp.person import Person
+from divingbell.surfaces.mcp.visits import Visits, session_of
+from divingbell.surfaces.mcp.workspace import SCHEME, not_found
+
+log = logging.getLogger("divingbell")
+
+SEPARATOR = "__"
+MAX_QUESTION = 4000
+T = TypeVar("T")
+
+
+class Passing:
+    """What is passed through, and the way there: always through the gateway's door."""
+
+    def __init__(
+        self, gateway: Gateway, servers: Mapping[str, tuple[str, ...]], idle_timeout: float
+    ) -> None:
+        self._gateway = gateway
+        self.visits = Visits(gateway, idle_timeout)
+        self._servers = servers
+        """The servers that are passed through, and the patterns of their tools."""
+        self._wanted = {name: Patterns(texts) for name, texts in servers.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._servers)
+
+    @property
+    def servers(self) -> tuple[str, ...]:
+        return tuple(self._servers)
+
+    # Tools
+
+    async def listed(self) -> None:
+        """Wait for the first lists of the servers, but not for one that hangs."""
+        waiting = (self._gateway.fleet.listed(server) for server in self._servers)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(LISTING_PATIENCE):
+                await asyncio.gather(*waiting)
+
+    def tools(self, user: str | None) -> dict[str, Tool]:
+        """The tools that this user may call directly, by the names that they have here."""
+        found: dict[str, Tool] = {}
+        for server, wanted in self._wanted.items():
+            for tool in self._gateway.tools(server, user):
+                name = self._name(server, tool.name)
+                if not wanted.matches(tool.name):
+                    continue
+                if name in NAMES or not showing.NAME.fullmatch(name):
+                    log.info(
+                        "%s can't be passed through: its name is taken, or odd", tool.full_name
+                    )
+                else:
+                    found.setdefault(name, tool)
+        return found
+
+    def schema_of(self, name: str) -> Mapping[str, Any] | None:
+        """The schema of a tool, whoever may call it: headers are compared with it before that."""
+        for server in self._servers:
+            for tool in self._gateway.catalog.tools(server):
+                if self._name(server, tool.name) == name:
+                    return tool.input_schema
+        return None
+
+    def definitions(self, user: str | None) -> list[types.Tool]:
+        """The same as definitions of MCP."""
+        return [showing.tool(name, tool) for name, tool in self.tools(user).items()]
+
+    async def call(
+        self, tool: Tool, arguments: Mapping[str, Any], person: Person
+    ) -> types.CallToolResult:
+        """Call a tool for the client; a refusal is a result that says so."""
+        try:
+            visit = await self.visits.begin(person)
+            return await self._gateway.call(
+                tool, arguments, visit, self._behind(tool.server, person)
+            )
+        except ToolFailed as failed:
+            if person.missing is not None:
+                raise person.missing from None
+            return types.CallToolResult(
+                content=[types.TextContent(text=str(failed))], is_error=True
+            )
+
+    # Resources
+
+    async def resources(self) -> list[types.Resource]:
+        """The resources of all servers that are passed through; a dead one has none."""
+        found: dict[str, types.Resource] = {}
+        for server in self._servers:
+            listed = await self._list(server, Upstream.list_resources)
+            for resource in listed:
+                if not resource.uri.startswith(SCHEME):
+                    found.setdefault(resource.uri, showing.item(resource))
+        return list(found.values())
+
+    async def templates(self) -> list[types.ResourceTemplate]:
+        """Their templates."""
+        found: dict[str, types.ResourceTemplate] = {}
+        for server in self._servers:
+            for template in await self._list(server, Upstream.list_resource_templates):
+                if not template.uri_template.startswith(SCHEME):
+                    found.setdefault(template.uri_template, showing.item(template))
+        return list(found.values())
+
+    async def owner_of(self, uri: str) -> str:
+        """Return the server that has a resource.
+
+        Raises:
+            MCPError: none has it.
+        """
+        for server in self._servers:
+            listed = await self._list(server, Upstream.list_resources)
+            if any(resource.uri == uri for resource in listed):
+                return server
+        for server in self._servers:
+            for template in await self._list(server, Upstream.list_resource_templates):
+                if _fits(template.uri_template, uri):
+                    return server
+        raise not_found(uri)
+
+    async def read(self, uri: str, person: Person) -> types.ReadResourceResult:
+        """Read a resource of the server that has it.
+
+        Raises:
+            MCPError: there is none, or it can't be read.
+        """
+        server = await self.owner_of(uri)
+        visit = await self.visits.begin(person)
+        read = self._gateway.read_resource(server, uri, visit, self._behind(server, person))
+        return await self._done(read, person, {"uri": uri})
+
+    # Prompts
+
+    async def prompts(self) -> list[types.Prompt]:
+        """The prompts, by the names that they have here."""
+        found: dict[str, types.Prompt] = {}
+        for server in self._servers:
+            for prompt in await self._list(server, Upstream.list_prompts):
+                name = self._name(server, prompt.name)
+                found.setdefault(name, showing.item(prompt, name))
+        return list(found.values())
+
+    async def prompt(
+        self, name: str, arguments: Mapping[str, str], person: Person
+    ) -> types.GetPromptResult:
+        """Get a prompt.
+
+        Raises:
+            MCPError: there is none, or it can't be made.
+        """
+        server, own = self._home(name)
+        listed = await self._list(server, Upstream.list_prompts)
+        if all(prompt.name != own for prompt in listed):
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name[:200]!r}")
+        visit = await self.visits.begin(person)
+        got = self._gateway.get_prompt(server, own, arguments, visit, self._behind(server, person))
+        return await self._done(got, person, None)
+
+    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+        """Ask the server that has the prompt or the template what a value could go on with.
+
+        Raises:
+            MCPError: it can't say.
+        """
+        ref = params.ref
+        if isinstance(ref, types.PromptReference):
+            server, own = self._home(ref.name)
+            ref = ref.model_copy(update={"name": own})
+        else:
+            server = await self._home_of_template(ref.uri)
+        known = params.context.arguments if params.context else None
+        try:
+            upstream = self._gateway.upstream(server)
+            return await upstream.complete(ref, params.argument, known)
+        except ToolFailed as failed:
+            raise _error(failed, None) from None
+
+    async def _home_of_template(self, uri: str) -> str:
+        for server in self._servers:
+            for template in await self._list(server, Upstream.list_resource_templates):
+                if template.uri_template == uri:
+                    return server
+        raise not_found(uri)
+
+    def _behind(self, server: str, person: Person) -> "_Behind":
+        policy = self._gateway.policy
+        return _Behind(server, person, policy.elicitation == "ask", policy.approval_timeout)
+
+    # Names
+
+    def _name(self, server: str, name: str) -> str:
+        return name if len(self._servers) == 1 else f"{server}{SEPARATOR}{name}"
+
+    def _home(self, name: str) -> tuple[str, str]:
+        """Return the server and its own name for a prompt.
+
+        Raises:
+            MCPError: no server has it.
+        """
+        if len(self._servers) == 1:
+            return next(iter(self._servers)), name
+        # The name of a server has no `__` in it; what follows may have.
+        server, _, own = name.partition(SEPARATOR)
+        if server not in self._servers:
+            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name[:200]!r}")
+        return server, own
+
+    # Failures
+
+    async def _list(self, server: str, ask: Callable[[Upstream], Awaitable[list[T]]]) -> list[T]:
+        """A list of a server; where it can't be had, the others' lists are still of use."""
+        try:
+            return await ask(self._gateway.upstream(server))
+        except ToolFailed as error:
+            log.warning("a list of %s is left out: %s", server, error)
+            return []
+
+    async def _done(self, asked: Awaitable[T], person: Person, data: Any) -> T:
+        try:
+            return await asked
+        except ToolFailed as failed:
+            raise person.missing or _error(failed, data) from None
+
+
+class _Behind:
+    """A client of ours, as an upstream server sees it (divingbell.gateway.caller.Caller)."""
+
+    def __init__(self, server: str, person: Person, may_ask: bool, patience: float) -> None:
+        self._server = server
+        self._person = person
+        self._may_ask = may_ask
+        self._patience = patience
+        self.session = session_of(person.caller)
+
+    async def progress(self, progress: float, total: float | None, message: str | None) -> None:
+        await self._person.progress(progress, total, message)
+
+    async def log(self, params: types.LoggingMessageNotificationParams) -> None:
+        await self._person.log(params)
+
+    async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
+        if not self._may_ask:
+            return types.ElicitResult(action="decline")
+        try:
+            async with asyncio.timeout(self._patience):
+                return await self._person.elicit(self._signed(params))
+        except TimeoutError:
+            return types.ElicitResult(action="cancel")
+
+    async def sample(
+        self, params: types.CreateMessageRequestParams
+    ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
+        # The client has asked for this tool by its name, and decides about its own model.
+        return await self._person.sample(params)
+
+    async def answers(
+        self, requests: dict[str, types.InputRequest]
+    ) -> dict[str, types.InputResponse]:
+        """Answer all questions of a result at once, by the server's own keys."""
+        declined: dict[str, types.InputResponse] = {}
+        asked: dict[str, types.InputRequest] = {}
+        for key, request in requests.items():
+            if not isinstance(request, types.ElicitRequest):
+                asked[key] = request
+            elif self._may_ask:
+                asked[key] = types.ElicitRequest(params=self._signed(request.params))
+            else:
+                declined[key] = types.ElicitResult(action="decline")
+        async with asyncio.timeout(self._patience):
+            return declined | await self._person.answers(asked)
+
+    def _signed(self, params: types.ElicitRequestParams) -> types.ElicitRequestParams:
+        """Say who asks: the client knows only us, and the person is to know."""
+        words = text.visible(params.message, MAX_QUESTION)
+        return params.model_copy(update={"message": f"{self._server} asks: {words}"})
+
+
+def chosen(mode: str, servers: Mapping[str, Server]) -> dict[str, tuple[str, ...]]:
+    """Return the servers that are passed through, by the settings."""
+    if mode != "hybrid":
+        return {}
+    return {
+        name: server.direct for name, server in servers.items() if server.direct and server.enabled
+    }
+
+
+def _error(failed: ToolFailed, data: Any) -> MCPError:
+    is_wrong = failed.code == "tool_arguments"
+    return MCPError(types.INVALID_PARAMS if is_wrong else types.INTERNAL_ERROR, str(failed), data)
+
+
+def _fits(template: str, uri: str) -> bool:
+    try:
+        return UriTemplate.parse(template).match(uri) is not None
+    except ValueError:
+        return False  # what a server calls a template may be anything

@@ -1,0 +1,171 @@
+"""Who is told of changes: of the lists of tools, prompts and resources, and of single resources.
+
+The older protocol tells every connection, and those that have subscribed to a resource. The newer
+one tells those who listen. Either way a user hears of nobody else's files.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+
+from divingbell.surfaces.mcp.callers import Caller, Context, caller_of, is_modern
+
+log = logging.getLogger("divingbell")
+
+MAX_CONNECTIONS = 1000
+"""Connections of the older protocol that are told; the one that spoke longest ago is dropped."""
+MAX_SUBSCRIPTIONS = 1000
+"""Resources that one connection may want to hear of."""
+MAX_STREAMS = 64
+"""Streams of changes that one user may keep open."""
+
+
+class _Bus(InMemorySubscriptionBus):
+    """Knows whether anybody listens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listeners = 0
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        undo = super().subscribe(listener)
+        self.listeners += 1
+        with contextlib.ExitStack() as leaving:
+            leaving.callback(undo)
+            leaving.callback(self._left)
+            return leaving.pop_all().close  # which does nothing when it is called again
+
+    def _left(self) -> None:
+        self.listeners -= 1
+
+
+class _Post:
+    """The streams of one user."""
+
+    def __init__(self) -> None:
+        self.bus = _Bus()
+        self.handler = ListenHandler(self.bus, max_subscriptions=MAX_STREAMS)
+
+
+class Watching:
+    """Keeps the ways to those who want to know, and tells them."""
+
+    def __init__(self) -> None:
+        self._posts: dict[str | None, _Post] = {}
+        self._connections: dict[Caller, ServerSession] = {}
+        self._subscribed: dict[Caller, set[str]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # Who wants to know
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Serve a stream of changes (2026-07-28)."""
+        post = self._posts.setdefault(caller_of(ctx).user, _Post())
+        return await post.handler(ctx, params)
+
+    async def remember(self, ctx: Context, call_next: Any) -> Any:
+        """Keep the way to a connection of the older protocol (a middleware)."""
+        if not is_modern(ctx) and ctx.method not in ("initialize", "ping"):
+            caller = caller_of(ctx)
+            self._connections.pop(caller, None)
+            self._connections[caller] = ctx.session
+            while len(self._connections) > MAX_CONNECTIONS:
+                self._drop(next(iter(self._connections)))
+        return await call_next(ctx)
+
+    def subscribe(self, caller: Caller, uri: str) -> None:
+        """Tell a connection when a resource is another one.
+
+        Raises:
+            MCPError: it has subscribed to too many.
+        """
+        wanted = self._subscribed.setdefault(caller, set())
+        if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
+            raise MCPError(types.INVALID_REQUEST, f"at most {MAX_SUBSCRIPTIONS} subscriptions")
+        wanted.add(uri)
+
+    def unsubscribe(self, caller: Caller, uri: str) -> None:
+        """Tell it no more."""
+        self._subscribed.get(caller, set()).discard(uri)
+
+    def wants(self, caller: Caller) -> bool:
+        """Whether it is worth while to look for changes of a caller's files."""
+        post = self._posts.get(caller.user)
+        return bool(self._subscribed.get(caller)) or (post is not None and post.bus.listeners > 0)
+
+    # Telling
+
+    def lists_changed(self, event: ServerEvent) -> None:
+        """Tell everybody that a list is another one."""
+        self._spawn(self._tell(event, list(self._posts), list(self._connections)))
+
+    def files_changed(self, caller: Caller, uris: Iterable[str], listed: bool) -> None:
+        """Tell a caller that files of its own are others; `listed`: so is their list."""
+        events: list[ServerEvent] = [ResourceUpdated(uri=uri) for uri in uris]
+        if listed:
+            events.append(ResourcesListChanged())
+        for event in events:
+            self._spawn(self._tell(event, [caller.user], [caller]))
+
+    async def _tell(
+        self, event: ServerEvent, users: list[str | None], callers: list[Caller]
+    ) -> None:
+        for user in users:
+            if user in self._posts:
+                await self._posts[user].bus.publish(event)
+        for caller in callers:
+            session = self._connections.get(caller)
+            if session is None:
+                continue
+            try:
+                if isinstance(event, ToolsListChanged):
+                    await session.send_tool_list_changed()
+                elif isinstance(event, PromptsListChanged):
+                    await session.send_prompt_list_changed()
+                elif isinstance(event, ResourcesListChanged):
+                    await session.send_resource_list_changed()
+                elif event.uri in self._subscribed.get(caller, ()):
+                    await session.send_resource_updated(event.uri)
+            except Exception:
+                self._drop(caller)  # gone without a word
+
+    def _spawn(self, telling: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(telling)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Leaving
+
+    def leave(self, connection: str) -> None:
+        """A connection has ended."""
+        for caller in {*self._connections, *self._subscribed}:
+            if caller.connection == connection:
+                self._drop(caller)
+
+    def close(self) -> None:
+        """Tell nobody any more."""
+        for post in self._posts.values():
+            post.handler.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def _drop(self, caller: Caller) -> None:
+        self._connections.pop(caller, None)
+        self._subscribed.pop(caller, None)

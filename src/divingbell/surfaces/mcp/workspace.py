@@ -1,0 +1,115 @@
+"""Files of a client's sessions as MCP resources."""
+
+import base64
+import mimetypes
+import re
+from urllib.parse import quote, unquote
+from weakref import WeakKeyDictionary
+
+import mcp_types as types
+from mcp import MCPError
+
+from divingbell.errors import DivingbellError
+from divingbell.session import Session
+from divingbell.surfaces.mcp.callers import Caller
+from divingbell.surfaces.mcp.holdings import Holdings
+
+SCHEME = "divingbell://"
+MAX_LISTED = 500
+MAX_READ = 8 << 20
+"""Bytes of a file that is read as a resource; larger ones are for code."""
+TEMPLATE = types.ResourceTemplate(
+    uri_template=SCHEME + "sessions/{session_id}/files/{+path}",
+    name="workspace",
+    description="A file in /workspace of one of your sessions.",
+)
+_URI = re.compile(re.escape(SCHEME) + r"sessions/(?P<session>[^/]+)/files/(?P<path>.+)")
+_TEXTS = ("application/json", "application/xml", "application/javascript", "application/toml")
+
+
+class Changes:
+    """Sees which files of a caller are others than when it last looked."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        self._holdings = holdings
+        self._seen: WeakKeyDictionary[Session, dict[str, tuple[int, float]]] = WeakKeyDictionary()
+
+    async def look(self, caller: Caller) -> tuple[list[str], bool]:
+        """Return the URIs of files that are new or others, and whether the list is another."""
+        changed: list[str] = []
+        is_other = False
+        for name, session in self._holdings.of(caller):
+            try:
+                files = (await session.files.list())[:MAX_LISTED]
+            except DivingbellError:
+                continue  # ended meanwhile
+            now = {uri_of(name, file.path): (file.size, file.modified) for file in files}
+            before = self._seen.get(session, {})
+            self._seen[session] = now
+            changed += [uri for uri, state in now.items() if before.get(uri) != state]
+            is_other |= now.keys() != before.keys()
+        return changed, is_other
+
+
+async def listed(holdings: Holdings, caller: Caller) -> list[types.Resource]:
+    """Return the files of the sessions that the caller has open."""
+    found: list[types.Resource] = []
+    for name, session in holdings.of(caller):
+        if session.busy:
+            continue  # the listing would wait for the cell, and with it the client
+        try:
+            files = await session.files.list()
+        except DivingbellError:
+            continue  # ended meanwhile
+        for file in files[: MAX_LISTED - len(found)]:
+            found.append(
+                types.Resource(
+                    uri=uri_of(name, file.path),
+                    name=file.path,
+                    mime_type=kind_of(file.path),
+                    size=file.size,
+                )
+            )
+    return found
+
+
+async def read(holdings: Holdings, caller: Caller, uri: str) -> types.ReadResourceResult:
+    """Return the content of a file.
+
+    Raises:
+        MCPError: there is no such file, or it is too large.
+    """
+    match = _URI.fullmatch(uri)
+    session = holdings.find(caller, unquote(match["session"])) if match else None
+    if match is None or session is None:
+        raise not_found(uri)
+    path = unquote(match["path"])
+    try:
+        data = await session.files.get(path, most=MAX_READ)
+    except DivingbellError as error:
+        raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from None
+    kind = kind_of(path)
+    content: types.TextResourceContents | types.BlobResourceContents
+    try:
+        if not (kind.startswith("text/") or kind in _TEXTS):
+            raise ValueError
+        content = types.TextResourceContents(uri=uri, mime_type=kind, text=data.decode())
+    except ValueError:
+        blob = base64.b64encode(data).decode()
+        content = types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+    return types.ReadResourceResult(contents=[content])
+
+
+def uri_of(session: str, path: str) -> str:
+    """The URI of a file."""
+    return f"{SCHEME}sessions/{session}/files/{quote(path)}"
+
+
+def not_found(uri: str) -> MCPError:
+    """The error for a resource that nobody has."""
+    return MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
+
+
+def kind_of(path: str) -> str:
+    """The MIME type that a name suggests."""
+    return mimetypes.guess_type(path)[0] or "application/octet-stream"

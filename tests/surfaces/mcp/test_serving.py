@@ -1,0 +1,55 @@
+"""`divingbell serve --http`: what it says at its start, and when it does not start."""
+
+import subprocess
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.surfaces.mcp.conftest import text_of
+from tests.surfaces.mcp.serving import COMMAND, serving
+from tests.waiting import PATIENCE
+
+TOKEN = "a-token-of-some-length"
+
+
+async def test_without_tokens_it_makes_one_and_says_how_to_use_it() -> None:
+    async with serving() as server:
+        headers = server.greeting["headers"]
+        assert headers["Authorization"].startswith("Bearer ")
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as inner,
+            Client(streamable_http_client(server.url, http_client=inner)) as client,
+        ):
+            result = await client.call_tool("execute_python", {"code": "6 * 7"})
+            assert text_of(result) == "42\n"
+
+
+async def test_a_token_that_was_given_is_not_repeated() -> None:
+    async with serving(environment={"DIVINGBELL_TOKENS": f"anne {TOKEN}"}) as server:
+        assert server.greeting["headers"] == {"Authorization": "Bearer YOUR-TOKEN"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--host", "0.0.0.0"], "there are no tokens"),
+        (["--host", "0.0.0.0", "--no-token"], "loopback"),
+        (["--no-token", "--token", f"anne={TOKEN}"], "which is meant"),
+        (["--token", "anne=short"], "16 characters"),
+        (["--token-file", "none"], "can't be read"),
+        (["--mode", "magic"], "mode"),
+        (["--host", "192.0.2.1", "--token", f"anne={TOKEN}"], "can't be listened at"),
+    ],
+    ids=str,
+)
+def test_what_can_not_be_meant_is_refused(arguments: list[str], words: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [COMMAND, "serve", "--http", "--port", "0", *arguments],
+        cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert words in done.stderr and TOKEN not in done.stderr
+    assert done.stdout == ""
