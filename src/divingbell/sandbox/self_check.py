@@ -32,6 +32,8 @@ AT_ONCE = 4
 """Bombs that run side by side: most of them wait for a time limit."""
 PATIENCE = 60.0
 """No check takes longer than this, whatever happens."""
+SLOWNESS = {"docker": 3, "docker-runsc": 4, "gvisor": 4}
+"""How many times as long a wall may take: a container is made in seconds, and many are made."""
 NEIGHBOUR_PATIENCE = 20.0
 _KEPT_FILE = "kept.txt"
 
@@ -96,6 +98,7 @@ class _Check:
         self._only = only
         self._out = out
         self._places = asyncio.Semaphore(AT_ONCE)
+        self._slowness = 1
 
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
@@ -103,6 +106,7 @@ class _Check:
             neighbour = await stack.enter_async_context(self._bench.session())
             await neighbour.run("here = 42")
             isolation = shared.isolation
+            self._slowness = SLOWNESS.get(isolation.backend, 1)
             chosen = promised(isolation.backend, isolation.limits_by, self._only)
             if any(promise.id in WITH_TOOLS for promise in chosen):
                 bench = ToolBench(self._bench.bell)
@@ -126,12 +130,15 @@ class _Check:
     async def _report(self, promise: Promise, work: Coroutine[Any, Any, str]) -> None:
         async with self._places:
             try:
-                async with asyncio.timeout(PATIENCE):
+                async with asyncio.timeout(PATIENCE * self._slowness):
                     detail, kept = await work, True
             except Broken as broken:
                 detail, kept = str(broken), False
             except TimeoutError:
-                detail, kept = f"the check did not end within {PATIENCE:g} s", False
+                detail, kept = (
+                    f"the check did not end within {PATIENCE * self._slowness:g} s",
+                    False,
+                )
             except DivingbellError as error:
                 detail, kept = f"{type(error).__name__}: {error}", False
         self._out.put_nowait(Verdict(promise, kept, detail[:500]))
@@ -150,7 +157,7 @@ class _Check:
             started = time.monotonic()
             result = await self._bench.run(session, promise.probe)
             seconds = time.monotonic() - started
-            _judge_bomb(promise, result, seconds)
+            _judge_bomb(promise, result, seconds / self._slowness)
             await _judge_afterwards(promise, session)
         started = time.monotonic()
         answer = await neighbour.run("here")
