@@ -186,7 +186,8 @@ async def test_nothing_is_left_after_a_session(walled: Divingbell, wall: Wall) -
         sandbox = _sandbox(session)
         pids = sandbox.pids()
         assert pids
-    assert not [pid for pid in pids if Path(f"/proc/{pid}").exists()]
+    # Init has to reap what gVisor leaves to it.
+    await until(lambda: not [pid for pid in pids if Path(f"/proc/{pid}").exists()], "their end")
     assert sandbox.name not in _left_over(wall)
 
 
