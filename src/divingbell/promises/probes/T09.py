@@ -23,7 +23,9 @@ judge(named, "sockets with a path:")
 
 def names_of(line: socket.socket) -> list[object]:
     try:
-        return [name for name in (line.getsockname(), line.getpeername()) if name]
+        found = [name for name in (line.getsockname(), line.getpeername()) if name]
+        # What gVisor makes up for a line to the host: no path, and nothing to connect to.
+        return [name for name in found if not str(name).startswith("hostfd:[")]
     except OSError:
         return []  # one that an earlier probe has left, connected to nobody
 
