@@ -102,12 +102,8 @@ def _restart_daemon() -> None:
     deadline = time.monotonic() + 60
     while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
         time.sleep(0.1)
-    subprocess.Popen(
-        command,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run(["setsid", "--fork", *command], **silent, check=True)  # type: ignore[call-overload]
     while time.monotonic() < deadline:
         if _docker("info"):
             return
