@@ -232,14 +232,10 @@ async def test_a_stateful_server_can_have_a_connection_for_each_session() -> Non
             assert await value(session, "servers.galley.count()") == 1
             assert await value(session, "servers.galley.count()") == 2
             assert await value(other, "servers.galley.count()") == 1
-            pid = bell.gateway.upstream("galley", _key(other)).pid
+            pid = bell.gateway.upstream("galley", other.key).pid
             assert pid is not None
         await until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the other's server")
         assert await value(session, "servers.galley.count()") == 3
-
-
-def _key(session: Session) -> str:
-    return repr((session.user, session.id))
 
 
 @pytest.fixture

@@ -138,9 +138,9 @@ class Fleet:
                 found.append(ServerState(name, upstream.state, count, upstream.reason or ""))
         return found
 
-    def server(self, name: str) -> Server:
-        """The entry of a server that can be used."""
-        return self._entries[name]
+    def server(self, name: str) -> Server | None:
+        """The entry of a server, if it can be used."""
+        return self._entries.get(name)
 
     def upstream(self, name: str, session: str | None = None) -> "Upstream":
         """The connection to a server, for a session.
