@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -164,7 +165,7 @@ async def gateway_alone(settings: Settings) -> AsyncIterator[Gateway]:
     """The gateway without a sandbox, for those who only want to look at the servers."""
     home = _Home()
     try:
-        gateway = _make_gateway(settings, home, None)
+        gateway = _make_gateway(replace(settings, search="words"), home, None)
         try:
             gateway.fleet.start(settings.servers, lazy=False)
             yield gateway

@@ -190,7 +190,8 @@ async def test_one_dead_server_costs_nobody_else_anything() -> None:
         assert words.startswith("the server dead is not available: it ended with status 3")
         assert "is not available" in await failure(session, "call_mcp_tool('dead.x', {})")
         states = {state.name: state.state for state in bell.gateway.servers()}
-        assert states == {"galley": "ready", "dead": "failed"}
+        assert states["galley"] == "ready"
+        assert states["dead"] in ("failed", "connecting")  # it is tried again now and then
 
 
 async def test_an_entry_that_can_not_be_used_says_why() -> None:

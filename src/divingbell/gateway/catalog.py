@@ -137,6 +137,10 @@ class Catalog:
             return tool
         raise ToolFailed(self._no_such(name, wanted), "tool_unknown")
 
+    def has_list(self, server: str) -> bool:
+        """Whether the server has ever told its tools."""
+        return server in self._tools
+
     def lists(self, tool: Tool) -> bool:
         """Whether the server has this very tool, and not another one of its name."""
         return self._tools.get(tool.server, {}).get(tool.name) == tool
