@@ -124,7 +124,15 @@ asyncio.run(all_ways())
 
 
 async def test_a_call_that_was_not_awaited_says_so(session: Session) -> None:
-    for use in ("call['a']", "call.upper()", "list(call)", "call + '!'", "bool(call)", "len(call)"):
+    for use in (
+        "call['a']",
+        "call.upper()",
+        "list(call)",
+        "call + '!'",
+        "2 * call",
+        "call()",
+        "len(call)",
+    ):
         code = (
             "async def careless():\n    call = servers.galley.echo('x')\n"
             f"    try:\n        {use}\n    except (TypeError, AttributeError) as error:\n"
@@ -380,6 +388,48 @@ async def test_a_copy_that_takes_over_gives_up_the_calls_of_the_one_before(
         assert (result.status, result.state) == ("killed", "rewound")
         code = "try:\n    await task\nexcept ToolError as error: print(error)\nadd(1, 1)"
         assert "the interpreter was replaced" in (await good(session, code)).text
+
+
+async def test_the_clock_also_stands_for_what_an_earlier_cell_has_started(session: Session) -> None:
+    code = (
+        "import asyncio\nfrom servers.galley import sleep\n"
+        "task = asyncio.ensure_future(sleep(1.5)); await asyncio.sleep(0)"
+    )
+    await good(session, code)
+    result = await good(session, "await task", timeout=0.5)
+    assert result.value == "slept 1.5 s"
+    assert [call.name for call in result.calls] == ["galley.sleep"]
+
+
+async def test_an_interrupt_answers_those_who_wait_for_their_turn_too() -> None:
+    async with galley({"calls_at_once": 2}) as (_, session):
+        code = (
+            "import threading, time\nfrom servers.galley import sleep\nheard = []\n"
+            "def work():\n    try:\n        sleep(60)\n"
+            "    except ToolError as error: heard.append(error.code)\n"
+            "threads = [threading.Thread(target=work) for _ in range(6)]\n"
+            "for thread in threads: thread.start()\ntime.sleep(60)"
+        )
+        running = asyncio.create_task(session.run(code))
+        await asyncio.sleep(0.8)
+        await session.interrupt()
+        assert (await running).status == "cancelled"
+        code = "for thread in threads: thread.join(20)\nheard"
+        assert (await good(session, code)).value == ["tool_cancelled"] * 6
+
+
+async def test_a_loop_that_idles_is_not_stopped_under_the_next_cell() -> None:
+    """A request to copy and the next cell may both be there when the loop wakes up."""
+    async with galley(copy_after=0.01) as (_, session):
+        code = (
+            "import asyncio\nasync def tick():\n"
+            "    while True:\n        await asyncio.sleep(0.001)\n"
+            "ticking = asyncio.create_task(tick()); await asyncio.sleep(0)"
+        )
+        await good(session, code)
+        for number in range(40):
+            await asyncio.sleep(0.01)
+            assert (await good(session, f"await asyncio.sleep(0.002)\n{number}")).value == number
 
 
 async def test_without_servers_a_call_says_how_to_get_some(bell: Divingbell) -> None:

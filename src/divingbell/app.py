@@ -14,6 +14,7 @@ from divingbell import config, places, profile
 from divingbell.config import Settings
 from divingbell.engine import Engine
 from divingbell.errors import DivingbellError, ProfileError
+from divingbell.gateway import groups
 from divingbell.gateway import pins as gateway_pins
 from divingbell.gateway.approvals import Approver
 from divingbell.gateway.fleet import Listener
@@ -67,7 +68,7 @@ class Divingbell:
         async with contextlib.AsyncExitStack() as undo:
             home = _Home()
             undo.callback(home.close)
-            gateway = _make_gateway(self.settings, home.servers, self._on_approval)
+            gateway = _make_gateway(self.settings, home, self._on_approval)
             undo.push_async_callback(gateway.stop)
             self.backend = _make_backend(self.settings, self._progress, home.servers.path)
             engine = Engine(self.settings, self.backend, gateway)
@@ -164,7 +165,7 @@ async def gateway_alone(settings: Settings) -> AsyncIterator[Gateway]:
     """The gateway without a sandbox, for those who only want to look at the servers."""
     home = _Home()
     try:
-        gateway = _make_gateway(settings, home.servers, None)
+        gateway = _make_gateway(replace(settings, search="words"), home, None)
         try:
             gateway.fleet.start(settings.servers, lazy=False)
             yield gateway
@@ -180,14 +181,18 @@ def _load(path: str | Path | None, overrides: Mapping[str, Any]) -> Settings:
     return config.load(path, given)
 
 
+GROUPS = "groups"
+
+
 class _Home:
     """The folders of one running Divingbell that others must be able to look into."""
 
     def __init__(self) -> None:
         above = profile.home() / "running"
         try:
-            self._folders = HostFolders(above)
+            self._folders = HostFolders(above, lambda left: groups.end_left(left / GROUPS))
             self.servers = Folder(self._folders.path / "servers")
+            self.groups = groups.Groups(self._folders.path / GROUPS)
         except OSError as error:
             raise ProfileError(
                 f"{above} can't be used: {error.strerror}. "
@@ -199,7 +204,7 @@ class _Home:
         self._folders.close()
 
 
-def _make_gateway(settings: Settings, folder: Folder, on_approval: Approver | None) -> Gateway:
+def _make_gateway(settings: Settings, home: _Home, on_approval: Approver | None) -> Gateway:
     def make_upstream(
         server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
     ) -> "Upstream":
@@ -216,6 +221,7 @@ def _make_gateway(settings: Settings, folder: Folder, on_approval: Approver | No
             log_folder=profile.home() / "logs",
             shelf=Shelf(profile.home() / "tool-lists"),
             credentials=Credentials(),
+            groups=home.groups,
         )
 
     kept = places.data_folder()
@@ -223,7 +229,7 @@ def _make_gateway(settings: Settings, folder: Folder, on_approval: Approver | No
     totals = store.Store(kept / store.FILE_NAME) if settings.servers else None
     return Gateway(
         settings.policy,
-        folder,
+        home.servers,
         pins,
         make_upstream,
         on_approval,

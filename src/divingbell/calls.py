@@ -31,7 +31,9 @@ _QUESTIONS = {
     "list_prompts",
 }  # fmt: skip
 """Put to the gateway itself; they carry nothing out."""
-_NOT_MADE = ("tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
+NOT_MADE = "not_made"
+"""The status of a call that was cancelled before it left for its server."""
+_NOT_MADE = (NOT_MADE, "tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
 MAX_RECORDS = 200
 """Calls of a cell that its result lists; it counts all."""
 
@@ -42,6 +44,9 @@ class Answer:
 
     body: bytes
     kind: str = "value"
+
+
+_serials = itertools.count(1)
 
 
 def key_of(user: str | None, session: str) -> str:
@@ -64,11 +69,10 @@ class Visit:
     run: int
     asker: Asker | None
     tell: Callable[[Event], None]
-
-    @property
-    def key(self) -> str:
-        """What tells this session from all others: two users may use the same id."""
-        return key_of(self.user, self.session)
+    key: str
+    """What tells this session from all others, of all users, also from a later one of its id."""
+    sent: bool = False
+    """Whether the call has left for its server."""
 
 
 class Door(Protocol):
@@ -136,8 +140,8 @@ class Run(Protocol):
     def tell(self, event: Event) -> None: ...
 
 
-Waiting = tuple[str, bytes, Run | None]
-"""A call that waits for its turn: the name, the arguments, the cell."""
+Waiting = tuple[str, bytes]
+"""A call that waits for its turn: the name and the arguments."""
 
 
 class Calls:
@@ -154,11 +158,14 @@ class Calls:
         self._door = door
         self._session = session
         self._user = user
+        self.key = f"{key_of(user, session)}#{next(_serials)}"
         self._send = send
         self._drained = drained
         self._bytes = 0
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._waiting: dict[int, Waiting] = {}
+        self._runs: dict[int, Run | None] = {}
+        """The cell that each call belongs to: the one in which it began, or a later one."""
         self._line = itertools.count()
         """Which line the calls came by: an answer to an interpreter that is gone goes nowhere."""
         self._current = next(self._line)
@@ -188,7 +195,8 @@ class Calls:
             if run is not None:
                 run.call_began()
             self._bytes += len(body)
-            self._waiting[number] = name[:MAX_NAME], body, run
+            self._runs[number] = run
+            self._waiting[number] = name[:MAX_NAME], body
             self._start_next()
 
     def cancel(self, header: frames.Header) -> None:
@@ -200,34 +208,44 @@ class Calls:
             return
         waiting = self._waiting.pop(number, None)
         if waiting is not None:
-            self._drop(waiting)
+            self._drop(number, waiting)
+
+    def adopt(self, run: Run) -> None:
+        """A cell begins: it may wait for what an earlier one has left under way."""
+        for number in self._runs:
+            self._runs[number] = run
+            run.call_began()
 
     async def with_ledger(self, code: str, result: Result) -> Result:
         """The result of a run, with what it cost and saved."""
         if self._door is None:
             return result
-        key = key_of(self._user, self._session)
-        ledger = await self._door.balance(key, self._user, code, result)
+        ledger = await self._door.balance(self.key, self._user, code, result)
         return replace(result, ledger=ledger)
 
     def end_run(self) -> None:
         """The cell has ended."""
         self.asker = None
         if self._door is not None:
-            self._door.end_run(key_of(self._user, self._session))
+            self._door.end_run(self.key)
 
     def cancel_all(self) -> None:
         """Give up on everything that is under way."""
         for task in list(self._tasks.values()):
             task.cancel()
         while self._waiting:
-            self._drop(self._waiting.popitem()[1])
+            number, waiting = self._waiting.popitem()
+            self._drop(number, waiting)
+            self._refuse(number, _cancelled(waiting[0]))
 
     def line_lost(self) -> None:
         """The interpreter is gone; what it asked for has nowhere to go."""
         self._current = next(self._line)
-        self.cancel_all()
-        self._tasks = {}
+        for task in list(self._tasks.values()):
+            task.cancel()
+        while self._waiting:
+            self._drop(*self._waiting.popitem())
+        self._tasks, self._runs = {}, {}
 
     async def close(self) -> None:
         tasks = list(self._tasks.values())
@@ -235,26 +253,26 @@ class Calls:
         if tasks:
             await asyncio.wait(tasks)
         if self._door is not None:
-            await self._door.forget(key_of(self._user, self._session))
+            await self._door.forget(self.key)
 
-    def _drop(self, waiting: Waiting) -> None:
-        name, body, run = waiting
+    def _drop(self, number: int, waiting: Waiting) -> None:
+        name, body = waiting
         self._bytes -= len(body)
+        run = self._runs.pop(number, None)
         if run is not None:
-            run.call_ended(_record(name, body, "cancelled", 0.0))
+            run.call_ended(_record(name, body, NOT_MADE, 0.0))
 
     def _start_next(self) -> None:
         assert self._door is not None
         while self._waiting and len(self._tasks) < self._door.calls_at_once:
             number = next(iter(self._waiting))
-            name, body, run = self._waiting.pop(number)
-            task = asyncio.create_task(self._answer(number, name, body, run, self._current))
+            name, body = self._waiting.pop(number)
+            task = asyncio.create_task(self._answer(number, name, body, self._current))
             self._tasks[number] = task
 
-    async def _answer(
-        self, number: int, name: str, body: bytes, run: Run | None, line: int
-    ) -> None:
+    async def _answer(self, number: int, name: str, body: bytes, line: int) -> None:
         assert self._door is not None
+        run = self._runs.get(number)
         started = time.perf_counter()
         outcome = "ok"
         visit = Visit(
@@ -263,6 +281,7 @@ class Calls:
             run.number if run else 0,
             self.asker,
             run.tell if run else _to_nobody,
+            self.key,
         )
         try:
             answer = await self._door.answer(visit, name, body)
@@ -271,9 +290,8 @@ class Calls:
                 header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}
                 self._send(header, answer.body)
         except asyncio.CancelledError:
-            outcome = "cancelled"
-            words = f"{name}: the call was cancelled"
-            self._fail(line, number, ToolFailed(words, "tool_cancelled"))
+            outcome = "cancelled" if visit.sent else NOT_MADE
+            self._fail(line, number, _cancelled(name))
         except ToolFailed as error:
             outcome = error.code
             self._fail(line, number, error)
@@ -286,8 +304,10 @@ class Calls:
             self._fail(line, number, ToolFailed(f"{name}: the gateway failed; its log says why"))
         finally:
             self._bytes -= len(body)
+            run = None
             if line == self._current:
                 self._tasks.pop(number, None)
+                run = self._runs.pop(number, None)
             if run is not None:
                 milliseconds = (time.perf_counter() - started) * 1000
                 run.call_ended(_record(name, body, outcome, milliseconds))
@@ -304,6 +324,10 @@ class Calls:
         self._send(
             {"op": "answer", "id": number, "ok": False, "code": error.code, "message": message}, b""
         )
+
+
+def _cancelled(name: str) -> ToolFailed:
+    return ToolFailed(f"{name}: the call was cancelled", "tool_cancelled")
 
 
 def _record(name: str, body: bytes, status: str, milliseconds: float) -> ToolCall:

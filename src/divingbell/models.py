@@ -129,7 +129,7 @@ class ToolCall:
     arguments: str
     """The start of them, as JSON."""
     status: str
-    """ok, or the code of its failure: tool_error, tool_denied, tool_timeout …"""
+    """ok, the code of its failure (tool_error, tool_denied …), cancelled, or not_made."""
     milliseconds: float = 0.0
 
     def __str__(self) -> str:

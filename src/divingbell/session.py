@@ -96,6 +96,11 @@ class Session:
         return self.sandbox.isolation
 
     @property
+    def key(self) -> str:
+        """What tells it from all others, of all users, also from a later one of its id."""
+        return self._calls.key
+
+    @property
     def busy(self) -> bool:
         return self._queue.locked()
 
@@ -246,6 +251,7 @@ class Session:
             )
             self._cell = cell
             self._calls.asker = asker
+            self._calls.adopt(cell)
             self._pass_on_background(cell)
             made = self._door.generation if self._door else 0
             self._interpreter.send(

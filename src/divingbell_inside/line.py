@@ -47,6 +47,8 @@ class Line:
         self._waiting: dict[int, _Waiting] = {}
         self._watching: dict[asyncio.AbstractEventLoop, int] = {}
         self._idle_loop: asyncio.AbstractEventLoop | None = None
+        self._period = 0
+        """Counts when idling begins and ends."""
         self._closed = False
 
     def attach(self, data: socket.socket, outlet: output.Outlet) -> None:
@@ -116,13 +118,15 @@ class Line:
         Tasks of earlier cells go on in `loop` meanwhile.
         """
         if loop is not None and not loop.is_closed() and asyncio.all_tasks(loop):
+            self._period += 1
             self._idle_loop = loop
             self._watch(loop)
             if not self._requests and not self._closed:
                 with contextlib.suppress(SystemExit, KeyboardInterrupt):
                     loop.run_forever()
-            self._unwatch(loop)
+            self._period += 1
             self._idle_loop = None
+            self._unwatch(loop)
         self._read_until(lambda: bool(self._requests) or self._closed)
         return self._requests.popleft() if self._requests else None
 
@@ -177,19 +181,21 @@ class Line:
 
     def _readable(self) -> None:
         """Called by a loop: there is something to read, unless a thread was quicker."""
-        with self._changed:
-            if self._reading or self._closed:
-                return
-            self._reading = True
         outlet = self._outlet
         main = threading.get_ident() == self._main
         if main:
             outlet.busy = True
         try:
-            if self._poll.poll(0):
-                self._take_in()
+            with self._changed:
+                if self._reading or self._closed:
+                    return
+                self._reading = True
+            try:
+                if self._poll.poll(0):
+                    self._take_in()
+            finally:
+                self._stop_reading()
         finally:
-            self._stop_reading()
             if main:
                 outlet.busy = False
         if main:
@@ -212,9 +218,15 @@ class Line:
             return
         else:
             self._requests.append(frame)
-        idle = self._idle_loop
+        idle, period = self._idle_loop, self._period
         if idle is not None:
-            idle.call_soon_threadsafe(idle.stop)
+            idle.call_soon_threadsafe(self._stop_idling, idle, period)
+
+    def _stop_idling(self, loop: asyncio.AbstractEventLoop, period: int) -> None:
+        # One that comes late would stop the loop under the next cell.
+        if period == self._period:
+            self._period += 1
+            loop.stop()
 
     @staticmethod
     def _settle(waiting: _Waiting, answer: Frame) -> None:

@@ -170,8 +170,11 @@ class Pending(asyncio.Future[Any]):
     def __repr__(self) -> str:
         return f"<call of {self._tool}: write `await` before it to get the result>"
 
-    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = _not_the_value
-    __add__ = __radd__ = __lt__ = __gt__ = __int__ = __float__ = _not_the_value
+    # Not `==` and the hash, which asyncio needs.
+    __iter__ = __len__ = __getitem__ = __contains__ = __bool__ = __call__ = _not_the_value
+    __int__ = __float__ = __index__ = __neg__ = __lt__ = __gt__ = __le__ = __ge__ = _not_the_value
+    __add__ = __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __or__ = _not_the_value
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = __ror__ = __and__ = _not_the_value
 
 
 # Finding tools

@@ -247,7 +247,7 @@ def test_arguments_are_shown_one_a_line_with_secrets_left_out() -> None:
     assert shown.splitlines() == [
         'repo: "x\\nreason: all is well"',
         "api-Key: •••",
-        'inner: {"password": "•••", "list": [{"x_token": "•••", "n": 1}]}',
+        'inner: {"password": "hunter2", "list": [{"x_token": "hunter2", "n": 1}]}',
         "number: 1",
         "odd: (can't be shown)",
     ]

@@ -190,7 +190,8 @@ async def test_one_dead_server_costs_nobody_else_anything() -> None:
         assert words.startswith("the server dead is not available: it ended with status 3")
         assert "is not available" in await failure(session, "call_mcp_tool('dead.x', {})")
         states = {state.name: state.state for state in bell.gateway.servers()}
-        assert states == {"galley": "ready", "dead": "failed"}
+        assert states["galley"] == "ready"
+        assert states["dead"] in ("failed", "connecting")  # it is tried again now and then
 
 
 async def test_an_entry_that_can_not_be_used_says_why() -> None:
@@ -232,14 +233,10 @@ async def test_a_stateful_server_can_have_a_connection_for_each_session() -> Non
             assert await value(session, "servers.galley.count()") == 1
             assert await value(session, "servers.galley.count()") == 2
             assert await value(other, "servers.galley.count()") == 1
-            pid = bell.gateway.upstream("galley", _key(other)).pid
+            pid = bell.gateway.upstream("galley", other.key).pid
             assert pid is not None
         await until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the other's server")
         assert await value(session, "servers.galley.count()") == 3
-
-
-def _key(session: Session) -> str:
-    return repr((session.user, session.id))
 
 
 @pytest.fixture

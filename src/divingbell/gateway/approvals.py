@@ -208,8 +208,8 @@ def _understood(said: object) -> Answer | None:
 def preview(arguments: Mapping[str, Any]) -> str:
     """Return arguments as a person may read them: one a line, cut, with nothing invisible.
 
-    Values are JSON, so that no text can pass for another line. What a name says is secret is not
-    shown.
+    Values are JSON, so that no text can pass for another line. An argument whose name says that it
+    is secret is not shown. Names further in are the code's to choose, and hide nothing.
     """
     lines = []
     for name, value in itertools.islice(arguments.items(), MAX_ARGUMENTS_SHOWN):
@@ -230,7 +230,7 @@ def _shown(name: str, value: Any) -> str:
 
 
 class _Shortened:
-    """Copies a value without its secrets, up to a number of parts: nobody reads more."""
+    """Copies a value up to a number of parts: nobody reads more."""
 
     def __init__(self) -> None:
         self._left = MAX_PARTS_SHOWN
@@ -239,7 +239,7 @@ class _Shortened:
         self._left -= 1
         if isinstance(value, Mapping):
             made = {
-                str(key): HIDDEN if _is_secret(str(key)) else self.copy(inner)
+                str(key): self.copy(inner)
                 for key, inner in itertools.islice(value.items(), max(0, self._left))
             }
             return made | (

@@ -25,7 +25,8 @@ class Behind:
 
     @property
     def session(self) -> str:
-        return self._visit.session
+        # Not the id: two users may have sessions of the same id.
+        return self._visit.key
 
     async def progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._visit.tell(
@@ -53,7 +54,8 @@ class Behind:
         try:
             async with asyncio.timeout(self._policy.approval_timeout):
                 # The person is to know who asks: the client knows only us.
-                words = f"{self._tool.partition('.')[0]} asks: {params.message}"
+                words = text.visible(params.message, MAX_TEXT)
+                words = f"{self._tool.partition('.')[0]} asks: {words}"
                 asked = params.model_copy(update={"message": words})
                 answer: ElicitResult = await self._visit.asker.elicit(asked)
                 return answer

@@ -137,10 +137,13 @@ class Catalog:
             return tool
         raise ToolFailed(self._no_such(name, wanted), "tool_unknown")
 
-    def has_other(self, tool: Tool) -> bool:
-        """Whether the server's tool of that name is another one by now, or gone."""
-        listed = self._tools.get(tool.server, {})
-        return tool.name in listed and listed[tool.name] != tool
+    def has_list(self, server: str) -> bool:
+        """Whether the server has ever told its tools."""
+        return server in self._tools
+
+    def lists(self, tool: Tool) -> bool:
+        """Whether the server has this very tool, and not another one of its name."""
+        return self._tools.get(tool.server, {}).get(tool.name) == tool
 
     def server_in(self, name: str) -> str | None:
         """The server that the name of a tool names, whether it has that tool or not."""

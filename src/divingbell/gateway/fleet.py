@@ -138,9 +138,9 @@ class Fleet:
                 found.append(ServerState(name, upstream.state, count, upstream.reason or ""))
         return found
 
-    def server(self, name: str) -> Server:
-        """The entry of a server that can be used."""
-        return self._entries[name]
+    def server(self, name: str) -> Server | None:
+        """The entry of a server, if it can be used."""
+        return self._entries.get(name)
 
     def upstream(self, name: str, session: str | None = None) -> "Upstream":
         """The connection to a server, for a session.
@@ -166,8 +166,12 @@ class Fleet:
             words = f"the server {name} can't be used: {self._broken[name]}"
             raise ToolFailed(words, "tool_unavailable")
         upstream = self._upstreams.get(name)
-        if upstream is not None and upstream.state == "failed":
-            words = f"the server {name} is not available: {upstream.reason}"
+        if upstream is None:
+            return
+        never_listed = upstream.state == "connecting" and not self._catalog.has_list(name)
+        if never_listed or upstream.state == "failed":
+            reason = upstream.reason or "it is still starting"
+            words = f"the server {name} is not available: {reason}"
             raise ToolFailed(words, "tool_unavailable")
 
     async def listed(self, server: str | None = None) -> None:
@@ -181,7 +185,8 @@ class Fleet:
         waiting = [self._first_lists[name] for name in names]
         waiting = [event for event in waiting if not event.is_set()]
         if waiting:
-            patience = self._entries[server].start_timeout if server else LISTING_PATIENCE
+            # A server gets two attempts, one in each era of the protocol.
+            patience = 3 * self._entries[server].start_timeout if server else LISTING_PATIENCE
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(patience):
                     await asyncio.gather(*(event.wait() for event in waiting))

@@ -202,6 +202,11 @@ class Gateway:
         """The tools that this user may see."""
         return [tool for tool in self.catalog.tools(server) if self.may_see(tool, user)]
 
+    def may_ask(self, server: str, name: str, user: str | None) -> bool:
+        """Whether the rules let this user ask a server for a list of its resources or prompts."""
+        tool = self.pseudo_tool(server, name)
+        return self.policy.decide(tool, {}, user or NOBODY).action != "deny"
+
     def may_see(self, tool: Tool, user: str | None) -> bool:
         """Whether there are arguments with which this user may call the tool."""
         return self.policy.visible(tool, user or NOBODY)
@@ -218,6 +223,7 @@ class Gateway:
         """
         await self._reserve(visit)
         found = self.catalog.find(tool.full_name)
+        self.policy.check_arguments_size(found, len(json.dumps(arguments)))
         result = await self._call(found, arguments, visit, caller)
         self.policy.check_result_size(found, len(result.model_dump_json(by_alias=True)))
         return result
@@ -229,6 +235,7 @@ class Gateway:
         await self._reserve(visit)
         tool = self.pseudo_tool(server, "read_resource")
         upstream, _ = await self.admit(tool, {"uri": uri}, visit)
+        visit.sent = True
         result = await upstream.read_resource(uri, caller, timeout=self._timeout(tool))
         self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
         return result
@@ -246,6 +253,7 @@ class Gateway:
         tool = self.pseudo_tool(server, "get_prompt")
         asked = {"name": name, "arguments": dict(arguments)}
         upstream, _ = await self.admit(tool, asked, visit)
+        visit.sent = True
         result = await upstream.get_prompt(name, arguments, caller, timeout=self._timeout(tool))
         self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
         return result
@@ -254,15 +262,16 @@ class Gateway:
         await self._meter.reserve(visit.key, visit.user or NOBODY, visit.run)
 
     def _timeout(self, tool: Tool) -> float:
-        return self.fleet.server(tool.server).timeout or self.policy.tool_timeout
+        entry = self.fleet.server(tool.server)
+        return (entry.timeout if entry else None) or self.policy.tool_timeout
 
     async def _call(
         self, tool: Tool, given: Mapping[str, Any], visit: Visit, caller: "Caller"
     ) -> "mcp_types.CallToolResult":
+        timeout = self._timeout(tool)
         upstream, arguments = await self.admit(tool, given, visit)
-        result = await upstream.call_tool(
-            tool.name, arguments, timeout=self._timeout(tool), caller=caller
-        )
+        visit.sent = True
+        result = await upstream.call_tool(tool.name, arguments, timeout=timeout, caller=caller)
         self._note(tool, given, result, visit)
         return result
 
@@ -331,8 +340,9 @@ class Gateway:
             rule=rule,
             definition=self._pins.digest(tool),
         )
+        listed = self.catalog.lists(tool)
         await self._approvals.ask(question, approver)
-        if self.catalog.has_other(tool):
+        if listed and not self.catalog.lists(tool):
             raise ToolFailed(
                 f"{tool.full_name} was changed by its server while the person was asked: "
                 "look at it again, then call it again",

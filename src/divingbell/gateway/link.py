@@ -18,6 +18,7 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway import lists
 from divingbell.gateway.caller import Flights
 from divingbell.gateway.failures import Failure, why
+from divingbell.gateway.groups import Groups
 from divingbell.gateway.oauth import Credentials
 from divingbell.gateway.questions import Questions
 from divingbell.gateway.redaction import Redactor, guard_logs
@@ -57,6 +58,7 @@ class Link:
         log_folder: Path,
         shelf: Shelf | None = None,
         credentials: Credentials | None = None,
+        groups: Groups | None = None,
         environment: Mapping[str, str] = os.environ,
         on_changed: Callable[[Change], None] | None = None,
         on_state: Callable[[State], None] | None = None,
@@ -74,6 +76,7 @@ class Link:
         self.redactor = Redactor(secrets_of(server), server.name)
         self._on_tools, self._on_changed, self._on_state = on_tools, on_changed, on_state
         self._shelf, self._credentials, self._environment = shelf, credentials, environment
+        self._groups = groups
         self._log = ServerLog(log_folder, server.name, self.redactor)
         self._flights = Flights()
         self._questions = Questions(self._flights, self.redactor, self._log)
@@ -259,7 +262,7 @@ class Link:
 
     def _new_connection(self) -> Connection:
         if self.server.transport == "stdio":
-            return StdioConnection(self.server, self._environment, self._log)
+            return StdioConnection(self.server, self._environment, self._log, self._groups)
         auth = None
         if self._credentials is not None and self.server.oauth is not None:
             auth = self._credentials.auth(self.server, self.redactor)

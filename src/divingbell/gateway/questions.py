@@ -35,10 +35,13 @@ class Questions:
 
     def cleaned(self, model: Model) -> Model:
         """Return a result without the server's secrets."""
-        if not self._redactor or not self._redactor.found_in(model.model_dump_json(by_alias=True)):
+        if not self._redactor:
             return model
         dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
-        return type(model).model_validate(self._redactor.clean_value(dumped), by_name=False)
+        cleaned = self._redactor.clean_value(dumped)
+        if cleaned == dumped:
+            return model
+        return type(model).model_validate(cleaned, by_name=False)
 
     def progress(self, flight: Flight) -> ProgressFnT | None:
         """Return the callback that hears the progress of one call, if there is somebody to tell."""

@@ -43,10 +43,6 @@ class Redactor:
         ordered = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, ordered)))
 
-    def found_in(self, text: str) -> bool:
-        """Say whether one of the secrets is in a text, or in the JSON of a value."""
-        return self._pattern is not None and self._pattern.search(text) is not None
-
     def clean(self, text: str) -> str:
         """Return the text without the secrets."""
         return text if self._pattern is None else self._pattern.sub(self._mark, text)

@@ -21,6 +21,7 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from divingbell.errors import ToolFailed
+from divingbell.gateway.groups import Groups
 from divingbell.gateway.process import Process
 from divingbell.gateway.server_log import ServerLog
 from divingbell.gateway.servers import Server
@@ -268,8 +269,15 @@ class StdioConnection:
 
     status: int | None = None
 
-    def __init__(self, server: Server, environment: Mapping[str, str], server_log: ServerLog):
+    def __init__(
+        self,
+        server: Server,
+        environment: Mapping[str, str],
+        server_log: ServerLog,
+        groups: Groups | None = None,
+    ) -> None:
         self._server = server
+        self._groups = groups
         self._environment = environment
         self._log = server_log
         self._given_up: str | None = None
@@ -307,6 +315,8 @@ class StdioConnection:
         self._log.begin()
         process = Process(self._spawn())
         self._process = process
+        if self._groups is not None:
+            self._groups.note(process.pid)
         messages, pipes = Messages(over), process.child
         unanswered = Unanswered()
         output = self._output = _Output(messages, unanswered, self.give_up)
@@ -324,6 +334,8 @@ class StdioConnection:
             yield messages, Writer(taken, feed, unanswered)
         finally:
             await self._close(process, messages, output, opened, taken, watching)
+            if self._groups is not None:
+                self._groups.forget(process.pid)
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         server = self._server

@@ -23,11 +23,11 @@ judge(named, "sockets with a path:")
 
 def names_of(line: socket.socket) -> list[object]:
     try:
-        found = [name for name in (line.getsockname(), line.getpeername()) if name]
-        # What gVisor makes up for a line to the host: no path, and nothing to connect to.
-        return [name for name in found if not str(name).startswith("hostfd:[")]
+        found = [name for name in (line.getpeername(), line.getsockname()) if name]
     except OSError:
-        return []  # one that an earlier probe has left, connected to nobody
+        return []  # connected to nobody: one that an earlier probe has left, no line to the host
+    # What gVisor makes up for a line to the host: no path, and nothing to connect to.
+    return [name for name in found if not str(name).startswith("hostfd:[")]
 
 
 lines = [*sockets(socket.SOCK_STREAM), *sockets(socket.SOCK_SEQPACKET)]

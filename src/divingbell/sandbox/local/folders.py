@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 from divingbell.sandbox.local.cgroups import own_name
@@ -18,10 +19,12 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class HostFolders:
     """One folder for this process, in it one for each session."""
 
-    def __init__(self, above: Path) -> None:
+    def __init__(self, above: Path, on_left: Callable[[Path], None] = lambda left: None) -> None:
+        """Make the folder; `on_left` sees each one that a process which is gone has left."""
         above.mkdir(parents=True, exist_ok=True)
         for left in above.glob("divingbell-*-*"):
             if (lock := _lock(left)) is not None:
+                on_left(left)
                 remove_tree(left)
                 os.close(lock)
         self.path = above / own_name()

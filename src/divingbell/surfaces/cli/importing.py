@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -89,7 +90,17 @@ def take_over(
     if added and not dry_run:
         _write(target, document)
     say(_summary(len(entries), added, target, dry_run))
+    if added and not dry_run:
+        say("In the client's own list this can take the place of them all:")
+        say(json.dumps({"divingbell": _own_entry(target)}))
     return Counts(len(entries), added, there, skipped)
+
+
+def _own_entry(target: Path) -> dict[str, Any]:
+    """The entry of Divingbell in a client's list; clients start programs from any folder."""
+    command = Path(sys.executable).with_name("divingbell")
+    found = str(command) if command.exists() else "divingbell"
+    return {"command": found, "args": ["serve", "--mcp-config", str(target)]}
 
 
 def places(client: str, environment: Mapping[str, str], folder: Path) -> list[Place]:

@@ -96,10 +96,9 @@ class Passing:
     ) -> types.CallToolResult:
         """Call a tool for the client; a refusal is a result that says so."""
         try:
-            visit = await self.visits.begin(person)
-            return await self._gateway.call(
-                tool, arguments, visit, self._behind(tool.server, person)
-            )
+            async with self.visits.begin(person) as visit:
+                behind = self._behind(tool.server, person)
+                return await self._gateway.call(tool, arguments, visit, behind)
         except ToolFailed as failed:
             if person.missing is not None:
                 raise person.missing from None
@@ -109,37 +108,37 @@ class Passing:
 
     # Resources
 
-    async def resources(self) -> list[types.Resource]:
+    async def resources(self, user: str | None) -> list[types.Resource]:
         """The resources of all servers that are passed through; a dead one has none."""
         found: dict[str, types.Resource] = {}
         for server in self._servers:
-            listed = await self._list(server, Upstream.list_resources)
+            listed = await self._list(server, Upstream.list_resources, user)
             for resource in listed:
                 if not resource.uri.startswith(SCHEME):
                     found.setdefault(resource.uri, showing.item(resource))
         return list(found.values())
 
-    async def templates(self) -> list[types.ResourceTemplate]:
+    async def templates(self, user: str | None) -> list[types.ResourceTemplate]:
         """Their templates."""
         found: dict[str, types.ResourceTemplate] = {}
         for server in self._servers:
-            for template in await self._list(server, Upstream.list_resource_templates):
+            for template in await self._list(server, Upstream.list_resource_templates, user):
                 if not template.uri_template.startswith(SCHEME):
                     found.setdefault(template.uri_template, showing.item(template))
         return list(found.values())
 
-    async def owner_of(self, uri: str) -> str:
+    async def owner_of(self, uri: str, user: str | None) -> str:
         """Return the server that has a resource.
 
         Raises:
             MCPError: none has it.
         """
         for server in self._servers:
-            listed = await self._list(server, Upstream.list_resources)
+            listed = await self._list(server, Upstream.list_resources, user)
             if any(resource.uri == uri for resource in listed):
                 return server
         for server in self._servers:
-            for template in await self._list(server, Upstream.list_resource_templates):
+            for template in await self._list(server, Upstream.list_resource_templates, user):
                 if _fits(template.uri_template, uri):
                     return server
         raise not_found(uri)
@@ -150,18 +149,19 @@ class Passing:
         Raises:
             MCPError: there is none, or it can't be read.
         """
-        server = await self.owner_of(uri)
-        visit = await self.visits.begin(person)
-        read = self._gateway.read_resource(server, uri, visit, self._behind(server, person))
-        return await self._done(read, person, {"uri": uri})
+        server = await self.owner_of(uri, person.caller.user)
+        async with self.visits.begin(person) as visit:
+            behind = self._behind(server, person)
+            read = self._gateway.read_resource(server, uri, visit, behind)
+            return await self._done(read, person, {"uri": uri})
 
     # Prompts
 
-    async def prompts(self) -> list[types.Prompt]:
+    async def prompts(self, user: str | None) -> list[types.Prompt]:
         """The prompts, by the names that they have here."""
         found: dict[str, types.Prompt] = {}
         for server in self._servers:
-            for prompt in await self._list(server, Upstream.list_prompts):
+            for prompt in await self._list(server, Upstream.list_prompts, user):
                 name = self._name(server, prompt.name)
                 found.setdefault(name, showing.item(prompt, name))
         return list(found.values())
@@ -175,14 +175,17 @@ class Passing:
             MCPError: there is none, or it can't be made.
         """
         server, own = self._home(name)
-        listed = await self._list(server, Upstream.list_prompts)
+        listed = await self._list(server, Upstream.list_prompts, person.caller.user)
         if all(prompt.name != own for prompt in listed):
             raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name[:200]!r}")
-        visit = await self.visits.begin(person)
-        got = self._gateway.get_prompt(server, own, arguments, visit, self._behind(server, person))
-        return await self._done(got, person, None)
+        async with self.visits.begin(person) as visit:
+            behind = self._behind(server, person)
+            got = self._gateway.get_prompt(server, own, arguments, visit, behind)
+            return await self._done(got, person, None)
 
-    async def complete(self, params: types.CompleteRequestParams) -> types.CompleteResult:
+    async def complete(
+        self, params: types.CompleteRequestParams, user: str | None
+    ) -> types.CompleteResult:
         """Ask the server that has the prompt or the template what a value could go on with.
 
         Raises:
@@ -193,7 +196,7 @@ class Passing:
             server, own = self._home(ref.name)
             ref = ref.model_copy(update={"name": own})
         else:
-            server = await self._home_of_template(ref.uri)
+            server = await self._home_of_template(ref.uri, user)
         known = params.context.arguments if params.context else None
         try:
             upstream = self._gateway.upstream(server)
@@ -201,9 +204,9 @@ class Passing:
         except ToolFailed as failed:
             raise _error(failed, None) from None
 
-    async def _home_of_template(self, uri: str) -> str:
+    async def _home_of_template(self, uri: str, user: str | None) -> str:
         for server in self._servers:
-            for template in await self._list(server, Upstream.list_resource_templates):
+            for template in await self._list(server, Upstream.list_resource_templates, user):
                 if template.uri_template == uri:
                     return server
         raise not_found(uri)
@@ -233,9 +236,14 @@ class Passing:
 
     # Failures
 
-    async def _list(self, server: str, ask: Callable[[Upstream], Awaitable[list[T]]]) -> list[T]:
+    async def _list(
+        self, server: str, ask: Callable[[Upstream], Awaitable[list[T]]], user: str | None
+    ) -> list[T]:
         """A list of a server; where it can't be had, the others' lists are still of use."""
+        name = "list_prompts" if ask is Upstream.list_prompts else "list_resources"
         try:
+            if not self._gateway.may_ask(server, name, user):
+                return []
             return await ask(self._gateway.upstream(server))
         except ToolFailed as error:
             log.warning("a list of %s is left out: %s", server, error)

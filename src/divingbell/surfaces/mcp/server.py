@@ -14,7 +14,6 @@ from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
 from divingbell.app import Divingbell
-from divingbell.calls import key_of
 from divingbell.errors import DivingbellError, InvalidInput
 from divingbell.gateway.servers import Server as Entry
 from divingbell.surfaces.mcp import definitions, execution, passing, workspace
@@ -30,7 +29,8 @@ log = logging.getLogger("divingbell")
 
 MAX_FOUND = 100
 MAX_REASON = 200
-MAX_NOTED = 100_000
+MAX_NOTED = 20_000
+MAX_SEARCHERS = 1_000
 MAX_LEVELS = 10_000
 LOST = "your earlier session has ended, idle for too long: its variables and files are gone"
 _CACHEABLE: tuple[CacheableMethod, ...] = (
@@ -179,7 +179,7 @@ class Surface:
         session, lost = await self.holdings.open(person.caller, name)
         searched = self._searched.pop(person.caller, "")
         if searched:
-            self._bell.gateway.books.of(key_of(session.user, session.id)).note_shown(searched)
+            self._bell.gateway.books.of(session.key).note_shown(searched)
         result = await execution.execute(session, given, person)
         if self._watching.wants(person.caller):
             self._watching.files_changed(person.caller, *await self._files.look(person.caller))
@@ -202,7 +202,10 @@ class Surface:
             user=person.user,
         )
         words = "\n".join([_found(found, detail) or "No such tool.", *self._missing()])
-        self._searched[person.caller] = (self._searched.get(person.caller, "") + words)[-MAX_NOTED:]
+        noted = self._searched.pop(person.caller, "") + words
+        self._searched[person.caller] = noted[-MAX_NOTED:]
+        while len(self._searched) > MAX_SEARCHERS:  # of connections that went without a word
+            del self._searched[next(iter(self._searched))]
         return _text(words)
 
     def _missing(self) -> list[str]:
@@ -250,13 +253,15 @@ class Surface:
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        own = await workspace.listed(self.holdings, caller_of(ctx))
-        return types.ListResourcesResult(resources=[*own, *await self._passing.resources()])
+        caller = caller_of(ctx)
+        own = await workspace.listed(self.holdings, caller)
+        passed = await self._passing.resources(caller.user)
+        return types.ListResourcesResult(resources=[*own, *passed])
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        passed = await self._passing.templates()
+        passed = await self._passing.templates(caller_of(ctx).user)
         return types.ListResourceTemplatesResult(resource_templates=[workspace.TEMPLATE, *passed])
 
     async def _read_resource(
@@ -277,7 +282,7 @@ class Surface:
         if uri.startswith(workspace.SCHEME):
             await self._files.look(caller)  # what it is like now, to tell a change from
         else:
-            await self._passing.owner_of(uri)  # there has to be one
+            await self._passing.owner_of(uri, caller.user)  # there has to be one
         self._watching.subscribe(caller, uri)
         return types.EmptyResult()
 
@@ -290,7 +295,8 @@ class Surface:
     async def _list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        return types.ListPromptsResult(prompts=await self._passing.prompts())
+        found = await self._passing.prompts(caller_of(ctx).user)
+        return types.ListPromptsResult(prompts=found)
 
     async def _get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
@@ -305,7 +311,7 @@ class Surface:
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        return await self._passing.complete(params)
+        return await self._passing.complete(params, caller_of(ctx).user)
 
     # What changes behind us, and who is told
 

@@ -6,8 +6,10 @@ has none, so its connection stands for one; like a session it ends with the conn
 
 import itertools
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
-from divingbell.calls import Visit
+from divingbell.calls import Visit, key_of
 from divingbell.gateway.gateway import Gateway
 from divingbell.models import Event
 from divingbell.surfaces.mcp.callers import Caller
@@ -23,15 +25,22 @@ class Visits:
         self._last: dict[Caller, float] = {}
         self._runs = itertools.count(1)
 
-    async def begin(self, person: Person) -> Visit:
-        """Return what the door needs to know about one call."""
+    @asynccontextmanager
+    async def begin(self, person: Person) -> AsyncIterator[Visit]:
+        """What the door needs to know about one call, for the time of the call."""
         now = time.monotonic()
         idle = [one for one, last in self._last.items() if last < now - self._idle_timeout]
         await self._forget(idle)
         self._last[person.caller] = now
         asker = person if person.can_be_asked else None
         # Each call is a run of its own: there is no cell that they belong to together.
-        return Visit(session_of(person.caller), person.user, next(self._runs), asker, _to_nobody)
+        session, run = session_of(person.caller), next(self._runs)
+        user = person.caller.user
+        visit = Visit(session, user, run, asker, _to_nobody, key_of(user, session))
+        try:
+            yield visit
+        finally:
+            self._gateway.end_run(visit.key)
 
     async def leave(self, connection: str) -> None:
         """A connection has ended."""
@@ -41,7 +50,7 @@ class Visits:
         for caller in callers:
             del self._last[caller]
         for caller in callers:
-            await self._gateway.forget(session_of(caller))
+            await self._gateway.forget(key_of(caller.user, session_of(caller)))
 
 
 def session_of(caller: Caller) -> str:

@@ -29,6 +29,8 @@ log = logging.getLogger("divingbell")
 
 MAX_CONNECTIONS = 1000
 """Connections of the older protocol that are told; the one that spoke longest ago is dropped."""
+PAUSE = 0.1
+"""Seconds between two tellings of the same kind."""
 MAX_SUBSCRIPTIONS = 1000
 """Resources that one connection may want to hear of."""
 MAX_STREAMS = 64
@@ -70,6 +72,8 @@ class Watching:
         self._connections: dict[Caller, ServerSession] = {}
         self._subscribed: dict[Caller, set[str]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._telling: dict[type[ServerEvent], ServerEvent | None] = {}
+        """The kinds of changes that are being told, and what has come since."""
 
     # Who wants to know
 
@@ -113,8 +117,28 @@ class Watching:
     # Telling
 
     def lists_changed(self, event: ServerEvent) -> None:
-        """Tell everybody that a list is another one."""
-        self._spawn(self._tell(event, list(self._posts), list(self._connections)))
+        """Tell everybody that a list is another one.
+
+        Of each kind one telling is under way at most, and one follows: a server behind us may
+        announce changes without end, and a client may be slow to hear them.
+        """
+        kind = type(event)
+        if kind in self._telling:
+            self._telling[kind] = event
+        else:
+            self._telling[kind] = None
+            self._spawn(self._tell_of_lists(event))
+
+    async def _tell_of_lists(self, event: ServerEvent | None) -> None:
+        while event is not None:
+            kind = type(event)
+            try:
+                await self._tell(event, list(self._posts), list(self._connections))
+                await asyncio.sleep(PAUSE)
+            finally:
+                event = self._telling.pop(kind, None)
+            if event is not None:
+                self._telling[kind] = None
 
     def files_changed(self, caller: Caller, uris: Iterable[str], listed: bool) -> None:
         """Tell a caller that files of its own are others; `listed`: so is their list."""
