@@ -32,15 +32,12 @@ def catalog(folder: Folder) -> Catalog:
 
     made = Catalog(folder, Index(), shown)
     made.add_server("git-hub")
-    made.replace(
-        "git-hub",
-        [
-            definition("create-issue", "Open an issue."),
-            definition("list.issues", "List issues."),
-            definition("hidden"),
-        ],
-        "Be nice.",
-    )()
+    told = [
+        definition("create-issue", "Open an issue."),
+        definition("list.issues", "List issues."),
+        definition("hidden"),
+    ]
+    made.replace(made.read("git-hub", told, "Be nice."))()
     return made
 
 
@@ -80,10 +77,10 @@ def test_levels_of_detail(catalog: Catalog) -> None:
 
     assert found("name_only") == {"name": "git-hub.create-issue", "server": "git-hub"}
     assert found("with_description") == found("name_only") | {"description": "Open an issue."}
-    catalog.replace("git-hub", [definition("long", "Open an issue.\n" * 200)], "")()
+    catalog.replace(catalog.read("git-hub", [definition("long", "Open an issue.\n" * 200)], ""))()
     assert len(found("with_description")["description"]) == MAX_BRIEF
     assert len(found("full")["description"]) > 2000
-    catalog.replace("git-hub", [definition("create-issue", "Open an issue.")], "")()
+    catalog.replace(catalog.read("git-hub", [definition("create-issue", "Open an issue.")], ""))()
     full = found("full")
     assert full["signature"].startswith("create_issue(")
     assert full["import"] == "from servers.git_hub import create_issue"
@@ -113,7 +110,7 @@ def test_what_is_not_shown_is_in_no_list_and_no_file(catalog: Catalog, folder: F
 
 def test_a_new_list_takes_the_place_of_the_old_one(catalog: Catalog, folder: Folder) -> None:
     before = catalog.generation
-    catalog.replace("git-hub", [definition("merge")], "")()
+    catalog.replace(catalog.read("git-hub", [definition("merge")], ""))()
     assert catalog.generation > before
     assert sorted(path.name for path in (folder.path / "git_hub").iterdir()) == [
         "README.md",
@@ -128,7 +125,7 @@ def test_a_new_list_takes_the_place_of_the_old_one(catalog: Catalog, folder: Fol
 
 def test_two_servers_whose_names_collide_have_packages_of_their_own(catalog: Catalog) -> None:
     catalog.add_server("git_hub")
-    catalog.replace("git_hub", [definition("merge")], "")()
+    catalog.replace(catalog.read("git_hub", [definition("merge")], ""))()
     assert catalog.find("git_hub.merge").package != catalog.find("git-hub.create-issue").package
 
 
@@ -136,7 +133,7 @@ def test_names_and_schemas_without_end_are_left_out(
     catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     huge = definition("huge", properties={"x": {"description": "y" * MAX_SCHEMA}})
-    catalog.replace("git-hub", [definition("n" * (MAX_NAME + 1)), huge], "")()
+    catalog.replace(catalog.read("git-hub", [definition("n" * (MAX_NAME + 1)), huge], ""))()
     assert [tool.name for tool in catalog.tools()] == ["huge"]
     assert catalog.find("git-hub.huge").input_schema is None
     assert "its name is too long" in caplog.text
@@ -145,7 +142,9 @@ def test_names_and_schemas_without_end_are_left_out(
 def test_hidden_characters_in_a_description_are_written_out_and_told(
     catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    catalog.replace("git-hub", [definition("x", "Fine.\u202e\x1b[31m\U000e0041")], "")()
+    catalog.replace(
+        catalog.read("git-hub", [definition("x", "Fine.\u202e\x1b[31m\U000e0041")], "")
+    )()
     assert catalog.find("git-hub.x").description == "Fine.\\u202e\\U000e0041"
     assert "hides" in caplog.text and "tag characters" in caplog.text
 
@@ -154,7 +153,7 @@ def test_hidden_characters_in_names_and_schemas_are_written_out_too(
     catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     schema = {"path": {"type": "string", "description": "Where.\u202e"}}
-    catalog.replace("git-hub", [definition("see\u202en", properties=schema)], "")()
+    catalog.replace(catalog.read("git-hub", [definition("see\u202en", properties=schema)], ""))()
     (found,) = catalog.search("see", "full", 5, None, lambda tool: True)
     assert found["name"] == "git-hub.see_n" or "\u202e" not in found["name"]
     assert found["input_schema"]["properties"]["path"]["description"] == "Where.\\u202e"

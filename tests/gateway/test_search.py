@@ -4,7 +4,7 @@ import functools
 
 import pytest
 
-from divingbell.gateway.search import Index
+from divingbell.gateway.search import Index, IndexEntry
 from divingbell.gateway.tool import Tool
 from divingbell.gateway.words import split_name, stem, words
 from tests.tool_lists import search_queries, tool_lists
@@ -130,7 +130,7 @@ def test_the_order_is_the_same_each_time_and_whatever_the_order_of_the_servers()
 
 def test_a_server_is_replaced_and_removed_without_a_trace() -> None:
     index = small_index()
-    index.replace("slack", [make("slack", "archive_channel", "Archive a channel.")])
+    index.replace("slack", [IndexEntry(make("slack", "archive_channel", "Archive a channel."))])
     assert found(index, "post message", server="slack") == ["slack.archive_channel"]
     index.remove("slack")
     index.remove("slack")
@@ -146,8 +146,8 @@ def test_a_server_is_replaced_and_removed_without_a_trace() -> None:
 def test_replacing_gives_the_same_as_building_anew() -> None:
     tools = [tool for tool in real_tools() if tool.server in ("git", "github", "slack", "time")]
     index = Index(tools)
-    index.replace("git", [make("git", "nothing")])
-    index.replace("git", [tool for tool in tools if tool.server == "git"])
+    index.replace("git", [IndexEntry(make("git", "nothing"))])
+    index.replace("git", [IndexEntry(tool) for tool in tools if tool.server == "git"])
     for query in ("show the diff", "branches", "message"):
         assert found(index, query, 10) == found(Index(tools), query, 10)
 
@@ -193,7 +193,7 @@ def test_hostile_tools_are_indexed_like_others_and_harm_nobody() -> None:
         ),
     ]
     index = small_index()
-    index.replace("evil", hostile)
+    index.replace("evil", map(IndexEntry, hostile))
     assert len(index) == 6 + len(hostile)
     # A description that says a word a million times does not win by that.
     assert found(index, "create a github issue")[0] == "github.create_issue"

@@ -4,13 +4,13 @@ import difflib
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway import naming, text, wrappers
 from divingbell.gateway.folder import Folder
-from divingbell.gateway.search import Index
+from divingbell.gateway.search import Index, IndexEntry
 from divingbell.gateway.tool import Tool
 
 log = logging.getLogger("divingbell")
@@ -35,6 +35,18 @@ PREFIX = "mcp__"
 
 Definition = Mapping[str, Any]
 """A tool as `tools/list` gives it, in the names of the protocol (`inputSchema` …)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server has told, read and ready to be taken in."""
+
+    server: str
+    package: str
+    tools: dict[str, Tool]
+    visible: list[Tool]
+    entries: list[IndexEntry]
+    notes: str
 
 
 class Catalog:
@@ -63,17 +75,14 @@ class Catalog:
         taken = set(self._packages.values())
         self._packages |= naming.unique([name], taken, reserved=())
 
-    def replace(
-        self, server: str, definitions: Iterable[Definition], instructions: str
-    ) -> Callable[[], None]:
-        """The tools of a server are these now.
+    def read(self, server: str, definitions: Iterable[Any], instructions: str) -> "Listing":
+        """Make of what a server has told what can be called and found. Any thread may.
 
-        Returns:
-            What writes their files, which takes about a millisecond a tool: call it in a thread,
-            one after the other.
+        `definitions`: as `tools/list` gives them, as models or in the names of the protocol.
         """
         listed: dict[str, Definition] = {}
-        for definition in definitions:
+        for told in definitions:
+            definition = told if isinstance(told, Mapping) else _dumped(told)
             name = str(definition.get("name", ""))
             if len(listed) >= MAX_TOOLS:
                 log.warning(
@@ -85,19 +94,32 @@ class Catalog:
             else:
                 log.warning("%s: a tool is left out, its name is too long", server)
         functions = naming.unique(listed)
-        package = self._packages[server]
+        package = self._packages.get(server, "")
         made = {
             name: _tool(server, name, package, functions[name], definition)
             for name, definition in listed.items()
         }
         visible = [shown for tool in made.values() if (shown := self._shown(tool)) is not None]
-        self._tools[server], self._visible[server] = made, visible
-        self._notes[server] = text.visible(instructions, MAX_DESCRIPTION)
-        self._index.replace(server, visible)
-        notes, listed_servers = self._notes[server], self._listed_servers()
+        entries = [IndexEntry(tool) for tool in visible]
+        return Listing(
+            server, package, made, visible, entries, text.visible(instructions, MAX_DESCRIPTION)
+        )
+
+    def replace(self, listing: "Listing") -> Callable[[], None]:
+        """The tools of a server are these now.
+
+        Returns:
+            What writes their files, which takes about a millisecond a tool: call it in a thread,
+            one after the other.
+        """
+        server = listing.server
+        self._tools[server], self._visible[server] = listing.tools, listing.visible
+        self._notes[server] = listing.notes
+        self._index.replace(server, listing.entries)
+        listed_servers = self._listed_servers()
 
         def write() -> None:
-            self._folder.write(server, package, visible, notes)
+            self._folder.write(server, listing.package, listing.visible, listing.notes)
             self._folder.write_index(listed_servers)
 
         return write
@@ -261,6 +283,11 @@ def _split(name: str) -> tuple[str, str]:
 
 def _by_function(tools: Iterable[Tool], name: str) -> Tool | None:
     return next((tool for tool in tools if tool.function == name), None)
+
+
+def _dumped(told: Any) -> Definition:
+    made: Definition = told.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return made
 
 
 def _tool(server: str, name: str, package: str, function: str, definition: Definition) -> Tool:

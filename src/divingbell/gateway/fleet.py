@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ log = logging.getLogger("divingbell.gateway")
 LISTING_PATIENCE = 5.0
 """Seconds that a search waits for servers that are just starting."""
 
-SHARE = 20
+SHARE = 10
 """A server whose list took so long to take in may not tell another one for this many times that."""
 
 Listener = Callable[[Any], None]
@@ -222,42 +223,37 @@ class Fleet:
         """A server has told its tools; one that does so without end gets little of our time."""
         news = self._news.setdefault(entry.name, _News())
         news.tools = tools
-        if news.timer is None:
-            wait = news.not_before - asyncio.get_running_loop().time()
-            if wait <= 0:
-                self._take_in(entry)
-            else:
-                loop = asyncio.get_running_loop()
-                news.timer = loop.call_later(wait, self._take_in, entry)
-
-    def _take_in(self, entry: Server) -> None:
-        news = self._news[entry.name]
-        news.timer = None
-        if self._entries.get(entry.name) is not entry:
-            return  # it was removed meanwhile
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        news.write = self._catalog.replace(
-            entry.name,
-            [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in news.tools],
-            self._upstreams[entry.name].instructions or "",
-        )
-        news.not_before = loop.time() + SHARE * (loop.time() - began)
         if news.publishing is None:
-            news.publishing = asyncio.create_task(self._publish(entry.name, news))
+            news.publishing = asyncio.create_task(self._publish(entry, news))
 
-    async def _publish(self, name: str, news: "_News") -> None:
+    async def _publish(self, entry: Server, news: "_News") -> None:
+        loop = asyncio.get_running_loop()
         try:
-            while news.write is not None:
-                write, news.write = news.write, None
-                await self._write(write)
-        except OSError as error:  # a full disk: the tools can still be called by name
-            log.error("the files of %s could not be written: %s", name, error)
+            while news.tools is not None:
+                await asyncio.sleep(news.not_before - loop.time())
+                tools, news.tools = news.tools, None
+                took = await self._take_in(entry, tools)
+                news.not_before = loop.time() + SHARE * took
         finally:
             news.publishing = None
-        if name in self._first_lists:
-            self._first_lists[name].set()
-            self._changed("tools", name)
+
+    async def _take_in(self, entry: Server, tools: list[Any]) -> float:
+        """Returns the seconds that it took to read them."""
+        instructions = self._upstreams[entry.name].instructions or ""
+        began = time.monotonic()
+        # Beside the event loop: two thousand long definitions take a second to read.
+        listing = await asyncio.to_thread(self._catalog.read, entry.name, tools, instructions)
+        took = time.monotonic() - began
+        if self._entries.get(entry.name) is not entry:
+            return took  # it was removed meanwhile
+        try:
+            await self._write(self._catalog.replace(listing))
+        except OSError as error:  # a full disk: the tools can still be called by name
+            log.error("the files of %s could not be written: %s", entry.name, error)
+        if entry.name in self._first_lists:
+            self._first_lists[entry.name].set()
+            self._changed("tools", entry.name)
+        return took
 
     async def _write(self, write: Callable[[], None]) -> None:
         async with self._writing:
@@ -272,15 +268,11 @@ class _News:
     """What a server has told that is not all taken in yet; the latest is what counts."""
 
     def __init__(self) -> None:
-        self.tools: list[Any] = []
+        self.tools: list[Any] | None = None
         self.not_before = 0.0
-        self.timer: asyncio.TimerHandle | None = None
-        self.write: Callable[[], None] | None = None
         self.publishing: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
-        if self.timer is not None:
-            self.timer.cancel()
         if self.publishing is not None:
             self.publishing.cancel()
 

@@ -116,7 +116,7 @@ class Link:
         if kept is not None:
             self._legacy = kept.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
             self.instructions, self.protocol_version = kept.instructions, kept.protocol_version
-            self._announce(kept.tools)
+            self._announce(self._cleaned(kept.tools))
         if kept is None or not lazy:
             self._wanted.set()
             self._set("connecting")
@@ -239,7 +239,7 @@ class Link:
                 client = self._new_client(connection, over, mode)
                 async with asyncio.timeout(limit + GRACE):
                     await stack.enter_async_context(client)
-                    tools = await lists.tools(client)
+                    tools = await self._tools_of(client)
                     await self._tell_level(client)
                 late.cancel()
                 self._up(client, tools)
@@ -292,8 +292,14 @@ class Link:
         self._set("ready")
         self._settle()
 
+    async def _tools_of(self, client: Client) -> list[mcp_types.Tool]:
+        # Beside the event loop, which thousands of long descriptions would hold up.
+        return await asyncio.to_thread(self._cleaned, await lists.tools(client))
+
+    def _cleaned(self, tools: list[mcp_types.Tool]) -> list[mcp_types.Tool]:
+        return [self._questions.cleaned(tool) for tool in tools]
+
     def _announce(self, tools: list[mcp_types.Tool], live: bool = False) -> None:
-        tools = [self._questions.cleaned(tool) for tool in tools]
         text = "\n".join(tool.model_dump_json(by_alias=True) for tool in tools)
         if live and self._shelf is not None:
             listing = Listing(tools, self.instructions, self.protocol_version)
@@ -316,7 +322,7 @@ class Link:
 
     async def _list_again(self, client: Client) -> None:
         async with asyncio.timeout(LIST_TIMEOUT):
-            self._announce(await lists.tools(client), live=True)
+            self._announce(await self._tools_of(client), live=True)
 
     async def _follow_lists(self, client: Client) -> None:
         while True:

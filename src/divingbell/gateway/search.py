@@ -71,21 +71,21 @@ class Index:
 
     def __init__(self, tools: Iterable[Tool] = (), meaning: "Meaning | None" = None) -> None:
         self.meaning = meaning
-        self._tools: dict[int, _Entry] = {}
+        self._tools: dict[int, IndexEntry] = {}
         self._servers: dict[str, list[int]] = {}
         self._postings: dict[str, dict[int, float]] = {}
         self._next = 0
         for tool in tools:
-            self._add(tool)
+            self._add(IndexEntry(tool))
 
     def __len__(self) -> int:
         return len(self._tools)
 
-    def replace(self, server: str, tools: Iterable[Tool]) -> None:
+    def replace(self, server: str, entries: "Iterable[IndexEntry]") -> None:
         """Have these tools of a server, and no others of it."""
         self.remove(server)
-        for tool in tools:
-            self._add(tool)
+        for entry in entries:
+            self._add(entry)
 
     def remove(self, server: str) -> None:
         """Forget a server's tools. One that isn't known is no error."""
@@ -122,12 +122,11 @@ class Index:
         )[:limit]
         return [self._tools[number].tool for number in best]
 
-    def _add(self, tool: Tool) -> None:
+    def _add(self, entry: "IndexEntry") -> None:
         number = self._next
         self._next += 1
-        entry = _Entry(tool)
         self._tools[number] = entry
-        self._servers.setdefault(tool.server, []).append(number)
+        self._servers.setdefault(entry.tool.server, []).append(number)
         for term, weight in entry.terms.items():
             self._postings.setdefault(term, {})[number] = weight
 
@@ -210,7 +209,7 @@ class Index:
         total = len(self._tools)
         return math.log(1.0 + (total - holders + 0.5) / (holders + 0.5))
 
-    def _bonus(self, entry: "_Entry", seen: Mapping[str, float], wants: str) -> float:
+    def _bonus(self, entry: "IndexEntry", seen: Mapping[str, float], wants: str) -> float:
         bonus = 0.0
         name = entry.name
         if name:
@@ -223,8 +222,8 @@ class Index:
         return bonus
 
 
-class _Entry:
-    """A tool with what the index has read of it."""
+class IndexEntry:
+    """A tool with what the index has read of it, which takes most of the time."""
 
     __slots__ = ("_key", "does", "name", "server", "terms", "tool")
 
