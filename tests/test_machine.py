@@ -1,12 +1,15 @@
 """What the machine can do, and what is said about what it can't."""
 
 import ctypes
+import io
 from pathlib import Path
 
 import pytest
 
 from divingbell import machine
 from divingbell.config import Settings
+from divingbell.sandbox.docker import daemon
+from divingbell.sandbox.gvisor import runsc
 from divingbell.sandbox.local import cgroups
 
 
@@ -137,6 +140,40 @@ def test_control_groups_that_are_off_or_missing_say_what_is_in_force(
     monkeypatch.setattr(cgroups, "find", none)
     missing = machine._cgroups(None)
     assert missing.state == "warn" and "each process" in missing.detail and missing.advice
+
+
+def test_gvisor_without_control_groups_is_missing_something(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def found(_: str) -> runsc.Runsc:
+        return runsc.Runsc("/usr/bin/runsc", "1", "ptrace", ())
+
+    def none() -> cgroups.Hierarchy:
+        raise cgroups.NoCgroups("no cgroup file system is mounted")
+
+    monkeypatch.setattr(runsc, "find", found)
+    monkeypatch.setattr(cgroups, "find", none)
+    finding = machine._runsc(None)
+    assert finding.state == "missing" and "no cgroup file system" in finding.detail
+    assert "Delegate=yes" in finding.advice
+
+
+def test_a_runtime_that_docker_lacks_is_missing_only_where_it_is_wanted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(daemon, "connect", lambda: io.BytesIO())
+    monkeypatch.setattr(daemon, "check", lambda client, runtime: {"Runtimes": {"runc": {}}})
+    assert machine._docker(Settings(backend="docker")).state == "ok"
+    finding = machine._docker(Settings(backend="docker", runtime="runsc"))
+    assert finding.state == "missing" and "/etc/docker/daemon.json" in finding.advice
+
+
+def test_a_daemon_that_is_not_there_comes_with_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    finding = machine._docker()
+    assert finding.state == "missing" and "apt-get install docker.io" in finding.advice
 
 
 def test_a_profile_counts_only_for_this_python_and_these_packages(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def examine(settings: Settings | None = None) -> list[Finding]:
     if sys.platform == "linux":
         found += [_kernel(), _user_namespaces(), _proc(), _seccomp(), _landlock()]
         found.append(_cgroups(settings))
-    found += [_docker(), _runsc(settings), _uv(), _profile(settings), _image(settings)]
+    found += [_docker(settings), _runsc(settings), _uv(), _profile(settings), _image(settings)]
     return found
 
 
@@ -302,20 +302,23 @@ def _cgroups(settings: Settings | None) -> Finding:
             name,
             "warn",
             f"{reason}: rlimits are in force, which limit memory for each process",
-            "as an ordinary user, run `systemd-run --user --scope -p Delegate=yes divingbell …`; "
-            "in a container, start it with `--cgroupns=private` and a writable /sys/fs/cgroup",
+            _HAVE_CGROUPS,
         )
     hierarchy.close()
     return Finding(name, "ok", f"version {hierarchy.version}, in force")
 
 
 _USE_CGROUPS = 'set `cgroups = "auto"` in divingbell.toml'
+_HAVE_CGROUPS = (
+    "as an ordinary user, run `systemd-run --user --scope -p Delegate=yes divingbell …`; "
+    "in a container, start it with `--cgroupns=private` and a writable /sys/fs/cgroup"
+)
 
 
 # What is beside it
 
 
-def _docker() -> Finding:
+def _docker(settings: Settings | None = None) -> Finding:
     """The daemon: there, allowed, and able to limit what a container uses."""
     from divingbell.sandbox.docker import daemon
 
@@ -331,21 +334,28 @@ def _docker() -> Finding:
         return Finding("docker", "ok", f"{detail}, with runc and runsc")
     return Finding(
         "docker",
-        "ok",
+        "missing" if settings and settings.walls == "docker-runsc" else "ok",
         f"{detail}, with runc; gVisor's runsc is not among its runtimes",
         daemon.ADD_RUNSC,
     )
 
 
 def _runsc(settings: Settings | None) -> Finding:
-    """gVisor without Docker."""
+    """gVisor without Docker; it can limit sessions by control groups only."""
     from divingbell.sandbox.gvisor import runsc
 
     try:
         found = runsc.find(settings.platform if settings else "auto")
     except runsc.NoRunsc as error:
         return Finding("gvisor", "missing", error.detail, error.advice)
-    return Finding("gvisor", "ok", f"runsc {found.version}, platform {found.platform}")
+    detail = f"runsc {found.version}, platform {found.platform}"
+    try:
+        cgroups.find().close()
+    except (cgroups.NoCgroups, OSError) as reason:
+        return Finding(
+            "gvisor", "missing", f"{detail}, but no control groups: {reason}", _HAVE_CGROUPS
+        )
+    return Finding("gvisor", "ok", detail)
 
 
 def _image(settings: Settings | None) -> Finding:

@@ -54,7 +54,8 @@ class AutoBackend(Backend):
                 return
         raise SandboxUnavailable(
             f"none of the backends that are allowed (backend_minimum is "
-            f'"{self._settings.backend_minimum}") works on this machine. ' + " | ".join(refusals)
+            f'"{self._settings.backend_minimum}") works on this machine:\n'
+            + "\n".join(f"  {refusal}" for refusal in refusals)
         )
 
     async def create(self, limits: Limits) -> Sandbox:

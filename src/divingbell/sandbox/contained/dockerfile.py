@@ -1,5 +1,6 @@
 """A Dockerfile for the same root file system, for those who can reach a registry."""
 
+import contextlib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from divingbell.errors import SandboxUnavailable
-from divingbell.profile import DEFAULT_LOCK, Progress
+from divingbell.profile import DEFAULT_LOCK, WARM_FONTS, Progress
 from divingbell_inside import layout
 
 if TYPE_CHECKING:
@@ -22,11 +23,13 @@ FROM {python}
 RUN apt-get update \\
  && apt-get install --yes --no-install-recommends procps file less \\
  && rm -rf /var/lib/apt/lists/*
-COPY lock.txt extra.txt /tmp/
+COPY lock.txt extra.txt warm_fonts.py /tmp/
 RUN python -m venv {profile} \\
  && {profile}/bin/pip install --no-cache-dir --only-binary :all: --require-hashes \\
       -r /tmp/lock.txt \\
  && {profile}/bin/pip install --no-cache-dir --only-binary :all: -r /tmp/extra.txt \\
+ && mkdir -p {profile}/cache/matplotlib \\
+ && MPLCONFIGDIR={profile}/cache/matplotlib {profile}/bin/python -I /tmp/warm_fonts.py \\
  && find / -xdev -perm /6000 -type f -exec chmod a-s {{}} + \\
  && rm -rf /tmp/*
 COPY divingbell_inside {inside}/divingbell_inside
@@ -48,6 +51,7 @@ def write(folder: Path, packages: Sequence[str]) -> None:
     (folder / "Dockerfile").write_text(text())
     (folder / "extra.txt").write_text("".join(f"{package}\n" for package in packages))
     shutil.copy(DEFAULT_LOCK, folder / "lock.txt")
+    shutil.copy(WARM_FONTS, folder / "warm_fonts.py")
     inside = Path(__file__).resolve().parents[3] / "divingbell_inside"
     shutil.copytree(
         inside,
@@ -61,14 +65,40 @@ def build(client: "APIClient", version: str, packages: Sequence[str], report: Pr
     """Build the image from the registry, under the version that the backend looks for.
 
     Raises:
-        SandboxUnavailable: it could not be built; the message is the daemon's.
+        SandboxUnavailable: it could not be built; the message has the daemon's words.
     """
     name = f"{REPOSITORY}:{version}"
+    before = _ids(client, name)
     with TemporaryDirectory() as folder:
         write(Path(folder), packages)
-        for line in client.build(path=folder, tag=name, rm=True, decode=True):
+        step = ""
+        for line in client.build(path=folder, tag=name, rm=True, forcerm=True, decode=True):
             if "error" in line:
-                raise SandboxUnavailable(f"docker build: {line['error'].strip()}")
+                raise SandboxUnavailable(_refusal(line["error"].strip(), step))
             if words := str(line.get("stream", "")).strip():
+                step = words if words.startswith("Step ") else step
                 report(words)
+    _forget(client, [image for image in before if image not in _ids(client, name)])
     return name
+
+
+def _refusal(words: str, step: str) -> str:
+    if step.startswith("Step 1/"):
+        return (
+            f"Docker gets no {PYTHON} from a registry ({words}): run `divingbell image build` "
+            "without --from-registry, which makes the image from this machine"
+        )
+    return f"docker build, {step.partition(' : ')[0] or 'before its first step'}: {words}"
+
+
+def _ids(client: "APIClient", name: str) -> list[str]:
+    return [image["Id"] for image in client.images(name)]
+
+
+def _forget(client: "APIClient", images: Sequence[str]) -> None:
+    """Remove images that have just lost their name, unless a container uses them."""
+    from docker.errors import APIError
+
+    for image in images:
+        with contextlib.suppress(APIError):
+            client.remove_image(image)

@@ -3,9 +3,12 @@
 It is made from this machine, without a registry: the interpreter that the profile was made from,
 the profile, programs of the system, and every library that one of them needs. A root is named by
 what is in it and never changed. One whose origins have changed since is stale: another is made.
+A process that uses a root holds a lock on its folder for as long as it lives, so that nobody
+removes what another has a use for.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -18,16 +21,19 @@ from compileall import compile_dir
 from dataclasses import dataclass
 from pathlib import Path
 from py_compile import PycInvalidationMode
+from typing import Literal
 
 from divingbell import profile
 from divingbell.errors import SandboxUnavailable
 from divingbell.profile import Profile, Progress
 from divingbell_inside import layout
 
-FORMAT = 1
+FORMAT = 2
 """Raised when a root of the same content is to be made in another way."""
 MARKER = "root.json"
 FILES = "files"
+BUILDING, REMOVING = ".building", ".removing"
+"""What is not whole yet, or not any more; the next one to build or remove clears it up."""
 PACKAGES = (
     "coreutils", "bash", "dash", "grep", "sed", "findutils", "mawk", "tar", "gzip", "diffutils",
     "procps", "hostname", "file", "less", "util-linux", "libc-bin",
@@ -64,18 +70,36 @@ class Root:
     """Named after all that is in it."""
 
 
+State = Literal["current", "other", "stale"]
+"""current: what is asked for; other: as good, for other packages; stale: of no more use."""
+
+
+class InUse(Exception):
+    """The root belongs to a process that runs."""
+
+
 def folder() -> Path:
     return profile.home() / "images"
 
 
 def find(prepared: Profile) -> Root | None:
     """The root for this profile, None if there is none that is current."""
-    wanted = _key(prepared)
+    maker = _maker()
     for marker in _markers():
         content = _read(marker)
-        if content.get("key") == wanted and _is_current(content):
+        if content.get("profile") == str(prepared.path) and not _is_stale(content, maker):
             return _root(marker)
     return None
+
+
+def listed(prepared: Profile | None) -> list[tuple[Root, State]]:
+    """Every root that there is, and what it is to those who want this profile."""
+    maker, current = _maker(), find(prepared) if prepared else None
+    found = [(_root(marker), _is_stale(_read(marker), maker)) for marker in _markers()]
+    return [
+        (root, "current" if root == current else "stale" if stale else "other")
+        for root, stale in found
+    ]
 
 
 def exists() -> bool:
@@ -83,27 +107,22 @@ def exists() -> bool:
     return bool(_markers())
 
 
-def stale(prepared: Profile) -> list[Root]:
-    """Roots that were made for something else, or of what has changed since."""
-    current = find(prepared)
-    found = [_root(marker) for marker in _markers()]
-    return [root for root in found if root != current]
-
-
 def prepare(prepared: Profile, progress: Progress | None = None) -> Root:
     """Return the root for this profile, making it where there is none. Blocks for half a minute.
+
+    It stays until this process ends, whatever others remove.
 
     Raises:
         SandboxUnavailable: it can't be made.
     """
     report = progress or (lambda line: None)
     try:
-        if root := find(prepared):
+        if (root := find(prepared)) and _hold(root):
             return root
-        above = folder()
-        above.mkdir(parents=True, exist_ok=True)
-        with profile.locked(above / ".lock", report):
-            return find(prepared) or _build(above, prepared, report)
+        with locked(report):
+            root = find(prepared) or _build(folder(), prepared, report)
+            _hold(root)
+            return root
     except OSError as error:
         raise SandboxUnavailable(
             f"the root file system can't be made in {folder()}: {error}. Free some space there, "
@@ -111,8 +130,71 @@ def prepare(prepared: Profile, progress: Progress | None = None) -> Root:
         ) from error
 
 
-def remove(root: Root) -> None:
-    shutil.rmtree(root.path.parent, ignore_errors=True)
+@contextlib.contextmanager
+def locked(report: Progress) -> Iterator[None]:
+    """Be the only one who makes or removes images; others are waited for."""
+    above = folder()
+    above.mkdir(parents=True, exist_ok=True)
+    with profile.locked(
+        above / ".lock", lambda _: report("waiting for another process that works on the images")
+    ):
+        _clear_up(above)
+        yield
+
+
+@contextlib.contextmanager
+def removing(root: Root) -> Iterator[None]:
+    """Remove a root when the block has ended, unless it fails; the caller has it `locked`.
+
+    Raises:
+        InUse: a process that runs has a use for it.
+    """
+    above = root.path.parent
+    descriptor = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse from None
+        yield
+        # In one step: half a root must never be taken for a whole one.
+        away = above.with_name(f"{REMOVING}-{root.version}")
+        above.rename(away)
+        shutil.rmtree(away, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+_held: dict[Path, int] = {}
+"""The roots that this process uses, each with the descriptor that keeps the lock."""
+
+
+def _hold(root: Root) -> bool:
+    """Keep the root from being removed while this process lives; False if it is gone already."""
+    above = root.path.parent
+    try:
+        descriptor = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        whole = os.path.samestat(os.fstat(descriptor), os.stat(above))
+    except (BlockingIOError, FileNotFoundError):
+        whole = False
+    if not whole:
+        os.close(descriptor)
+        return False
+    if (before := _held.pop(above, None)) is not None:
+        os.close(before)
+    _held[above] = descriptor
+    return True
+
+
+def _clear_up(above: Path) -> None:
+    """Remove what killed processes have left half done."""
+    for kind in (BUILDING, REMOVING):
+        for left in above.glob(f"{kind}*"):
+            shutil.rmtree(left, ignore_errors=True)
 
 
 def _root(marker: Path) -> Root:
@@ -131,10 +213,12 @@ def _read(marker: Path) -> dict[str, object]:
     return content if isinstance(content, dict) else {}
 
 
-def _is_current(content: dict[str, object]) -> bool:
+def _is_stale(content: dict[str, object], maker: str) -> bool:
     origins = content.get("origins")
-    return isinstance(origins, dict) and all(
-        _fingerprint(Path(path)) == known for path, known in origins.items()
+    return (
+        content.get("made_by") != maker
+        or not isinstance(origins, dict)
+        or any(_fingerprint(Path(path)) != known for path, known in origins.items())
     )
 
 
@@ -150,22 +234,23 @@ def _inside() -> Path:
     return Path(__file__).resolve().parents[3] / "divingbell_inside"
 
 
-def _key(prepared: Profile) -> str:
-    """What was asked for; what became of it also depends on the files of the machine."""
-    parts: list[object] = [FORMAT, str(prepared.path), str(prepared.base_python), layout.ETC]
+def _maker() -> str:
+    """What in Divingbell itself decides what becomes of the files of the machine."""
+    parts: list[object] = [FORMAT, layout.ETC]
     for path in sorted(_inside().rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
-            parts.append((path.name, hashlib.sha256(path.read_bytes()).hexdigest()))
+            name = str(path.relative_to(_inside()))
+            parts.append((name, hashlib.sha256(path.read_bytes()).hexdigest()))
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _build(above: Path, prepared: Profile, report: Progress) -> Root:
-    building = above / ".building"
-    shutil.rmtree(building, ignore_errors=True)
-    report("making the root file system for containers, once")
+    """Make it in a folder beside, and rename that: under its name it is whole or not there."""
+    building = above / BUILDING
+    report("making the root file system for containers, once: half a minute or so")
     try:
         origins = _fill(building / FILES, prepared)
-        content = {"key": _key(prepared), "origins": origins}
+        content = {"made_by": _maker(), "profile": str(prepared.path), "origins": origins}
         text = json.dumps(content, sort_keys=True)
         (building / MARKER).write_text(text)
         version = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -214,7 +299,17 @@ def _fill(root: Path, prepared: Profile) -> dict[str, str]:
     )
     _make_readable(inside)
     _link_libraries(root)
-    return {str(path): _fingerprint(path) for path in sorted({*system, prepared.base_python})}
+    origins = {*system, prepared.base_python, prepared.path / profile.MARKER, *_data_folders()}
+    return {str(path): _fingerprint(path) for path in sorted(origins)}
+
+
+def _data_folders() -> Iterator[Path]:
+    """The folders of data, not their thousands of files: an update puts files into them anew."""
+    for data in map(Path, _DATA):
+        if data.is_dir():
+            yield from (Path(above) for above, _, _ in os.walk(data))
+        elif data.exists():
+            yield data
 
 
 def _programs() -> Iterator[Path]:

@@ -2,13 +2,15 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from divingbell import profile
 from divingbell.app import Divingbell
 from divingbell.config import Settings
-from divingbell.errors import SandboxUnavailable
+from divingbell.errors import ConfigError, SandboxUnavailable
 from divingbell.sandbox.contained import dockerfile, root
 from divingbell.sandbox.docker import daemon, images
 from divingbell.surfaces.cli import exit_status
@@ -18,82 +20,124 @@ from divingbell.surfaces.cli.printing import NOTE
 if TYPE_CHECKING:
     from docker import APIClient
 
+_ELSEWHERE = "elsewhere"
+"""Docker has it and this folder of images does not: it is another one's, or was left behind."""
+
 
 def build(options: HostOptions, *, from_registry: bool) -> int:
-    """Make the image, and give it to Docker where there is one."""
+    """Make the image, and give it to Docker where there is one.
+
+    Raises:
+        DivingbellError: it can't be made, or not in the way that was asked for.
+    """
     settings = _settings(options)
+    if from_registry:  # only Docker can: it says so before half a minute has gone by
+        daemon.connect().close()
     prepared = profile.prepare(settings.packages, progress=_tell)
     made = root.prepare(prepared, _tell)
-    client = _docker()
-    if client is None:
-        print(f"{made.version}  {made.path}")
-        return exit_status.OK
-    with daemon.translated("making the image"):
-        if from_registry:
-            name = dockerfile.build(client, made.version, settings.packages, _tell)
-        else:
-            name = images.provide(client, made, _tell)
+    with _docker() as client:
+        if client is None:
+            print(f"{made.version}  {made.path}")
+            return exit_status.OK
+        # Two at once would give Docker the same twice, one of them without a name.
+        with root.locked(_tell), daemon.translated("making the image"):
+            if from_registry:
+                name = dockerfile.build(client, made.version, settings.packages, _tell)
+            else:
+                name = images.provide(client, made, _tell)
     print(f"{made.version}  {made.path}  {name}")
     return exit_status.OK
 
 
 def show(options: HostOptions) -> int:
     """List what there is, and what of it is stale."""
-    prepared = profile.prepare(_settings(options).packages, progress=_tell)
-    current = root.find(prepared)
-    client = _docker()
-    with_docker = images.versions(client) if client is not None else []
-    names = {each.version for each in root.stale(prepared)} | set(with_docker)
-    for version in sorted(names | ({current.version} if current else set())):
-        state = "current" if current and version == current.version else "stale"
-        where = [*_folders(version), *(["docker"] if version in with_docker else [])]
-        print(f"{version}  {state}  {' '.join(where)}")
-    if current is None:
+    found = root.listed(profile.find(_settings(options).packages))
+    with _docker() as client:
+        with_docker = _versions(client)
+    states = dict.fromkeys(with_docker, _ELSEWHERE) | {each.version: state for each, state in found}
+    for version, state in sorted(states.items()):
+        path = [] if state == _ELSEWHERE else [os.fspath(root.folder() / version)]
+        print("  ".join([version, state, *path, *(["docker"] if version in with_docker else [])]))
+    if "current" not in states.values():
         _tell("there is no current one: run `divingbell image build`")
     return exit_status.OK
 
 
 def prune(options: HostOptions) -> int:
-    """Remove what is stale."""
-    prepared = profile.prepare(_settings(options).packages, progress=_tell)
-    current = root.find(prepared)
-    for each in root.stale(prepared):
-        root.remove(each)
-        print(f"removed {each.path.parent}")
-    if (client := _docker()) is not None:
-        for version in images.versions(client):
-            if current is None or version != current.version:
-                try:
-                    with daemon.translated():
-                        images.remove(client, version)
-                    print(f"removed {images.REPOSITORY}:{version}")
-                except SandboxUnavailable as error:
-                    _tell(f"{version} was kept: {error}")
+    """Remove what is stale, and nothing that a running Divingbell uses."""
+    prepared = profile.find(_settings(options).packages)
+    with root.locked(_tell), _docker() as client:
+        with_docker, found = _versions(client), root.listed(prepared)
+        for each, state in found:
+            if state == "stale":
+                _remove(each, client if each.version in with_docker else None)
+    for version in sorted(set(with_docker) - {each.version for each, _ in found}):
+        _tell(
+            f"{version} was kept: it is of another DIVINGBELL_HOME, or was left by one; "
+            f"`docker rmi {images.REPOSITORY}:{version}` removes it"
+        )
     return exit_status.OK
 
 
 def write_dockerfile(folder: Path, options: HostOptions) -> int:
-    """Write a Dockerfile and what it needs."""
-    dockerfile.write(folder, _settings(options).packages)
-    print(f"docker build --tag {images.REPOSITORY}:VERSION {folder}")
+    """Write a Dockerfile and what it needs.
+
+    Raises:
+        ConfigError: the folder can't be written to.
+    """
+    settings = _settings(options)
+    try:
+        dockerfile.write(folder, settings.packages)
+    except OSError as error:
+        raise ConfigError(f"{folder} can't be written: {error.strerror or error}") from None
+    prepared = profile.find(settings.packages)
+    current = root.find(prepared) if prepared else None
+    if current is None:
+        _tell("the name of the image is not known yet: run `divingbell image build`, then this")
+    version = current.version if current else "VERSION"
+    print(f"docker build --tag {images.REPOSITORY}:{version} {folder}")
     return exit_status.OK
 
 
+def _remove(stale: root.Root, client: "APIClient | None") -> None:
+    """Remove a root, and first the image of it that Docker has; say why if one is kept."""
+    try:
+        with root.removing(stale):
+            if client is not None:
+                with daemon.translated():
+                    images.remove(client, stale.version)
+                print(f"removed {images.REPOSITORY}:{stale.version}")
+        print(f"removed {stale.path.parent}")
+    except root.InUse:
+        _tell(f"{stale.version} was kept: a Divingbell that runs uses it")
+    except SandboxUnavailable as error:
+        _tell(f"{stale.version} was kept: {error}")
+
+
 def _settings(options: HostOptions) -> Settings:
+    options.start_log()
     return Divingbell(**options.settings()).settings
 
 
-def _folders(version: str) -> list[str]:
-    path = root.folder() / version
-    return [os.fspath(path)] if path.exists() else []
-
-
-def _docker() -> "APIClient | None":
+@contextmanager
+def _docker() -> "Iterator[APIClient | None]":
     try:
-        return daemon.connect()
+        client = daemon.connect()
     except daemon.NoDocker as error:
         _tell(f"without Docker: {error}")
-        return None
+        yield None
+        return
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def _versions(client: "APIClient | None") -> list[str]:
+    if client is None:
+        return []
+    with daemon.translated():
+        return images.versions(client)
 
 
 def _tell(line: str) -> None:
