@@ -370,7 +370,8 @@ def _image(settings: Settings | None) -> Finding:
         return Finding("image", "warn", str(error), "correct the settings, then run this again")
     if current is not None:
         return Finding("image", "ok", f"{current.version}, current")
-    there = "the one that is there is stale" if root.exists() else "not made yet"
+    stale = any(state == "stale" for _, state in root.listed(prepared))
+    there = "the one that is there is stale" if stale else "not made yet"
     return Finding("image", "warn", f"{there} (for docker and gvisor)", "divingbell image build")
 
 

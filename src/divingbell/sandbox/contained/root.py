@@ -102,11 +102,6 @@ def listed(prepared: Profile | None) -> list[tuple[Root, State]]:
     ]
 
 
-def exists() -> bool:
-    """Whether there is any, current or not."""
-    return bool(_markers())
-
-
 def prepare(prepared: Profile, progress: Progress | None = None) -> Root:
     """Return the root for this profile, making it where there is none. Blocks for half a minute.
 
