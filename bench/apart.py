@@ -8,18 +8,21 @@ from pathlib import Path
 
 from divingbell import profile
 
+KEPT = ("profiles", "images")
+
 
 @contextlib.contextmanager
 def home() -> Iterator[Path]:
-    """Keep this process and its children away from the user's own, profiles excepted."""
-    profiles = profile.home() / "profiles"
+    """Keep this process and its children away from the user's own, profiles and images excepted."""
+    theirs = profile.home()
     names = ("DIVINGBELL_HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME")
     before = {name: os.environ.get(name) for name in names}
     with tempfile.TemporaryDirectory(prefix="divingbell-bench-") as folder:
         own = Path(folder)
         (own / "home").mkdir()
-        profiles.mkdir(parents=True, exist_ok=True)
-        (own / "home" / "profiles").symlink_to(profiles)
+        for name in KEPT:
+            (theirs / name).mkdir(parents=True, exist_ok=True)
+            (own / "home" / name).symlink_to(theirs / name)
         os.environ |= dict(zip(names, (f"{own}/home", f"{own}/data", f"{own}/config"), strict=True))
         try:
             yield own

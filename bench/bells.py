@@ -7,7 +7,7 @@ from typing import Any
 
 from divingbell import Divingbell, Session
 
-PATIENCE = 60.0
+PATIENCE = 180.0
 
 
 @asynccontextmanager

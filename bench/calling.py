@@ -59,7 +59,7 @@ async def calls(rounds: int) -> list[table.Row]:
     ]
     async with bells.ring(pool=0) as bell:
         for transport, era in ways:
-            async with _server(transport) as entry, _both(bell, entry, era) as (session, client):
+            async with server(transport) as entry, _both(bell, entry, era) as (session, client):
                 turns = await _take_turns(session, client, rounds)
             ours = [taken for turn, _ in turns for taken in turn]
             direct = [taken for _, turn in turns for taken in turn]
@@ -80,11 +80,11 @@ async def gathered(rounds: int) -> list[table.Row]:
         turns = []
         async with (
             bells.ring(pool=0) as bell,
-            _server(transport) as entry,
+            server(transport) as entry,
             _both(bell, entry, "2026") as (session, client),
         ):
             for number in range(rounds + 1):
-                taken = await _run(session, GATHERED, count=AT_ONCE, pause=PAUSE)
+                taken = await run(session, GATHERED, count=AT_ONCE, pause=PAUSE)
                 alone = await _gather_directly(client)
                 if number:  # the first round is not counted
                     turns.append((taken, alone))
@@ -104,14 +104,14 @@ async def _take_turns(
 ) -> list[tuple[list[float], list[float]]]:
     turns = []
     for number in range(rounds + 1):
-        taken = await _run(session, ONE_BY_ONE, count=BATCH)
+        taken = await run(session, ONE_BY_ONE, count=BATCH)
         alone = await _call_directly(client)
         if number:  # the first round is not counted
             turns.append((taken, alone))
     return turns
 
 
-async def _run(session: Session, code: str, **context: Any) -> Any:
+async def run(session: Session, code: str, **context: Any) -> Any:
     result = await session.run(code, context=context)
     assert result.status == "ok", result.error
     return result.value
@@ -137,7 +137,7 @@ async def _gather_directly(client: Client) -> float:
 
 
 @asynccontextmanager
-async def _server(transport: str) -> AsyncIterator[Mapping[str, Any]]:
+async def server(transport: str) -> AsyncIterator[Mapping[str, Any]]:
     """The entry of the measured server; over stdio each client has a process of its own."""
     if transport == "stdio":
         yield {"command": sys.executable, "args": [SERVER]}
@@ -158,9 +158,9 @@ async def _both(
     if there is None:
         there = StdioServerParameters(command=entry["command"], args=entry["args"])
     async with Client(there, mode=mode) as client, bell.session() as session:
-        _connect(bell, entry, era)
+        connect(bell, entry, era)
         try:
-            await _run(session, ONE_BY_ONE, count=1)
+            await run(session, ONE_BY_ONE, count=1)
             spoken = bell.gateway.upstream("bench").protocol_version
             assert spoken == client.protocol_version and spoken.startswith(era), spoken
             yield session, client
@@ -168,7 +168,7 @@ async def _both(
             await bell.gateway.remove("bench")
 
 
-def _connect(bell: Divingbell, entry: Mapping[str, Any], era: Era) -> None:
+def connect(bell: Divingbell, entry: Mapping[str, Any], era: Era) -> None:
     """Add the server; left to itself, the gateway would choose the newest protocol."""
     (known,) = servers.read_entries({"bench": entry}, {}, "the benchmark", folder=Path.cwd())
     bell.gateway.add(known)

@@ -26,6 +26,20 @@ def family(pid: int, of: dict[int, list[int]]) -> list[int]:
     return found
 
 
+def naming(words: str) -> list[int]:
+    """Those that have these words in their command line, this one excepted."""
+    found = []
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) != os.getpid():
+            try:
+                line = Path(f"/proc/{name}/cmdline").read_bytes()
+            except OSError:  # it has just ended
+                continue
+            if words.encode() in line:
+                found.append(int(name))
+    return found
+
+
 def proportional_memory(pids: Iterable[int]) -> int:
     """Bytes of memory, each page divided by how many processes share it (PSS)."""
     return sum(_field(f"/proc/{pid}/smaps_rollup", "Pss:") for pid in pids)

@@ -1,0 +1,181 @@
+"""How long: a first result and a warm one, behind each wall and with others. All take turns."""
+
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from statistics import median
+
+import rivals
+import table
+from peers import PANDAS, Peer
+from rivals import DockerRun, LlmSandbox, LlmSandboxInteractive
+from sealed import SETTINGS, Wall
+
+from divingbell.errors import DivingbellError
+
+FROM_POOL = 20.0
+"""Milliseconds."""
+TIMES_BY_HAND = 1.1
+TIMES_LLM_SANDBOX = 20.0
+BATCH = 20
+SLOW_BATCH = 3
+"""Warm round trips in a row before it is the next one's turn; those of others take longer."""
+RUNC, RUNSC = DockerRun("runc").name, DockerRun("runsc").name
+BY_HAND = {"docker": RUNC, "docker-runsc": RUNSC, "gvisor": RUNSC}
+"""What each wall is compared with."""
+AIMED_AT = ("docker", "gvisor")
+
+Way = Callable[[], Awaitable[list[float]]]
+
+
+@dataclass
+class Present:
+    """Those that can be measured here, ready, and why the others can't."""
+
+    walls: list[Wall] = field(default_factory=list)
+    others: list[Peer] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+class Turns:
+    """The times of each way, turn by turn."""
+
+    def __init__(self, ways: Mapping[str, Way]) -> None:
+        self._ways = dict(ways)
+        self._found: list[dict[str, list[float]]] = []
+        self.missing: dict[str, str] = {}
+
+    async def take(self, rounds: int) -> None:
+        """Measure A B C A B C …, so that noise hits all alike; the first round is not counted."""
+        for number in range(rounds + 1):
+            turn = {}
+            for name, way in list(self._ways.items()):
+                try:
+                    turn[name] = await way()
+                except rivals.Unable as error:
+                    print(f"· {name}: {error}", file=sys.stderr, flush=True)
+                    self.missing[name] = str(error)
+                    del self._ways[name]
+            if number:
+                self._found.append(turn)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._ways
+
+    def times(self, name: str) -> list[float]:
+        return [taken for turn in self._found for taken in turn[name]]
+
+    def ratio(self, name: str, other: str) -> float:
+        """Of two in one turn, the median over all turns: what else happens hits both."""
+        return median(median(turn[name]) / median(turn[other]) for turn in self._found)
+
+
+@asynccontextmanager
+async def _present(others: list[Peer]) -> AsyncIterator[Present]:
+    found = Present()
+    async with AsyncExitStack() as stack:
+        for wall in map(Wall, SETTINGS):
+            try:
+                await stack.enter_async_context(wall.ready())
+                found.walls.append(wall)
+            except DivingbellError as error:
+                found.missing[wall.name] = rivals.briefly(error)
+        for other in others:
+            try:
+                if reason := other.missing():
+                    raise rivals.Unable(reason)
+                await stack.enter_async_context(other.ready())
+                found.others.append(other)
+            except rivals.Unable as error:
+                found.missing[other.name] = str(error)
+        yield found
+
+
+async def first(rounds: int, *, install: bool) -> list[table.Row]:
+    """A new session to its first pandas result: from the pool, and cold."""
+    async with _present(rivals.everyone(install=install)) as present:
+        ways: dict[str, Way] = {}
+        for wall in present.walls:
+            ways[_pooled(wall.name)] = partial(wall.from_pool, PANDAS)
+            ways[wall.name] = partial(wall.cold, PANDAS)
+        for other in present.others:
+            ways[other.name] = partial(_once, other)
+        turns = Turns(ways)
+        await turns.take(rounds)
+    missing = present.missing | turns.missing
+    rows = []
+    for name in SETTINGS:
+        if _pooled(name) in turns:
+            rows.append(_from_pool_row(name, turns.times(_pooled(name))))
+        else:
+            rows.append(table.Row("first pandas result, pool", name, _why_not(missing, name)))
+    for name in [*SETTINGS, *(other.name for other in rivals.everyone(install=install))]:
+        if name in turns:
+            rows.append(_cold_row(name, turns))
+        else:
+            rows.append(table.Row("first pandas result, cold", name, _why_not(missing, name)))
+    return rows
+
+
+async def warm(rounds: int, *, install: bool) -> list[table.Row]:
+    """A round trip of 1+1 in a session that lives."""
+    others = [other for other in rivals.everyone(install=install) if other.keeps_state]
+    async with _present(others) as present:
+        ways: dict[str, Way] = {
+            wall.name: partial(wall.round_trips, BATCH) for wall in present.walls
+        }
+        for other in present.others:
+            ways[other.name] = partial(other.round_trips, SLOW_BATCH)
+        turns = Turns(ways)
+        await turns.take(rounds)
+    missing = present.missing | turns.missing
+    # The faster of its two ways is the one to beat.
+    theirs = [name for name in (LlmSandbox.name, LlmSandboxInteractive.name) if name in turns]
+    against = min(theirs, key=lambda name: median(turns.times(name)), default=None)
+    rows = []
+    for name in [*SETTINGS, *(other.name for other in others)]:
+        if name not in turns:
+            rows.append(table.Row("warm 1+1", name, _why_not(missing, name)))
+            continue
+        ratio = target = ""
+        if against is not None:
+            faster = 1 / turns.ratio(name, against)
+            ratio = f"{faster:.3g}× as fast as {against}" if name != against else "1"
+            if name == "docker":
+                target = table.at_least(faster, TIMES_LLM_SANDBOX)
+        rows.append(table.times("warm 1+1", name, turns.times(name), ratio=ratio, target=target))
+    return rows
+
+
+async def _once(other: Peer) -> list[float]:
+    return [await other.first(PANDAS)]
+
+
+def _pooled(wall: str) -> str:
+    return f"{wall}, from the pool"
+
+
+def _why_not(missing: Mapping[str, str], name: str) -> str:
+    return f"– ({missing[name]})"
+
+
+def _from_pool_row(wall: str, values: list[float]) -> table.Row:
+    reached = median(values) * 1000
+    target = table.at_most(reached, FROM_POOL, " ms") if wall in AIMED_AT else ""
+    return table.times("first pandas result, pool", wall, values, target=target)
+
+
+def _cold_row(name: str, turns: Turns) -> table.Row:
+    against = BY_HAND.get(name, RUNC)
+    ratio = target = ""
+    if name == against:
+        ratio = "1"
+    elif against in turns:
+        times = turns.ratio(name, against)
+        ratio = f"{times:.3g}× {against}"
+        if name in AIMED_AT:
+            target = table.at_most(times, TIMES_BY_HAND, "×")
+    values = turns.times(name)
+    return table.times("first pandas result, cold", name, values, ratio=ratio, target=target)
