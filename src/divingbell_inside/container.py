@@ -108,7 +108,8 @@ def main() -> None:
         os.makedirs(layout.ENVIRONMENT["MPLCONFIGDIR"], exist_ok=True)
         missing = preparation.load(settings["preload"])
         preparation.freeze()
-        line.send(json.dumps({"missing": missing, "python": sys.version.split()[0]}).encode())
+        kernel_of = [os.uname().release, os.uname().version]
+        line.send(json.dumps({"missing": missing, "kernel": kernel_of}).encode())
         shape = _shape(settings)
         supervisor.Supervisor(line, shape, (seal, runner.main, files.serve)).serve()
     except Exception as error:  # the host must learn why, and there is no one else to tell

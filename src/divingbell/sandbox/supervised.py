@@ -9,6 +9,7 @@ import contextlib
 import socket
 from abc import abstractmethod
 from collections import deque
+from dataclasses import replace
 
 from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
@@ -44,7 +45,8 @@ class SupervisedSandbox(Sandbox):
         running = self._expect()
         self._send(b"start interpreter", tether.hand_over())
         tether.handed_over(cell)
-        await self._answer(sealed, b"sealed")
+        abi = (await self._answer(sealed, b"sealed")).removeprefix(b"sealed ")
+        self.isolation = replace(self.isolation, landlock=int(abi) if abi.isdigit() else 0)
         await self._answer(running, b"running")
 
     def interrupt(self) -> None:

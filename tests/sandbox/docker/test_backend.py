@@ -1,9 +1,12 @@
 """What Docker is asked for."""
 
+import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,7 +15,12 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, Session
+from divingbell.errors import SandboxUnavailable
+from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.sandbox import ContainedSandbox
+from divingbell.sandbox.docker import backend, daemon, images
+from divingbell.sandbox.docker.backend import DockerBackend
+from tests.waiting import until
 from tests.walls import DOCKER, need
 
 
@@ -49,8 +57,122 @@ async def test_the_container_has_all_of_its_walls(walled: Divingbell) -> None:
     assert host["Memory"] == host["MemorySwap"] == (256 + 80) << 20
     assert host["PidsLimit"] == 53 and host["CpuQuota"] == 50_000
     assert set(host["Tmpfs"]) >= {"/tmp", "/workspace"}
-    assert all(bind.endswith(":ro") for bind in host["Binds"])
+    assert not host["Binds"] and all(mount["ReadOnly"] for mount in host["Mounts"])
     assert "org.divingbell.host" in config["Labels"]
+
+
+async def test_nothing_of_the_hosts_network_is_told(walled: Divingbell) -> None:
+    async with walled.session() as session:
+        code = "[open(f'/etc/{name}').read() for name in ('resolv.conf', 'hosts', 'hostname')]"
+        resolver, hosts, name = (await session.run(code)).value
+    assert resolver == "" and name == "divingbell\n"
+    assert hosts == "127.0.0.1 localhost divingbell\n::1 localhost\n"
+
+
+async def test_a_folder_can_be_shown_twice(tmp_path: Path) -> None:
+    need(DOCKER)
+    tmp_path.chmod(0o755)
+    (tmp_path / "here").touch()
+    mounts = {"/one": str(tmp_path), "/two": str(tmp_path)}
+    async with Divingbell(backend="docker", pool=0, preload=(), mounts=mounts) as bell:
+        async with bell.session() as session:
+            code = "import os; [os.path.exists(f'/{name}/here') for name in ('one', 'two')]"
+            assert (await session.run(code)).value == [True, True]
+
+
+def _containers() -> set[str]:
+    answer = subprocess.run(["docker", "ps", "--all", "--quiet"], capture_output=True, check=True)
+    return set(answer.stdout.decode().split())
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.3, 0.6])
+async def test_a_cancelled_session_leaves_no_container(walled: Divingbell, delay: float) -> None:
+    before = _containers()
+    opening = asyncio.create_task(walled.open())
+    await asyncio.sleep(delay)
+    opening.cancel()
+    await asyncio.wait({opening})
+    if not opening.cancelled():
+        await walled.release(await opening)
+    assert _containers() <= before
+
+
+async def test_closing_while_the_pool_fills_leaves_no_container() -> None:
+    need(DOCKER)
+    before = _containers()
+    async with Divingbell(backend="docker", pool=3, preload=()):
+        await asyncio.sleep(0.2)
+    assert _containers() <= before
+
+
+async def test_what_is_called_runsc_must_be_gvisor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if Docker's runtime of that name were another one."""
+    need(DOCKER)
+    walls = DockerBackend._walls
+
+    def fake(self: DockerBackend, *arguments: Any) -> dict[str, Any]:
+        return {**walls(self, *arguments), "runtime": "runc"}
+
+    monkeypatch.setattr(DockerBackend, "_walls", fake)
+    monkeypatch.setattr(daemon, "check", lambda client, runtime: client.info())
+    with pytest.raises(SandboxUnavailable, match="is not gVisor"):
+        async with Divingbell(
+            backend="docker", runtime="runsc", backend_minimum="docker-runsc", pool=0
+        ) as bell:
+            await bell.open()
+
+
+async def test_a_silent_daemon_is_recognised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon, "ASK_TIMEOUT", 0.5)
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "docker.sock"))
+        silent.listen()
+        with pytest.raises(SandboxUnavailable, match="does not answer"):
+            async with Divingbell(backend="docker", pool=0):
+                pass
+
+
+async def test_a_daemon_that_falls_silent_does_not_hold_up_the_closing(
+    walled: Divingbell, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    released = threading.Event()
+    monkeypatch.setattr(backend, "REMOVAL_TIMEOUT", 0.2)
+    removing = backend._remove_container
+
+    def silent(*arguments: Any) -> None:
+        released.wait(60)
+        removing(*arguments)
+
+    before = _containers()
+    session = await walled.open()
+    with monkeypatch.context() as patch:
+        patch.setattr(backend, "_remove_container", silent)
+        await walled.release(session)
+    assert "could not be removed (no answer)" in caplog.text
+    released.set()
+    await until(lambda: _containers() <= before, "the container is removed after all")
+
+
+def test_a_root_that_can_not_be_packed_is_no_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    need(DOCKER)
+    program = tmp_path / "bin" / "tar"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\n/bin/tar --create --files-from /dev/null\nexit 2\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    half = root.Root(tmp_path, "half-packed")
+    client = daemon.connect()
+    try:
+        with pytest.raises(SandboxUnavailable, match="tar ended with 2"):
+            images.provide(client, half, lambda line: None)
+        assert "half-packed" not in images.versions(client)
+    finally:
+        client.close()
 
 
 async def test_two_sessions_have_two_uids(walled: Divingbell) -> None:

@@ -70,6 +70,12 @@ def test_a_missing_permission_is_recognised(tmp_path: Path) -> None:
     assert "usermod -aG docker" in answer.stdout
 
 
+def test_a_daemon_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+    with pytest.raises(daemon.NoDocker, match="on this machine"):
+        daemon.connect()
+
+
 def test_a_missing_runtime_is_recognised() -> None:
     with pytest.raises(daemon.NoDocker, match="does not know the runtime runsc") as caught:
         daemon.check(Client(), "runsc")  # type: ignore[arg-type]

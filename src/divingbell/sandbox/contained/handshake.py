@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import socket
 from typing import Any
 
@@ -18,7 +19,7 @@ async def greet(
     """Say what to load and what may be used; return what the container says about itself.
 
     Raises:
-        SandboxUnavailable: it could not get ready.
+        SandboxUnavailable: it could not get ready, or is no gVisor where it should be.
     """
     loop = asyncio.get_running_loop()
     wanted = {
@@ -40,4 +41,10 @@ async def greet(
     # Nothing but our own code and the packages of the profile has run in there so far.
     info = json.loads(answer)
     assert isinstance(info, dict)
+    host = os.uname()
+    if in_gvisor and info["kernel"] == [host.release, host.version]:
+        raise SandboxUnavailable(
+            "what is called runsc here is not gVisor: the container talks to this machine's own "
+            "kernel. See the runtimes in /etc/docker/daemon.json"
+        )
     return info

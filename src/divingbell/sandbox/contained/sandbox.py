@@ -96,10 +96,3 @@ class _Past(Group):
 
     def remove(self) -> None:
         return None
-
-
-class Uncounted(_Past):
-    """Groups that can't be seen from here: a daemon in a machine of its own."""
-
-    def __init__(self) -> None:
-        super().__init__(Consumption(0.0))

@@ -8,6 +8,7 @@ import platform
 import secrets
 import socket
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,20 +19,28 @@ from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend, Isolation
 from divingbell.sandbox.contained import root
-from divingbell.sandbox.contained.command import COMMAND, OWN_MEMORY, PART_OF_DISK
+from divingbell.sandbox.contained.command import (
+    COMMAND,
+    OWN_MEMORY,
+    PART_OF_DISK,
+    host_threads,
+)
 from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
-from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending, Uncounted
+from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending
 from divingbell.sandbox.docker import daemon, images, seccomp
 from divingbell.sandbox.local import cgroups, folders
 from divingbell.sandbox.local.uids import Uids
-from divingbell_inside import landlock, layout
+from divingbell_inside import layout
 
 if TYPE_CHECKING:
     from docker import APIClient
 
 START_TIMEOUT = 120.0
 ENDING_TIMEOUT = 5.0
+REMOVAL_TIMEOUT = 15.0
+"""Seconds that a closing session waits for the daemon; what it leaves is removed at the stop, or
+at the next start."""
 ENDING_PAUSE = 0.05
 LABEL = "org.divingbell.host"
 """Which host process a container belongs to: the folder of its sockets, which that holds locked."""
@@ -45,7 +54,8 @@ _MASKED = [
 ]  # fmt: skip
 _MASKED.append("/dev/pts")  # with it goes /dev/ptmx: there are no terminals to be made
 _READ_ONLY = [f"/proc/{name}" for name in ("bus", "fs", "irq", "pressure", "sys", "sysrq-trigger")]
-_NAMES = ("passwd", "group")
+_ETC = {name: layout.ETC[name] for name in ("passwd", "group", "hosts", "hostname")}
+_ETC["resolv.conf"] = ""  # Docker would show the host's
 _LOG = {"Type": "json-file", "Config": {"max-size": "64k", "max-file": "1"}}
 
 log = logging.getLogger("divingbell")
@@ -68,7 +78,10 @@ class DockerBackend(Backend):
         self._limits_by = ""
 
     async def start(self) -> None:
-        await asyncio.to_thread(self._start)
+        try:
+            await daemon.beside(self._start)
+        except OSError as error:
+            raise SandboxUnavailable(f"the docker backend can't start: {error}") from error
 
     def _start(self) -> None:
         settings = self._settings
@@ -76,15 +89,16 @@ class DockerBackend(Backend):
             raise SandboxUnavailable(
                 'workspace on the host is for the local backend: with docker it is "memory"'
             )
-        self._client = daemon.connect()
-        info = daemon.check(self._client, settings.runtime)
+        client = self._client = daemon.connect()
+        info = daemon.check(client, settings.runtime)
+        client.timeout = daemon.TIMEOUT
         self._limits_by = f"cgroup v{info.get('CgroupVersion') or 1}"
         prepared = profile.prepare(settings.packages, progress=self._progress)
         made = root.prepare(prepared, self._progress)
         above = profile.home() / "doors"
         with daemon.translated("importing the image"):
-            remove_leftovers(self._client, above)
-            self._image = images.provide(self._client, made, self._progress)
+            remove_leftovers(client, above)
+            self._image = images.provide(client, made, self._progress)
         self._folders = folders.HostFolders(above)
         # The daemon is root and gets there; nobody else has any business there.
         self._folders.path.chmod(0o700)
@@ -111,7 +125,7 @@ class DockerBackend(Backend):
         _introduce(folder, made.uid)
         door = Door(at_the_door)
         try:
-            await asyncio.to_thread(self._launch, made, folder, door.token, limits)
+            await made.launch(partial(self._launch, made, folder, door.token, limits))
             knocking = asyncio.ensure_future(door.admit(made.contains))
             line = await _unless_it_ends(knocking, made)
         finally:
@@ -120,7 +134,7 @@ class DockerBackend(Backend):
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 await greet(line, self._settings, limits, in_gvisor=by_gvisor)
-            group = await asyncio.to_thread(made.find_group)
+            group = await daemon.beside(made.find_group)
         except TimeoutError:
             line.close()
             raise SandboxUnavailable("the container did not get ready in time") from None
@@ -130,8 +144,8 @@ class DockerBackend(Backend):
         isolation = Isolation(
             backend="docker-runsc" if by_gvisor else "docker",
             limits_by=self._limits_by,
-            landlock=0 if by_gvisor else landlock.abi(),
-            own_uid=True,
+            landlock=0,  # it says so itself when it is sealed
+            own_uid=os.geteuid() == 0,  # others of this machine may have hosts, too
         )
         return ContainedSandbox(
             made.container, line, group, isolation, limits, made.ending, made.remove
@@ -151,7 +165,7 @@ class DockerBackend(Backend):
             container = client.create_container(
                 self._image,
                 list(COMMAND),
-                name=f"{made.folders.path.name}.{made.name}",
+                name=made.container,
                 hostname=layout.HOSTNAME,
                 user=f"{made.uid}:{made.uid}",
                 working_dir=layout.WORKSPACE,
@@ -159,20 +173,17 @@ class DockerBackend(Backend):
                 labels={LABEL: str(made.folders.path), MACHINE_LABEL: socket.gethostname()},
                 host_config=host,
             )
-            made.container = container["Id"]
+            made.identifier = container["Id"]
             client.start(made.container)
 
     def _walls(self, uid: int, limits: Limits, folder: Path) -> dict[str, Any]:
         disk, part = limits.disk, limits.disk // PART_OF_DISK
         owner = f"uid={uid},gid={uid}"
-        binds = {
-            str(folder / "door"): {"bind": layout.DOOR_FOLDER, "mode": "ro"},
-            **{str(folder / name): {"bind": f"/etc/{name}", "mode": "ro"} for name in _NAMES},
-        }
+        shown: dict[str, str | Path] = {layout.DOOR_FOLDER: folder / "door"}
+        shown |= {f"/etc/{name}": folder / name for name in _ETC}
         if self._servers is not None:
-            binds[str(self._servers)] = {"bind": layout.SERVERS, "mode": "ro"}
-        for inside, outside in self._settings.mounts.items():
-            binds[str(Path(outside).resolve())] = {"bind": inside, "mode": "ro"}
+            shown[layout.SERVERS] = self._servers
+        shown |= self._settings.mounts
         profile = seccomp.profile(platform.machine())
         by_gvisor = self._settings.runtime == "runsc"
         memory = limits.memory + OWN_MEMORY[self._settings.runtime]
@@ -185,11 +196,13 @@ class DockerBackend(Backend):
             "security_opt": ["no-new-privileges:true", f"seccomp={profile}"],
             "mem_limit": memory,
             "memswap_limit": memory,
-            # gVisor's own threads would count there, and not the processes inside it.
-            "pids_limit": None if by_gvisor else limits.processes + layout.OWN_PROCESSES,
+            # With gVisor its own threads count there, and not the processes inside it.
+            "pids_limit": host_threads(limits.processes)
+            if by_gvisor
+            else limits.processes + layout.OWN_PROCESSES,
             "cpu_period": cgroups.PERIOD,
             "cpu_quota": int(limits.cores * cgroups.PERIOD),
-            "binds": binds,
+            "mounts": [_read_only(inside, outside) for inside, outside in shown.items()],
             "tmpfs": {
                 layout.WORKSPACE: f"{_writable(disk)},mode=700,{owner}",
                 "/tmp": f"{_writable(disk)},mode=1777",
@@ -201,12 +214,15 @@ class DockerBackend(Backend):
 
     async def stop(self) -> None:
         client, self._client = self._client, None
+        if client is not None and self._folders is not None:
+            mine = partial(remove_containers, client, str(self._folders.path))
+            await _in_time(mine, "containers of sessions that are over")
         if self._folders is not None:
             await asyncio.to_thread(self._folders.close)
         if self._uids is not None:
             self._uids.close()
         if client is not None:
-            await asyncio.to_thread(client.close)
+            client.close()
 
 
 class _Made:
@@ -224,30 +240,35 @@ class _Made:
         self.folders = host_folders
         self.name = name
         self.uid = uids.first + number
-        self.container = ""
+        self.container = f"{host_folders.path.name}.{name}"
+        self.identifier = ""
+        self._launching: asyncio.Task[None] | None = None
         self._give_back = partial(uids.give_back, number)
 
     def contains(self, pid: int) -> bool:
         """Whether a process of this machine belongs to the container."""
         try:
-            return self.container in Path(f"/proc/{pid}/cgroup").read_text()
+            groups = Path(f"/proc/{pid}/cgroup").read_text()
         except OSError:
-            # It is of another machine, as Docker Desktop has one: the token must do.
-            return not pid
+            return False
+        return bool(self.identifier) and self.identifier in groups
+
+    async def launch(self, work: Callable[[], None]) -> None:
+        """Make and start it; whoever is cancelled here leaves that to `remove`."""
+        self._launching = asyncio.create_task(daemon.beside(work))
+        await asyncio.shield(self._launching)
 
     def find_group(self) -> cgroups.Group:
-        with daemon.translated():
-            pid = self.client.inspect_container(self.container)["State"]["Pid"]
+        pid = self.state()["Pid"]
         try:
             return cgroups.of_process(pid)
         except cgroups.NoCgroups as reason:
-            log.warning("what sessions use can't be counted: %s", reason)
-            return Uncounted()
+            raise SandboxUnavailable(f"what a session uses can't be counted: {reason}") from None
 
     async def ending(self) -> Ending:
         """How the container has ended. Never raises."""
         try:
-            state = await asyncio.to_thread(self._ended_state)
+            state = await daemon.beside(self._ended_state)
         except SandboxUnavailable as error:
             return Ending(f"the container is gone ({error})")
         if state["Running"]:
@@ -276,18 +297,21 @@ class _Made:
         return ""
 
     async def remove(self) -> None:
-        await asyncio.to_thread(self._remove)
+        if self._launching is not None and not self._launching.done():
+            await asyncio.wait({self._launching}, timeout=REMOVAL_TIMEOUT)
+            if self._launching.done():
+                self._launching.exception()  # that it failed is no news any more
+        remove = partial(_remove_container, self.client, self.container)
+        if self._launching is None or await _in_time(remove, f"the container {self.container}"):
+            self._give_back()  # nobody has that uid any more
+        await asyncio.to_thread(self.folders.remove, self.name)
 
-    def _remove(self) -> None:
-        try:
-            if self.container:
-                with daemon.translated("removing a container"):
-                    _remove_container(self.client, self.container)
-        except SandboxUnavailable as error:
-            log.warning("not all of a session could be removed: %s", error)
-        finally:
-            self.folders.remove(self.name)
-            self._give_back()
+
+def _read_only(inside: str, outside: str | Path) -> dict[str, Any]:
+    from docker.types import Mount
+
+    made: dict[str, Any] = Mount(inside, str(Path(outside).resolve()), "bind", read_only=True)
+    return made
 
 
 def _writable(size: int) -> str:
@@ -296,8 +320,8 @@ def _writable(size: int) -> str:
 
 def _introduce(folder: Path, uid: int) -> None:
     """Write the files that give the uid of this session its name."""
-    for name in _NAMES:
-        (folder / name).write_text(layout.ETC[name].replace(str(layout.UID), str(uid)))
+    for name, text in _ETC.items():
+        (folder / name).write_text(text.replace(str(layout.UID), str(uid)))
         (folder / name).chmod(0o644)
 
 
@@ -306,9 +330,9 @@ async def _unless_it_ends(knocking: "asyncio.Future[socket.socket]", made: _Made
     deadline = asyncio.get_running_loop().time() + START_TIMEOUT
     try:
         while not (await asyncio.wait({knocking}, timeout=1.0))[0]:
-            state = await asyncio.to_thread(made.state)
+            state = await daemon.beside(made.state)
             if not state["Running"] or asyncio.get_running_loop().time() > deadline:
-                words = await asyncio.to_thread(made.last_words)
+                words = await daemon.beside(made.last_words)
                 raise SandboxUnavailable(
                     f"the container never came to the door: {state.get('Error') or words}"
                 )
@@ -318,16 +342,38 @@ async def _unless_it_ends(knocking: "asyncio.Future[socket.socket]", made: _Made
             knocking.cancel()
 
 
+async def _in_time(removal: Callable[[], object], what: str) -> bool:
+    """Remove something; whether it is gone. Waits for a silent daemon, but not for ever."""
+    try:
+        async with asyncio.timeout(REMOVAL_TIMEOUT):
+            await daemon.beside(removal)
+        return True
+    except (SandboxUnavailable, TimeoutError) as error:
+        log.warning(
+            "%s could not be removed (%s): the next start does it", what, str(error) or "no answer"
+        )
+        return False
+
+
 def _remove_container(client: "APIClient", container: str) -> None:
     from docker.errors import APIError, NotFound
 
     try:
-        client.remove_container(container, force=True, v=True)
-    except NotFound:
-        pass
-    except APIError as error:
-        if error.status_code != 409:  # it is being removed already
+        with daemon.translated("removing a container"):
+            client.remove_container(container, force=True, v=True)
+    except SandboxUnavailable as refusal:
+        error = refusal.__cause__
+        being_removed = isinstance(error, APIError) and error.status_code == 409
+        if not isinstance(error, NotFound) and not being_removed:
             raise
+
+
+def remove_containers(client: "APIClient", host: str) -> None:
+    """Remove all that are left of one host process."""
+    with daemon.translated("listing containers"):
+        left = client.containers(all=True, filters={"label": f"{LABEL}={host}"})
+    for container in left:
+        _remove_container(client, container["Id"])
 
 
 def remove_leftovers(client: "APIClient", above: Path) -> int:

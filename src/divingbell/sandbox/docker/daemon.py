@@ -1,18 +1,25 @@
 """The Docker daemon: reached, or said why not, with the command that helps."""
 
+import asyncio
+import contextlib
 import os
 import socket
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from divingbell.errors import SandboxUnavailable
 
 if TYPE_CHECKING:
     from docker import APIClient
 
+ASK_TIMEOUT = 15
 TIMEOUT = 60
+"""Seconds that the daemon has for an answer about itself, and for any other."""
 DEFAULT_HOST = "unix:///var/run/docker.sock"
+Outcome = TypeVar("Outcome")
 ADD_RUNSC = (
     "sudo apt-get install runsc && "
     """echo '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": """
@@ -48,7 +55,7 @@ def connect() -> "APIClient":
     _knock(os.environ.get("DOCKER_HOST") or DEFAULT_HOST)
     try:
         return docker.APIClient(
-            version="auto", timeout=TIMEOUT, max_pool_size=32, **kwargs_from_env()
+            version="auto", timeout=ASK_TIMEOUT, max_pool_size=32, **kwargs_from_env()
         )
     except DockerException as error:
         raise NoDocker(f"the Docker daemon does not answer ({error})", "docker info") from None
@@ -58,10 +65,12 @@ def _knock(where: str) -> None:
     """See whether anyone is there at all: the SDK words it badly, and leaves a socket open."""
     kind, _, path = where.partition("://")
     if kind != "unix":
-        return
+        raise NoDocker(
+            f"DOCKER_HOST is {where}: sandboxes need a daemon on this machine", "unset DOCKER_HOST"
+        )
     try:
         with socket.socket(socket.AF_UNIX) as line:
-            line.settimeout(TIMEOUT)
+            line.settimeout(ASK_TIMEOUT)
             line.connect(path)
     except FileNotFoundError:
         raise NoDocker(
@@ -108,6 +117,31 @@ def check(client: "APIClient", runtime: str) -> dict[str, Any]:
             "run `sudo update-grub`, and reboot",
         )
     return info
+
+
+async def beside(work: Callable[[], Outcome]) -> Outcome:
+    """Do what may take long in a thread of its own.
+
+    Not in one of the event loop's: a silent daemon would hold them all, and the exit too.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Outcome] = loop.create_future()
+
+    def settle(outcome: Callable[[], None]) -> None:
+        if not future.done():
+            outcome()
+
+    def run() -> None:
+        try:
+            answer = work()
+            outcome = partial(future.set_result, answer)
+        except Exception as error:
+            outcome = partial(future.set_exception, error)
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            loop.call_soon_threadsafe(settle, outcome)
+
+    threading.Thread(target=run, name="divingbell-docker", daemon=True).start()
+    return await future
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The root file system as an image of the Docker daemon."""
 
 import subprocess
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from divingbell.errors import SandboxUnavailable
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 REPOSITORY = "divingbell"
 IMPORT_TIMEOUT = 600
+"""Seconds that the daemon may be silent about it."""
 
 
 def name_of(root: Root) -> str:
@@ -34,18 +36,29 @@ def provide(client: "APIClient", root: Root, report: Progress) -> str:
         return name_of(root)
     report(f"giving the image {name_of(root)} to Docker, once")
     command = ["tar", "--create", "--numeric-owner", "--owner=0", "--group=0", "."]
-    with subprocess.Popen(command, cwd=root.path, stdout=subprocess.PIPE) as packing:
-        assert packing.stdout is not None
-        answer = client.import_image(
-            src=iter(lambda: packing.stdout.read(1 << 20), b""),  # type: ignore[union-attr]
-            repository=REPOSITORY,
-            tag=root.version,
-            changes=[f"LABEL org.divingbell.version={root.version}"],
-            stream_src=True,
-        )
+    usual, client.timeout = client.timeout, IMPORT_TIMEOUT
+    try:
+        with subprocess.Popen(command, cwd=root.path, stdout=subprocess.PIPE) as packing:
+            answer = client.import_image(
+                src=_pieces(packing),
+                repository=REPOSITORY,
+                tag=root.version,
+                changes=[f"LABEL org.divingbell.version={root.version}"],
+                stream_src=True,
+            )
+    finally:
+        client.timeout = usual
     if root.version not in versions(client):
         raise SandboxUnavailable(f"Docker did not take the image: {str(answer)[-300:]}")
     return name_of(root)
+
+
+def _pieces(packing: "subprocess.Popen[bytes]") -> Iterator[bytes]:
+    assert packing.stdout is not None
+    while piece := packing.stdout.read(1 << 20):
+        yield piece
+    if packing.wait():  # before its end is told, so that the daemon never has half of it
+        raise SandboxUnavailable(f"the image could not be packed: tar ended with {packing.wait()}")
 
 
 def remove(client: "APIClient", version: str) -> None:

@@ -14,7 +14,7 @@ from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend, Isolation
 from divingbell.sandbox.contained import root
-from divingbell.sandbox.contained.command import OWN_MEMORY
+from divingbell.sandbox.contained.command import OWN_MEMORY, host_threads
 from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending
@@ -24,8 +24,6 @@ from divingbell_inside import layout
 
 START_TIMEOUT = 120.0
 STATE = "state"
-HOST_THREADS_PER_PROCESS, OWN_THREADS = 4, 256
-"""How many of the host's threads gVisor takes for a process inside, and for itself."""
 
 log = logging.getLogger("divingbell")
 
@@ -46,7 +44,10 @@ class GVisorBackend(Backend):
         self._root: root.Root
 
     async def start(self) -> None:
-        await asyncio.to_thread(self._start)
+        try:
+            await asyncio.to_thread(self._start)
+        except OSError as error:
+            raise SandboxUnavailable(f"the gvisor backend can't start: {error}") from error
 
     def _start(self) -> None:
         settings = self._settings
@@ -82,8 +83,11 @@ class GVisorBackend(Backend):
 
     async def _assemble(self, made: "_Made", limits: Limits) -> ContainedSandbox:
         assert self._hierarchy is not None
-        threads = limits.processes * HOST_THREADS_PER_PROCESS + OWN_THREADS
-        allowed = replace(limits, processes=threads, memory=limits.memory + OWN_MEMORY["runsc"])
+        allowed = replace(
+            limits,
+            processes=host_threads(limits.processes),
+            memory=limits.memory + OWN_MEMORY["runsc"],
+        )
         made.group = group = self._hierarchy.create(made.name, allowed)
         folder = made.folders.path / made.folders.make(made.name, None)
         at_the_door = folder / "door"
