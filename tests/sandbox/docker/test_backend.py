@@ -74,14 +74,18 @@ async def test_a_folder_can_be_shown_twice(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "here").touch()
     mounts = {"/one": str(tmp_path), "/two": str(tmp_path)}
-    async with Divingbell(backend="docker", pool=0, preload=(), mounts=mounts) as bell:
-        async with bell.session() as session:
-            code = "import os; [os.path.exists(f'/{name}/here') for name in ('one', 'two')]"
-            assert (await session.run(code)).value == [True, True]
+    async with (
+        Divingbell(backend="docker", pool=0, preload=(), mounts=mounts) as bell,
+        bell.session() as session,
+    ):
+        code = "import os; [os.path.exists(f'/{name}/here') for name in ('one', 'two')]"
+        assert (await session.run(code)).value == [True, True]
 
 
 def _containers() -> set[str]:
-    answer = subprocess.run(["docker", "ps", "--all", "--quiet"], capture_output=True, check=True)
+    """Those of this process; another may run tests of its own."""
+    command = ["docker", "ps", "--all", "--quiet", f"--filter=name=divingbell-{os.getpid()}-"]
+    answer = subprocess.run(command, capture_output=True, check=True)
     return set(answer.stdout.decode().split())
 
 
