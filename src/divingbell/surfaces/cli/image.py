@@ -11,6 +11,7 @@ from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
 from divingbell.sandbox.contained import dockerfile, root
 from divingbell.sandbox.docker import daemon, images
+from divingbell.sandbox.gvisor import checkpoint, runsc
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.options import HostOptions
 from divingbell.surfaces.cli.printing import NOTE
@@ -55,11 +56,15 @@ def show(options: HostOptions) -> int:
 
 def prune(options: HostOptions) -> int:
     """Remove what is stale."""
-    prepared = profile.prepare(_settings(options).packages, progress=_tell)
+    settings = _settings(options)
+    prepared = profile.prepare(settings.packages, progress=_tell)
     current = root.find(prepared)
     for each in root.stale(prepared):
         root.remove(each)
         print(f"removed {each.path.parent}")
+    for old in _stale_checkpoints(current, settings.platform):
+        checkpoint.remove(old)
+        print(f"removed {old.path}")
     if (client := _docker()) is not None:
         for version in images.versions(client):
             if current is None or version != current.version:
@@ -86,6 +91,14 @@ def _settings(options: HostOptions) -> Settings:
 def _folders(version: str) -> list[str]:
     path = root.folder() / version
     return [os.fspath(path)] if path.exists() else []
+
+
+def _stale_checkpoints(current: root.Root | None, platform: str) -> list[checkpoint.Checkpoint]:
+    """Those of the image that is current; the others go with theirs."""
+    try:
+        return checkpoint.stale(current, runsc.find(platform)) if current else []
+    except runsc.NoRunsc:  # it may come back, and nobody else can tell
+        return []
 
 
 def _docker() -> "APIClient | None":
