@@ -4,8 +4,9 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -210,30 +211,49 @@ async def test_a_checkpoint_that_is_broken_costs_time_and_no_session(
     assert said.startswith("runsc restore: ") and said in caplog.text
 
 
-async def test_a_runsc_that_saves_nothing_is_quoted_and_sessions_start_cold(
-    tmp_path: Path, launched: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Checkpoints of this test alone."""
     need(GVISOR)
+    monkeypatch.setattr(checkpoint, "FOLDER", f"checkpoints-{tmp_path.name}")
+    yield
+    for left in root.folder().glob(f"*/{checkpoint.FOLDER}"):
+        shutil.rmtree(left)
+
+
+async def test_a_restored_session_has_the_mounts_of_now(
+    tmp_path: Path, launched: list[str], apart: None
+) -> None:
+    for name in ("then", "now"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name).chmod(0o777)
+        (tmp_path / name / "file").write_text(name)
+        mounts = {"/data": str(tmp_path / name)}
+        bell = Divingbell(backend="gvisor", pool=0, mounts=mounts)
+        async with bell, bell.session() as session:
+            assert (await session.run("open('/data/file').read()")).value == name
+            refused = await session.run("open('/data/more', 'w')")
+            assert "Read-only file system" in str(refused.error)
+    # One to be saved, one to try it, and the two sessions.
+    assert launched == ["cold", "restored", "restored", "restored"]
+
+
+async def test_a_runsc_that_saves_nothing_is_quoted_and_sessions_start_cold(
+    launched: list[str], monkeypatch: pytest.MonkeyPatch, apart: None
+) -> None:
     real = Runsc.run
 
     def run(self: Runsc, state: Path, command: Any, **options: Any) -> None:
         if command[0] == "checkpoint":
-            command = ["checkpoint", "--no-such-option", *command[1:]]
+            command = [*command[:-1], "no-such-container"]
         real(self, state, command, **options)
 
     monkeypatch.setattr(Runsc, "run", run)
-    monkeypatch.setattr(checkpoint, "FOLDER", f"checkpoints-{tmp_path.name}")
     async with Divingbell(backend="gvisor", pool=0) as bell:
-        walls = bell.backend
-        assert isinstance(walls, backend.GVisorBackend)
-        try:
-            async with bell.session() as session:
-                assert (await session.run("1 + 1")).value == 2
-            (tried,) = checkpoint.every(walls._root)
-        finally:
-            folder = walls._root.path.parent / checkpoint.FOLDER
-            for left in sorted(folder.rglob("*"), reverse=True):
-                left.unlink() if left.is_file() else left.rmdir()
-            folder.rmdir()
+        async with bell.session() as session:
+            assert (await session.run("1 + 1")).value == 2
+        assert isinstance(bell.backend, backend.GVisorBackend)
+        (tried,) = checkpoint.every(bell.backend._root)
     assert launched == ["cold", "cold"]  # the first was to be saved
     assert tried.refusal.startswith("runsc checkpoint: ")
+    assert "no-such-container" in tried.refusal or "not exist" in tried.refusal
