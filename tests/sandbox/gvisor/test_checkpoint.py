@@ -254,6 +254,7 @@ async def test_a_runsc_that_saves_nothing_is_quoted_and_sessions_start_cold(
             assert (await session.run("1 + 1")).value == 2
         assert isinstance(bell.backend, backend.GVisorBackend)
         (tried,) = checkpoint.every(bell.backend._root)
-    assert launched == ["cold", "cold"]  # the first was to be saved
+    # One to be saved, one to see that it is not gVisor as a whole, and the session.
+    assert launched == ["cold", "cold", "cold"]
     assert tried.refusal.startswith("runsc checkpoint: ")
     assert "no-such-container" in tried.refusal or "not exist" in tried.refusal

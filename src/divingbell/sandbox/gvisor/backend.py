@@ -92,7 +92,11 @@ class GVisorBackend(Backend):
             return sandbox
 
     async def _save(self, limits: Limits) -> None:
-        """Have a warmed interpreter saved and restored, unless that was tried before."""
+        """Have a warmed interpreter saved and restored, unless that was tried before.
+
+        Raises:
+            SandboxUnavailable: no session can be made at all, a cold one neither.
+        """
         key = self._key(limits)
         if checkpoint.find(self._root, key) is not None:
             return
@@ -109,6 +113,8 @@ class GVisorBackend(Backend):
                 await trial.stop()
             except SandboxUnavailable as error:
                 refusal = str(error)
+                cold = await self._create(limits)  # if this fails too, it is not the checkpoint
+                await cold.stop()
                 log.warning("sessions start cold, because none can be restored: %s", refusal)
             checkpoint.keep(self._root, key, self._runsc, refusal)
 
