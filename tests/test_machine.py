@@ -33,7 +33,7 @@ def test_everything_is_looked_at_and_every_lack_has_advice() -> None:
     findings = machine.examine()
     assert set(_by_name(findings)) == {
         "system", "python", "kernel", "user namespaces", "proc", "seccomp", "landlock", "cgroups",
-        "docker", "gvisor", "uv", "profile", "image",
+        "docker", "gvisor", "uv", "profile", "image", "restore",
     }  # fmt: skip
     for finding in findings:
         assert finding.detail

@@ -65,6 +65,7 @@ def examine(settings: Settings | None = None) -> list[Finding]:
         found += [_kernel(), _user_namespaces(), _proc(), _seccomp(), _landlock()]
         found.append(_cgroups(settings))
     found += [_docker(settings), _runsc(settings), _uv(), _profile(settings), _image(settings)]
+    found.append(_restore(settings))
     return found
 
 
@@ -373,6 +374,40 @@ def _image(settings: Settings | None) -> Finding:
     stale = any(state == "stale" for _, state in root.listed(prepared))
     there = "the one that is there is stale" if stale else "not made yet"
     return Finding("image", "warn", f"{there} (for docker and gvisor)", "divingbell image build")
+
+
+def _restore(settings: Settings | None) -> Finding:
+    """Whether sessions of the gvisor backend start from a checkpoint: what its own trial said."""
+    from divingbell.sandbox.contained import root
+    from divingbell.sandbox.gvisor import checkpoint, runsc
+
+    name = "restore"
+    try:
+        settings = settings or config.load()
+        program = runsc.find(settings.platform)
+        prepared = profile.find(settings.packages)
+    except runsc.NoRunsc:
+        return Finding(name, "missing", "not tried: gVisor can't be used", "see above")
+    except DivingbellError as error:
+        return Finding(name, "warn", str(error), "correct the settings, then run this again")
+    image = root.find(prepared) if prepared else None
+    tried = checkpoint.every(image, program) if image else []
+    if not tried:
+        return Finding(
+            name,
+            "warn",
+            "not tried yet: the first start of the gvisor backend makes a checkpoint",
+            "divingbell exec --backend gvisor 1",
+        )
+    if refusal := tried[0].refusal:
+        return Finding(
+            name,
+            "warn",
+            f"runsc {program.version} could not: {refusal}; sessions of the gvisor backend "
+            "start cold, or from the pool",
+            "`divingbell image prune` has it tried again at the next start",
+        )
+    return Finding(name, "ok", f"gvisor sessions start from a checkpoint, {tried[0].path.name}")
 
 
 def _uv() -> Finding:

@@ -12,6 +12,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from typing import Any
 
 sys.path.insert(0, "/opt/divingbell")
@@ -29,6 +30,7 @@ from divingbell_inside import (
 )
 
 MAX_MESSAGE = 1 << 16
+RESTORE_PAUSE, RESTORE_PAUSES = 0.01, 6000
 
 
 def take_token(name: str = layout.TOKEN) -> bytes:
@@ -46,6 +48,18 @@ def take_token(name: str = layout.TOKEN) -> bytes:
     entry = len(name) + 1
     ctypes.memset(address - entry, 0, entry + len(token))
     return token
+
+
+def wait_to_be_restored() -> bytes:
+    """Return the token that lies at the door: the host has saved us, and this is a session.
+
+    The pauses are counted because the clock leaps, by all the time that we were not running.
+    """
+    for _ in range(RESTORE_PAUSES):
+        with contextlib.suppress(FileNotFoundError), open(layout.TOKEN_FILE, "rb") as file:
+            return file.read()
+        time.sleep(RESTORE_PAUSE)
+    raise SystemExit(1)  # the host is gone, and there is no line that could tell us
 
 
 def connect(token: bytes) -> socket.socket:
@@ -109,7 +123,13 @@ def main() -> None:
         missing = preparation.load(settings["preload"])
         preparation.freeze()
         kernel_of = [os.uname().release, os.uname().version]
-        line.send(json.dumps({"missing": missing, "kernel": kernel_of}).encode())
+        about = json.dumps({"missing": missing, "kernel": kernel_of}).encode()
+        line.send(about)
+        if settings["to_be_saved"]:
+            line.close()
+            line = connect(wait_to_be_restored())
+            settings = json.loads(line.recv(MAX_MESSAGE))
+            line.send(about)
         shape = _shape(settings)
         supervisor.Supervisor(line, shape, (seal, runner.main, files.serve)).serve()
     except Exception as error:  # the host must learn why, and there is no one else to tell

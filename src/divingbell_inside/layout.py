@@ -15,6 +15,8 @@ DOOR_FOLDER = "/run/divingbell"
 """In a container: a folder with nothing but the socket to the host, until that is used."""
 DOOR = f"{DOOR_FOLDER}/door"
 TOKEN = "DIVINGBELL_TOKEN"
+TOKEN_FILE = f"{DOOR_FOLDER}/token"
+"""Where the token is for a container that is restored: its environment is of the time before."""
 
 # One sized tmpfs a session holds all that can be written; these are its parts.
 WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/shm"}

@@ -27,6 +27,7 @@ class Door:
     def __init__(self, folder: Path) -> None:
         self.token = secrets.token_hex(32)
         self._path = folder / Path(layout.DOOR).name
+        self._note = folder / Path(layout.TOKEN_FILE).name
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -38,6 +39,11 @@ class Door:
         self._path.chmod(0o666)
         self._listener.setblocking(False)
         self._listener.listen(1)
+
+    def leave_token(self) -> None:
+        """Lay the token beside the socket, for a container that can't be given it otherwise."""
+        self._note.write_text(self.token)
+        self._note.chmod(0o644)
 
     async def admit(self, is_expected: Callable[[int], bool]) -> socket.socket:
         """Wait for the one who knows the token, and close the door behind it.
@@ -64,8 +70,9 @@ class Door:
 
     def close(self) -> None:
         self._listener.close()
-        with contextlib.suppress(OSError):
-            self._path.unlink()
+        for path in (self._path, self._note):
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 def _pid_of_peer(line: socket.socket) -> int:

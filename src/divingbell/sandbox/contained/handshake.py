@@ -14,9 +14,16 @@ MAX_MESSAGE = 1 << 16
 
 
 async def greet(
-    line: socket.socket, settings: Settings, limits: Limits, *, in_gvisor: bool
+    line: socket.socket,
+    settings: Settings,
+    limits: Limits,
+    *,
+    in_gvisor: bool,
+    to_be_saved: bool = False,
 ) -> dict[str, Any]:
     """Say what to load and what may be used; return what the container says about itself.
+
+    One that is `to_be_saved` then closes the line, and waits to be restored.
 
     Raises:
         SandboxUnavailable: it could not get ready, or is no gVisor where it should be.
@@ -29,6 +36,7 @@ async def greet(
         "open_files": limits.open_files,
         "memory": limits.memory,
         "in_gvisor": in_gvisor,
+        "to_be_saved": to_be_saved,
     }
     try:
         await loop.sock_sendall(line, json.dumps(wanted).encode())

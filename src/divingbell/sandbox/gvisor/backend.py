@@ -5,8 +5,11 @@ import contextlib
 import logging
 import os
 import secrets
+import socket
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from divingbell import profile
 from divingbell.config import Settings
@@ -18,12 +21,14 @@ from divingbell.sandbox.contained.command import OWN_MEMORY, host_threads
 from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending
-from divingbell.sandbox.gvisor import bundle, runsc
+from divingbell.sandbox.gvisor import bundle, checkpoint, runsc
 from divingbell.sandbox.local import cgroups, folders
 from divingbell_inside import layout
 
 START_TIMEOUT = 120.0
 STATE = "state"
+SAVING_MEMORY, RESTORED_MEMORY = 256 << 20, 56 << 20
+"""What it may take besides while it writes a checkpoint, and what it has left of reading one."""
 
 log = logging.getLogger("divingbell")
 
@@ -48,6 +53,10 @@ class GVisorBackend(Backend):
             await asyncio.to_thread(self._start)
         except OSError as error:
             raise SandboxUnavailable(f"the gvisor backend can't start: {error}") from error
+        try:
+            await self._save(self._settings.limits)
+        except OSError as error:
+            log.warning("sessions start cold, because none can be saved: %s", error)
 
     def _start(self) -> None:
         settings = self._settings
@@ -71,54 +80,130 @@ class GVisorBackend(Backend):
         (self._folders.path / STATE).mkdir()
 
     async def create(self, limits: Limits) -> ContainedSandbox:
-        assert self._folders is not None and self._hierarchy is not None
-        made = _Made(self._runsc, self._folders, f"session-{secrets.token_hex(8)}")
+        saved = checkpoint.find(self._root, self._key(limits))
+        if saved is None or saved.refusal:
+            return await self._create(limits)
         try:
-            return await self._assemble(made, limits)
-        except BaseException as error:
-            await asyncio.shield(made.remove())
-            if isinstance(error, OSError):
-                raise SandboxUnavailable(f"a container could not be made: {error}") from error
-            raise
+            return await self._create(limits, saved.path)
+        except SandboxUnavailable as error:
+            sandbox = await self._create(limits)  # if this fails too, it is not the checkpoint
+            log.warning("a restore failed, so that sessions start cold now: %s", error)
+            with contextlib.suppress(OSError):
+                saved.refuse(str(error))
+            return sandbox
 
-    async def _assemble(self, made: "_Made", limits: Limits) -> ContainedSandbox:
-        assert self._hierarchy is not None
-        allowed = replace(
-            limits,
-            processes=host_threads(limits.processes),
-            memory=limits.memory + OWN_MEMORY["runsc"],
-        )
-        made.group = group = self._hierarchy.create(made.name, allowed)
-        folder = made.folders.path / made.folders.make(made.name, None)
-        at_the_door = folder / "door"
-        at_the_door.mkdir()
-        door = Door(at_the_door)
-        shown: dict[str, str | Path] = dict(self._settings.mounts)
-        if self._servers is not None:
-            shown[layout.SERVERS] = self._servers
-        description = bundle.describe(self._root.path, at_the_door, door.token, limits, shown)
-        bundle.write(folder, description)
-        try:
-            async with asyncio.timeout(START_TIMEOUT):
-                await asyncio.to_thread(made.launch, folder)
-                line = await door.admit(made.contains)
-                (folder / "config.json").unlink()
-                try:
-                    await greet(line, self._settings, limits, in_gvisor=True)
-                except BaseException:
+    async def _save(self, limits: Limits) -> None:
+        """Have a warmed interpreter saved and restored, unless that was tried before.
+
+        Raises:
+            SandboxUnavailable: no session can be made at all, a cold one neither.
+        """
+        key = self._key(limits)
+        if checkpoint.find(self._root, key) is not None:
+            return
+        with checkpoint.making(self._root, key) as folder:
+            if folder is None:
+                return
+            self._progress("saving a warmed interpreter to start sessions from, once")
+            refusal = ""
+            try:
+                async with self._making() as made:
+                    line = await self._open(made, limits, save_in=folder)
                     line.close()
-                    raise
-        except TimeoutError:
-            raise SandboxUnavailable("gVisor did not get ready in time") from None
-        finally:
-            door.close()
+                trial = await self._create(limits, folder)
+                await trial.stop()
+            except SandboxUnavailable as error:
+                refusal = str(error)
+                cold = await self._create(limits)  # if this fails too, it is not the checkpoint
+                await cold.stop()
+                log.warning("sessions start cold, because none can be restored: %s", refusal)
+            checkpoint.keep(self._root, key, self._runsc, refusal)
+
+    async def _create(self, limits: Limits, saved: Path | None = None) -> ContainedSandbox:
+        """Make a session, from what was saved in that folder, or cold."""
+        assert self._hierarchy is not None
+        async with self._making(keep=True) as made:
+            line = await self._open(made, limits, saved)
+        assert made.group is not None
         isolation = Isolation(
             backend="gvisor",
             limits_by=f"cgroup v{self._hierarchy.version}",
             landlock=0,
             own_uid=False,
         )
-        return ContainedSandbox(made.name, line, group, isolation, limits, made.ending, made.remove)
+        return ContainedSandbox(
+            made.name, line, made.group, isolation, limits, made.ending, made.remove
+        )
+
+    @contextlib.asynccontextmanager
+    async def _making(self, *, keep: bool = False) -> AsyncIterator["_Made"]:
+        """Give what a container is made in; remove it if that fails, or if it is not to stay."""
+        assert self._folders is not None
+        made = _Made(self._runsc, self._folders, f"session-{secrets.token_hex(8)}")
+        done = False
+        try:
+            yield made
+            done = True
+        except TimeoutError:
+            raise SandboxUnavailable("gVisor did not get ready in time") from None
+        except OSError as error:
+            raise SandboxUnavailable(f"a container could not be made: {error}") from error
+        finally:
+            if not (done and keep):
+                await asyncio.shield(made.remove())
+
+    async def _open(
+        self,
+        made: "_Made",
+        limits: Limits,
+        saved: Path | None = None,
+        *,
+        save_in: Path | None = None,
+    ) -> socket.socket:
+        """Start or restore a container; return the line to it. With `save_in` it is saved."""
+        assert self._hierarchy is not None
+        memory = limits.memory + OWN_MEMORY["runsc"]
+        memory += SAVING_MEMORY if save_in else RESTORED_MEMORY if saved else 0
+        allowed = replace(limits, processes=host_threads(limits.processes), memory=memory)
+        made.group = self._hierarchy.create(made.name, allowed)
+        folder = made.folders.path / made.folders.make(made.name, None)
+        at_the_door = folder / "door"
+        at_the_door.mkdir()
+        door = Door(at_the_door)
+        try:
+            if saved is not None:
+                door.leave_token()
+            token = door.token if saved is None else ""
+            bundle.write(folder, self._describe(at_the_door, token, limits))
+            async with asyncio.timeout(START_TIMEOUT):
+                await asyncio.to_thread(made.launch, folder, saved)
+                line = await door.admit(made.contains)
+                (folder / "config.json").unlink()
+                try:
+                    to_be_saved = save_in is not None
+                    await greet(
+                        line, self._settings, limits, in_gvisor=True, to_be_saved=to_be_saved
+                    )
+                    if save_in is not None:
+                        # It must hold no socket of the host any more: it closes the line.
+                        await asyncio.get_running_loop().sock_recv(line, 1)
+                        await asyncio.to_thread(made.save, save_in)
+                except BaseException:
+                    line.close()
+                    raise
+        finally:
+            door.close()
+        return line
+
+    def _describe(self, at_the_door: Path, token: str, limits: Limits) -> dict[str, Any]:
+        shown: dict[str, str | Path] = dict(self._settings.mounts)
+        if self._servers is not None:
+            shown[layout.SERVERS] = self._servers
+        return bundle.describe(self._root.path, at_the_door, token, limits, shown)
+
+    def _key(self, limits: Limits) -> str:
+        description = self._describe(Path(), "", limits)
+        return checkpoint.key_of(self._runsc, description, self._settings.preload)
 
     async def stop(self) -> None:
         if self._folders is not None:
@@ -137,15 +222,20 @@ class _Made:
         self._runsc = program
         self._state = host_folders.path / STATE
 
-    def launch(self, folder: Path) -> None:
+    def launch(self, folder: Path, saved: Path | None) -> None:
         assert self.group is not None
         entrances = self.group.entrances()
         try:
-            command = ["run", "--detach", f"--bundle={folder}", self.name]
+            how = ["run"] if saved is None else ["restore", f"--image-path={saved}"]
+            command = [*how, "--detach", f"--bundle={folder}", self.name]
             self._runsc.run(self._state, command, entrances=entrances)
         finally:
             for entrance in entrances:
                 os.close(entrance)
+
+    def save(self, folder: Path) -> None:
+        """Write all that it consists of into a folder, and end it."""
+        self._runsc.run(self._state, ["checkpoint", f"--image-path={folder}", self.name])
 
     def contains(self, pid: int) -> bool:
         """Whether a process of this machine belongs to the container."""

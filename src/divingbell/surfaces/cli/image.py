@@ -13,6 +13,7 @@ from divingbell.config import Settings
 from divingbell.errors import ConfigError, SandboxUnavailable
 from divingbell.sandbox.contained import dockerfile, root
 from divingbell.sandbox.docker import daemon, images
+from divingbell.sandbox.gvisor import checkpoint, runsc
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.options import HostOptions
 from divingbell.surfaces.cli.printing import NOTE
@@ -65,12 +66,17 @@ def show(options: HostOptions) -> int:
 
 def prune(options: HostOptions) -> int:
     """Remove what is stale, and nothing that a running Divingbell uses."""
-    prepared = profile.find(_settings(options).packages)
+    settings = _settings(options)
+    prepared = profile.find(settings.packages)
     with root.locked(_tell), _docker() as client:
         with_docker, found = _versions(client), root.listed(prepared)
         for each, state in found:
             if state == "stale":
                 _remove(each, client if each.version in with_docker else None)
+        current = next((each for each, state in found if state == "current"), None)
+        for old in _stale_checkpoints(current, settings.platform):
+            checkpoint.remove(old)
+            print(f"removed {old.path}")
     for version in sorted(set(with_docker) - {each.version for each, _ in found}):
         _tell(
             f"{version} was kept: it is of another DIVINGBELL_HOME, or was left by one; "
@@ -97,6 +103,14 @@ def write_dockerfile(folder: Path, options: HostOptions) -> int:
     version = current.version if current else "VERSION"
     print(f"docker build --tag {images.REPOSITORY}:{version} {folder}")
     return exit_status.OK
+
+
+def _stale_checkpoints(current: root.Root | None, platform: str) -> list[checkpoint.Checkpoint]:
+    """Those of the image that is current; the others go with theirs."""
+    try:
+        return checkpoint.stale(current, runsc.find(platform)) if current else []
+    except runsc.NoRunsc:  # it may come back, and nobody else can tell
+        return []
 
 
 def _remove(stale: root.Root, client: "APIClient | None") -> None:
