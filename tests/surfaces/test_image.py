@@ -13,7 +13,9 @@ import pytest
 
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.docker import daemon, images
+from divingbell.sandbox.gvisor import checkpoint, runsc
 from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli import image as image_command
 from tests.walls import DOCKER, need
 
 COMMAND = Path(sys.executable).with_name("divingbell")
@@ -92,6 +94,22 @@ def test_what_a_running_divingbell_uses_is_kept(
     done = image("prune", docker=True)
     assert f"{VERSION} was kept: a Divingbell that runs uses it" in done.stderr
     assert stale.path.exists() and with_docker()
+
+
+def test_checkpoints_that_a_running_divingbell_may_use_are_kept(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = _stale(home)
+    saved = home / "images" / VERSION / checkpoint.FOLDER / "one"
+    saved.mkdir(parents=True)
+    (saved / checkpoint.MARKER).write_text('{"program": "another runsc", "refusal": ""}')
+    ours = runsc.Runsc("/bin/true", "1", "ptrace", ())
+    monkeypatch.setattr(runsc, "find", lambda platform: ours)
+    with root.unused(here):  # as any other process that holds it would
+        image_command._remove_checkpoints(here, "auto")
+    assert saved.exists() and "were kept" in capsys.readouterr().err
+    image_command._remove_checkpoints(here, "auto")
+    assert not saved.exists() and str(saved) in capsys.readouterr().out
 
 
 def test_what_is_stale_goes_from_docker_too(

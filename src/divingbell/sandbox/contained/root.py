@@ -138,26 +138,36 @@ def locked(report: Progress) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def removing(root: Root) -> Iterator[None]:
-    """Remove a root when the block has ended, unless it fails; the caller has it `locked`.
+def unused(root: Root) -> Iterator[None]:
+    """A block in which nobody uses this root; the caller has all `locked`.
 
     Raises:
         InUse: a process that runs has a use for it.
     """
-    above = root.path.parent
-    descriptor = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    descriptor = os.open(root.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InUse from None
         yield
-        # In one step: half a root must never be taken for a whole one.
-        away = above.with_name(f"{REMOVING}-{root.version}")
-        above.rename(away)
-        shutil.rmtree(away, ignore_errors=True)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def removing(root: Root) -> Iterator[None]:
+    """Remove a root when the block has ended, unless it fails; the caller has all `locked`.
+
+    Raises:
+        InUse: a process that runs has a use for it.
+    """
+    with unused(root):
+        yield
+        # In one step: half a root must never be taken for a whole one.
+        away = root.path.parent.with_name(f"{REMOVING}-{root.version}")
+        root.path.parent.rename(away)
+        shutil.rmtree(away, ignore_errors=True)
 
 
 _held: dict[Path, int] = {}

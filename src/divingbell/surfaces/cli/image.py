@@ -73,10 +73,8 @@ def prune(options: HostOptions) -> int:
         for each, state in found:
             if state == "stale":
                 _remove(each, client if each.version in with_docker else None)
-        current = next((each for each, state in found if state == "current"), None)
-        for old in _stale_checkpoints(current, settings.platform):
-            checkpoint.remove(old)
-            print(f"removed {old.path}")
+            elif state == "current":
+                _remove_checkpoints(each, settings.platform)
     for version in sorted(set(with_docker) - {each.version for each, _ in found}):
         _tell(
             f"{version} was kept: it is of another DIVINGBELL_HOME, or was left by one; "
@@ -105,12 +103,21 @@ def write_dockerfile(folder: Path, options: HostOptions) -> int:
     return exit_status.OK
 
 
-def _stale_checkpoints(current: root.Root | None, platform: str) -> list[checkpoint.Checkpoint]:
-    """Those of the image that is current; the others go with theirs."""
+def _remove_checkpoints(current: root.Root, platform: str) -> None:
+    """Remove what this runsc can't use; the checkpoints of other images go with theirs."""
     try:
-        return checkpoint.stale(current, runsc.find(platform)) if current else []
+        stale = checkpoint.stale(current, runsc.find(platform))
     except runsc.NoRunsc:  # it may come back, and nobody else can tell
-        return []
+        return
+    if not stale:
+        return
+    try:
+        with root.unused(current):
+            for each in stale:
+                checkpoint.remove(each)
+                print(f"removed {each.path}")
+    except root.InUse:  # with another platform, for one, what is stale to us is not to them
+        _tell(f"checkpoints of {current.version} were kept: a Divingbell that runs uses it")
 
 
 def _remove(stale: root.Root, client: "APIClient | None") -> None:
@@ -135,16 +142,16 @@ def _settings(options: HostOptions) -> Settings:
 
 @contextmanager
 def _docker() -> "Iterator[APIClient | None]":
+    client = None
     try:
         client = daemon.connect()
     except daemon.NoDocker as error:
         _tell(f"without Docker: {error}")
-        yield None
-        return
     try:
         yield client
     finally:
-        client.close()
+        if client is not None:
+            client.close()
 
 
 def _versions(client: "APIClient | None") -> list[str]:
