@@ -8,6 +8,7 @@ import pytest
 
 from divingbell import machine
 from divingbell.config import Settings
+from divingbell.sandbox.contained import root
 from divingbell.sandbox.docker import daemon
 from divingbell.sandbox.gvisor import runsc
 from divingbell.sandbox.local import cgroups
@@ -166,6 +167,22 @@ def test_a_runtime_that_docker_lacks_is_missing_only_where_it_is_wanted(
     assert machine._docker(Settings(backend="docker")).state == "ok"
     finding = machine._docker(Settings(backend="docker", runtime="runsc"))
     assert finding.state == "missing" and "/etc/docker/daemon.json" in finding.advice
+
+
+def test_images_that_are_stale_come_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = root.Root(Path("/old"), "old"), root.Root(Path("/new"), "new")
+    there: list[tuple[root.Root, root.State]] = [(old, "stale")]
+    monkeypatch.setattr(root, "listed", lambda prepared: there)
+    monkeypatch.setattr(root, "find", lambda prepared: None)
+    finding = machine._image(Settings())
+    assert "stale" in finding.detail and finding.advice == "divingbell image build"
+    there.append((new, "current"))
+    monkeypatch.setattr(machine.profile, "find", lambda packages: object())
+    monkeypatch.setattr(root, "find", lambda prepared: new)
+    finding = machine._image(Settings())
+    assert finding.state == "ok" and finding.advice == "divingbell image prune"
+    there.remove((old, "stale"))
+    assert not machine._image(Settings()).advice
 
 
 def test_a_daemon_that_is_not_there_comes_with_the_command(

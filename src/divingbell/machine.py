@@ -369,9 +369,12 @@ def _image(settings: Settings | None) -> Finding:
         current = root.find(prepared) if prepared else None
     except DivingbellError as error:
         return Finding("image", "warn", str(error), "correct the settings, then run this again")
+    stale = sum(state == "stale" for _, state in root.listed(prepared))
+    if current is not None and stale:
+        detail = f"{current.version}, current; stale ones that take up space: {stale}"
+        return Finding("image", "ok", detail, "divingbell image prune")
     if current is not None:
         return Finding("image", "ok", f"{current.version}, current")
-    stale = any(state == "stale" for _, state in root.listed(prepared))
     there = "the one that is there is stale" if stale else "not made yet"
     return Finding("image", "warn", f"{there} (for docker and gvisor)", "divingbell image build")
 
