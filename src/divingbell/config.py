@@ -129,12 +129,13 @@ class Settings:
     def _check_walls(self) -> None:
         if unknown := [wall for wall in self.backend_order if wall not in WALLS]:
             raise ConfigError(f"backend_order: {unknown[0]!r} is none of {', '.join(WALLS)}")
+        if not self.backend_order:
+            raise ConfigError(f"backend_order is empty: it can name {', '.join(WALLS)}")
         lowest = WALLS.index(self.backend_minimum)
         tried = self.backend_order if self.backend == "auto" else (self.walls,)
         if not any(WALLS.index(wall) <= lowest for wall in tried):
             raise ConfigError(
-                f"{', '.join(tried) or 'no backend'} is below the backend_minimum, "
-                f'"{self.backend_minimum}"'
+                f'{", ".join(tried)} is below the backend_minimum, "{self.backend_minimum}"'
             )
 
 

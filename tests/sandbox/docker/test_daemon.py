@@ -79,7 +79,7 @@ def test_a_daemon_of_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_a_missing_runtime_is_recognised() -> None:
     with pytest.raises(daemon.NoDocker, match="does not know the runtime runsc") as caught:
         daemon.check(Client(), "runsc")  # type: ignore[arg-type]
-    assert "daemon.json" in caught.value.advice
+    assert "runsc install" in caught.value.advice
 
 
 def test_cgroup_trouble_is_recognised() -> None:

@@ -44,3 +44,11 @@ def test_one_that_reaches_no_socket_of_the_host_is_refused(
     _fake(tmp_path, monkeypatch, "-platform: ptrace")
     with pytest.raises(runsc.NoRunsc, match="socket of the host"):
         runsc.find()
+
+
+def test_a_platform_that_it_does_not_have_is_recognised(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _fake(tmp_path, monkeypatch, "-host-uds -platform: ptrace, kvm")
+    with pytest.raises(runsc.NoRunsc, match="no platform systrap"):
+        runsc.find("systrap")

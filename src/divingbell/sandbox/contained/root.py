@@ -207,7 +207,7 @@ def _root(marker: Path) -> Root:
 
 
 def _markers() -> list[Path]:
-    return sorted(folder().glob(f"*/{MARKER}"))
+    return sorted(folder().glob(f"[!.]*/{MARKER}"))  # those with a dot are not whole
 
 
 def _read(marker: Path) -> dict[str, object]:

@@ -21,11 +21,8 @@ TIMEOUT = 60
 DEFAULT_HOST = "unix:///var/run/docker.sock"
 Outcome = TypeVar("Outcome")
 ADD_RUNSC = (
-    "sudo apt-get install runsc && "
-    """echo '{"runtimes": {"runsc": {"path": "/usr/bin/runsc", "runtimeArgs": """
-    """["--network=none", "--platform=ptrace", "--fsgofer-host-uds"]}}}' """
-    "| sudo tee /etc/docker/daemon.json && sudo systemctl restart docker "
-    '(a runsc of 2023 or later: "--host-uds=open" in the place of the last two)'
+    "sudo apt-get install runsc && sudo runsc install -- --network=none --host-uds=open "
+    "&& sudo systemctl restart docker"
 )
 
 

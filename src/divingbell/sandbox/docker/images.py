@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from divingbell.errors import SandboxUnavailable
 from divingbell.profile import Progress
-from divingbell.sandbox.contained.root import Root
+from divingbell.sandbox.contained.root import Root, locked
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -34,6 +34,14 @@ def provide(client: "APIClient", root: Root, report: Progress) -> str:
     """
     if root.version in versions(client):
         return name_of(root)
+    with locked(report):
+        # Whoever held the lock may have given it in the meantime.
+        if root.version not in versions(client):
+            _give(client, root, report)
+    return name_of(root)
+
+
+def _give(client: "APIClient", root: Root, report: Progress) -> None:
     report(f"giving the image {name_of(root)} to Docker, once")
     command = ["tar", "--create", "--numeric-owner", "--owner=0", "--group=0", "."]
     usual, client.timeout = client.timeout, IMPORT_TIMEOUT
@@ -50,7 +58,6 @@ def provide(client: "APIClient", root: Root, report: Progress) -> str:
         client.timeout = usual
     if root.version not in versions(client):
         raise SandboxUnavailable(f"Docker did not take the image: {str(answer)[-300:]}")
-    return name_of(root)
 
 
 def _pieces(packing: "subprocess.Popen[bytes]") -> Iterator[bytes]:

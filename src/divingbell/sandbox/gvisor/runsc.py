@@ -91,6 +91,8 @@ def find(platform: str = "auto") -> Runsc:
     if platform == "auto":
         # The successor of ptrace since 2023, and several times as fast.
         platform = "systrap" if "systrap" in flags else "ptrace"
+    if platform not in flags:
+        raise NoRunsc(f"this runsc has no platform {platform}", 'set platform = "auto"')
     if platform == "kvm" and not os.access("/dev/kvm", os.R_OK | os.W_OK):
         raise NoRunsc("the platform kvm needs /dev/kvm", 'set platform = "auto"')
     if os.geteuid() != 0:

@@ -28,8 +28,8 @@ def check_platform(system: str = sys.platform, machine: str = platform.machine()
     """Raise SandboxUnavailable where the local backend can't work at all."""
     if system != "linux":
         raise SandboxUnavailable(
-            "the local backend needs Linux (namespaces, seccomp). Elsewhere Docker is the way: "
-            'the backend "docker", which a later version brings, or a Linux virtual machine today'
+            "the local backend needs Linux (namespaces, seccomp). "
+            "Elsewhere a Linux virtual machine is the way"
         )
     if machine not in ARCHITECTURES:
         raise SandboxUnavailable(

@@ -40,10 +40,11 @@ def build(options: HostOptions, *, from_registry: bool) -> int:
         if client is None:
             print(f"{made.version}  {made.path}")
             return exit_status.OK
-        # Two at once would give Docker the same twice, one of them without a name.
-        with root.locked(_tell), daemon.translated("making the image"):
+        with daemon.translated("making the image"):
             if from_registry:
-                name = dockerfile.build(client, made.version, settings.packages, _tell)
+                # Two at once would give Docker the same twice, one of them without a name.
+                with root.locked(_tell):
+                    name = dockerfile.build(client, made.version, settings.packages, _tell)
             else:
                 name = images.provide(client, made, _tell)
     print(f"{made.version}  {made.path}  {name}")

@@ -39,7 +39,10 @@ class HostOptions:
 
     backend: Annotated[
         str | None,
-        Parameter(help="The wall around the code [default: local].", group=_SANDBOX),
+        Parameter(
+            help="The wall around the code: local, docker, gvisor or auto [default: local].",
+            group=_SANDBOX,
+        ),
     ] = None
     config: Annotated[
         Path | None,
