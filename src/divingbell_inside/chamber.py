@@ -22,6 +22,7 @@ _READ_ONLY = (
     | kernel.MOUNT_ATTR_NOEXEC
 )
 MEMORY_HEADROOM = 32 << 20
+_ONLY_IN_GVISOR = "/proc/sentry-meminfo"
 _EXPENDABLE = {"interpreter": b"500", "copy": b"1000"}
 
 
@@ -39,6 +40,9 @@ class Shape:
     program: bytes
     """The seccomp filter, built once by the zygote."""
     in_gvisor: bool = False
+    uid: int | None = None
+    """Whom the user's processes are to be, where pid 1 is root of a kernel that is not the host's.
+    None: the same as pid 1."""
 
 
 def seal(shape: Shape) -> int:
@@ -148,6 +152,36 @@ def limit_memory(shape: Shape) -> None:
     more = max(shape.memory - room, shape.memory >> 1)
     which, at = (resource.RLIMIT_AS, 0) if shape.in_gvisor else (resource.RLIMIT_DATA, 5)
     _lower(shape, which, int(pages[at]) * resource.getpagesize() + more)
+
+
+def insist_on_gvisor() -> None:
+    """Be root of no other kernel.
+
+    Raises:
+        PermissionError: this is another, perhaps the host's.
+    """
+    if not os.path.exists(_ONLY_IN_GVISOR):
+        raise PermissionError("this container was to be in gVisor, and its kernel is another")
+
+
+def become_user(shape: Shape) -> None:
+    """In a child of pid 1: be someone who can do nothing to pid 1, for good.
+
+    Raises:
+        PermissionError: some capability is left.
+    """
+    if shape.uid is None:
+        return
+    os.setgroups([])
+    os.setresgid(shape.uid, shape.uid, shape.uid)
+    os.setresuid(shape.uid, shape.uid, shape.uid)
+    kernel.drop_capabilities()
+    with open("/proc/self/status", encoding="utf-8") as file:
+        sets = [line.split() for line in file if line.startswith("Cap")]
+    left = [name for name, held in sets if int(held, 16)]
+    if left:
+        raise PermissionError(f"capabilities can't be given up: {left}")
+    os.chdir(layout.WORKSPACE)
 
 
 def make_expendable(part: str) -> None:

@@ -7,6 +7,9 @@ COMMAND = (
     "-I",
     f"{layout.INSIDE}/divingbell_inside/container.py",
 )
+CAPABILITIES = ("CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP", "CAP_SYS_ADMIN")
+"""Of the first process in gVisor, and within that kernel only: it is root there and the code that
+it starts is not, which can then do nothing to it. It keeps the first three, its children none."""
 PART_OF_DISK = 4
 """The home folder and /dev/shm have this part of the disk each, /workspace and /tmp all of it:
 they are mounts of their own, since nobody in a container may divide one."""

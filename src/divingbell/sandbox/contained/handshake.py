@@ -13,9 +13,16 @@ MAX_MESSAGE = 1 << 16
 
 
 async def greet(
-    line: socket.socket, settings: Settings, limits: Limits, *, in_gvisor: bool
+    line: socket.socket,
+    settings: Settings,
+    limits: Limits,
+    *,
+    in_gvisor: bool,
+    uid: int | None = None,
 ) -> dict[str, Any]:
     """Say what to load and what may be used; return what the container says about itself.
+
+    `uid` is whom the user's code shall be, where the container's first process is root of gVisor.
 
     Raises:
         SandboxUnavailable: it could not get ready.
@@ -28,6 +35,7 @@ async def greet(
         "open_files": limits.open_files,
         "memory": limits.memory,
         "in_gvisor": in_gvisor,
+        "uid": uid,
     }
     try:
         await loop.sock_sendall(line, json.dumps(wanted).encode())

@@ -18,7 +18,7 @@ from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend, Isolation
 from divingbell.sandbox.contained import root
-from divingbell.sandbox.contained.command import COMMAND, OWN_MEMORY, PART_OF_DISK
+from divingbell.sandbox.contained.command import CAPABILITIES, COMMAND, OWN_MEMORY, PART_OF_DISK
 from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending, Uncounted
@@ -66,6 +66,10 @@ class DockerBackend(Backend):
         self._uids: Uids | None = None
         self._image = ""
         self._limits_by = ""
+
+    @property
+    def _by_gvisor(self) -> bool:
+        return self._settings.runtime == "runsc"
 
     async def start(self) -> None:
         await asyncio.to_thread(self._start)
@@ -116,10 +120,11 @@ class DockerBackend(Backend):
             line = await _unless_it_ends(knocking, made)
         finally:
             door.close()
-        by_gvisor = self._settings.runtime == "runsc"
+        by_gvisor = self._by_gvisor
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                await greet(line, self._settings, limits, in_gvisor=by_gvisor)
+                uid = made.uid if by_gvisor else None
+                await greet(line, self._settings, limits, in_gvisor=by_gvisor, uid=uid)
             group = await asyncio.to_thread(made.find_group)
         except TimeoutError:
             line.close()
@@ -153,8 +158,9 @@ class DockerBackend(Backend):
                 list(COMMAND),
                 name=f"{made.folders.path.name}.{made.name}",
                 hostname=layout.HOSTNAME,
-                user=f"{made.uid}:{made.uid}",
-                working_dir=layout.WORKSPACE,
+                # In gVisor the first process is root of that kernel, and nobody on the host.
+                user="0:0" if self._by_gvisor else f"{made.uid}:{made.uid}",
+                working_dir="/",
                 environment={**layout.ENVIRONMENT, layout.TOKEN: token},
                 labels={LABEL: str(made.folders.path), MACHINE_LABEL: socket.gethostname()},
                 host_config=host,
@@ -174,7 +180,6 @@ class DockerBackend(Backend):
         for inside, outside in self._settings.mounts.items():
             binds[str(Path(outside).resolve())] = {"bind": inside, "mode": "ro"}
         profile = seccomp.profile(platform.machine())
-        by_gvisor = self._settings.runtime == "runsc"
         memory = limits.memory + OWN_MEMORY[self._settings.runtime]
         return {
             "runtime": self._settings.runtime,
@@ -182,11 +187,12 @@ class DockerBackend(Backend):
             "ipc_mode": "private",
             "read_only": True,
             "cap_drop": ["ALL"],
+            "cap_add": list(CAPABILITIES) if self._by_gvisor else [],
             "security_opt": ["no-new-privileges:true", f"seccomp={profile}"],
             "mem_limit": memory,
             "memswap_limit": memory,
             # gVisor's own threads would count there, and not the processes inside it.
-            "pids_limit": None if by_gvisor else limits.processes + layout.OWN_PROCESSES,
+            "pids_limit": None if self._by_gvisor else limits.processes + layout.OWN_PROCESSES,
             "cpu_period": cgroups.PERIOD,
             "cpu_quota": int(limits.cores * cgroups.PERIOD),
             "binds": binds,

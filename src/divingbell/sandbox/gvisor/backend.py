@@ -100,7 +100,7 @@ class GVisorBackend(Backend):
                 line = await door.admit(made.contains)
                 (folder / "config.json").unlink()
                 try:
-                    await greet(line, self._settings, limits, in_gvisor=True)
+                    await greet(line, self._settings, limits, in_gvisor=True, uid=layout.UID)
                 except BaseException:
                     line.close()
                     raise
