@@ -138,8 +138,9 @@ def limit_memory(shape: Shape) -> None:
     """Bound what this process may allocate beyond what it was born with.
 
     A single allocation that is too large then fails as MemoryError, which costs nothing, where
-    the kernel's out-of-memory killer would cost the interpreter. RLIMIT_AS is no use: mapped
-    files and reservations that are never touched count there. In gVisor there is only that.
+    the kernel's out-of-memory killer would cost the interpreter, and in gVisor the whole sandbox.
+    RLIMIT_AS is the worse choice: mapped files and reservations that are never touched count
+    there. But gVisor keeps RLIMIT_DATA for the heap alone.
     """
     file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     pages = os.read(file, 200).split()

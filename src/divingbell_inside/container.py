@@ -113,6 +113,8 @@ def _set_login() -> None:
 
 
 def _shape(settings: dict[str, Any]) -> chamber.Shape:
+    # In gVisor no limit on a process counts it, and at the limit of all the sandbox ends.
+    denied = seccomp.UNCOUNTED_MEMORY if settings["in_gvisor"] else frozenset[str]()
     return chamber.Shape(
         disk=settings["disk"],
         processes=settings["processes"],
@@ -121,7 +123,7 @@ def _shape(settings: dict[str, Any]) -> chamber.Shape:
         memory_is_per_process=False,
         own_groups=False,
         host_folder=None,
-        program=seccomp.build(kernel.MACHINE),
+        program=seccomp.build(kernel.MACHINE, deny=denied),
         in_gvisor=settings["in_gvisor"],
         uid=settings["uid"],
     )

@@ -1,4 +1,4 @@
-"""What is different in a session behind gVisor: pid 1 is someone else."""
+"""What is different in a session behind gVisor: pid 1 is someone else, memory has two limits."""
 
 from collections.abc import AsyncIterator
 
@@ -61,3 +61,46 @@ ran = subprocess.run(['id', '-u'], capture_output=True, text=True).stdout
 [int(ran) == os.getuid(), os.stat('stored.txt').st_uid == os.getuid()]
 """
     assert (await session.run(code)).value == [True, True]
+
+
+async def test_too_much_memory_is_an_error_and_costs_neither_variables_nor_files(
+    bell: Divingbell,
+) -> None:
+    async with bell.session(memory="128MB", timeout=60) as session:
+        await session.files.put("kept.txt", b"kept")
+        await session.run("kept = 5")
+        result = await session.run("pieces = []\nwhile True: pieces.append(bytearray(8 << 20))")
+        assert (result.status, result.limit, result.state) == ("limit", "memory", "kept")
+        assert (await session.run("kept")).value == 5
+        assert await session.files.get("kept.txt") == b"kept"
+
+
+async def test_several_processes_together_meet_the_outer_limit(bell: Divingbell) -> None:
+    code = """
+import os, time
+for _ in range(12):
+    if os.fork() == 0:
+        taken = bytearray(b'x') * (64 << 20)
+        time.sleep(60)
+time.sleep(60)
+"""
+    async with bell.session(memory="128MB", timeout=60) as session:
+        result = await session.run(code)
+        assert (result.status, result.limit, result.state) == ("limit", "memory", "fresh")
+        assert (await session.run("1 + 1")).value == 2
+
+
+async def test_the_usual_packages_work_within_the_usual_limit(bell: Divingbell) -> None:
+    code = """
+import concurrent.futures, numpy, pandas, matplotlib.pyplot as plt
+frame = pandas.DataFrame(numpy.ones((500_000, 8)))
+with concurrent.futures.ThreadPoolExecutor(16) as pool:
+    sums = list(pool.map(lambda column: frame[column].sum(), range(8)))
+plt.plot(frame.groupby(0).sum().T)
+plt.show()
+large = numpy.ones(35_000_000)  # threads have not used up what can be had
+int(sum(sums) + large.sum())
+"""
+    async with bell.session(timeout=60) as session:
+        result = await session.run(code)
+        assert result.value == 8 * 500_000 + 35_000_000, result.error

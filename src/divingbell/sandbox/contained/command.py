@@ -14,6 +14,6 @@ PART_OF_DISK = 4
 """The home folder and /dev/shm have this part of the disk each, /workspace and /tmp all of it:
 they are mounts of their own, since nobody in a container may divide one."""
 
-OWN_MEMORY = {"runc": 80 << 20, "runsc": 176 << 20}
+OWN_MEMORY = {"runc": 80 << 20, "runsc": 256 << 20}
 """What an interpreter with the packages of the default profile takes before it does anything, and
 gVisor's kernel with it. The limit of a session is meant for what the session does."""

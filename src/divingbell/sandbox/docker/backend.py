@@ -145,6 +145,7 @@ class DockerBackend(Backend):
     def _launch(self, made: "_Made", folder: Path, token: str, limits: Limits) -> None:
         """Make the container and start it."""
         client = made.client
+        environment = layout.GVISOR_ENVIRONMENT if self._by_gvisor else layout.ENVIRONMENT
         host = client.create_host_config(**self._walls(made.uid, limits, folder))
         host |= {
             "MaskedPaths": _MASKED,
@@ -158,10 +159,10 @@ class DockerBackend(Backend):
                 list(COMMAND),
                 name=f"{made.folders.path.name}.{made.name}",
                 hostname=layout.HOSTNAME,
-                # In gVisor the first process is root of that kernel, and nobody on the host.
+                # Root of gVisor's kernel, which is nobody on the host.
                 user="0:0" if self._by_gvisor else f"{made.uid}:{made.uid}",
                 working_dir="/",
-                environment={**layout.ENVIRONMENT, layout.TOKEN: token},
+                environment={**environment, layout.TOKEN: token},
                 labels={LABEL: str(made.folders.path), MACHINE_LABEL: socket.gethostname()},
                 host_config=host,
             )

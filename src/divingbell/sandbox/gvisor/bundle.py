@@ -38,7 +38,7 @@ def describe(
     """Return the content of config.json; `shown` is path inside = path outside, read-only."""
     owner = (f"uid={layout.UID}", f"gid={layout.UID}")
     part = limits.disk // PART_OF_DISK
-    environment = {**layout.ENVIRONMENT, layout.TOKEN: token}
+    environment = {**layout.GVISOR_ENVIRONMENT, layout.TOKEN: token}
     return {
         "ociVersion": VERSION,
         "root": {"path": str(root), "readonly": True},
