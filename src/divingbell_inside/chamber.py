@@ -152,7 +152,8 @@ def limit_memory(shape: Shape) -> None:
     room = 0 if shape.memory_is_per_process else max(MEMORY_HEADROOM, shape.memory >> 4)
     more = max(shape.memory - room, shape.memory >> 1)
     which, at = (resource.RLIMIT_AS, 0) if shape.in_gvisor else (resource.RLIMIT_DATA, 5)
-    _lower(shape, which, int(pages[at]) * resource.getpagesize() + more)
+    limit = int(pages[at]) * resource.getpagesize() + more
+    resource.setrlimit(which, (limit, limit))
 
 
 def insist_on_gvisor() -> None:
