@@ -39,6 +39,9 @@ class Shape:
     program: bytes
     """The seccomp filter, built once by the zygote."""
     in_gvisor: bool = False
+    uid: int | None = None
+    """Whom the user's processes are to be, where pid 1 is root of a kernel that is not the host's.
+    None: the same as pid 1."""
 
 
 def seal(shape: Shape) -> int:
@@ -134,8 +137,9 @@ def limit_memory(shape: Shape) -> None:
     """Bound what this process may allocate beyond what it was born with.
 
     A single allocation that is too large then fails as MemoryError, which costs nothing, where
-    the kernel's out-of-memory killer would cost the interpreter. RLIMIT_AS is no use: mapped
-    files and reservations that are never touched count there. In gVisor there is only that.
+    the kernel's out-of-memory killer would cost the interpreter, and in gVisor the whole sandbox.
+    RLIMIT_AS is the worse choice: mapped files and reservations that are never touched count
+    there. But gVisor keeps RLIMIT_DATA for the heap alone.
     """
     file = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     pages = os.read(file, 200).split()
@@ -147,7 +151,39 @@ def limit_memory(shape: Shape) -> None:
     room = 0 if shape.memory_is_per_process else max(MEMORY_HEADROOM, shape.memory >> 4)
     more = max(shape.memory - room, shape.memory >> 1)
     which, at = (resource.RLIMIT_AS, 0) if shape.in_gvisor else (resource.RLIMIT_DATA, 5)
-    _lower(shape, which, int(pages[at]) * resource.getpagesize() + more)
+    limit = int(pages[at]) * resource.getpagesize() + more
+    resource.setrlimit(which, (limit, limit))
+
+
+def insist_on_another_kernel(host: list[str]) -> None:
+    """Be root of no kernel that is the host's, whatever calls itself runsc there.
+
+    Raises:
+        PermissionError: it is the same.
+    """
+    own = os.uname()
+    if [own.release, own.version] == host:
+        raise PermissionError("what is called runsc here is not gVisor: it has the host's kernel")
+
+
+def become_user(shape: Shape) -> None:
+    """In a child of pid 1: be someone who can do nothing to pid 1, for good.
+
+    Raises:
+        PermissionError: some capability is left.
+    """
+    if shape.uid is None:
+        return
+    os.setgroups([])
+    os.setresgid(shape.uid, shape.uid, shape.uid)
+    os.setresuid(shape.uid, shape.uid, shape.uid)
+    kernel.drop_capabilities()
+    with open("/proc/self/status", encoding="utf-8") as file:
+        sets = [line.split() for line in file if line.startswith("Cap")]
+    left = [name for name, held in sets if int(held, 16)]
+    if left:
+        raise PermissionError(f"capabilities can't be given up: {left}")
+    os.chdir(layout.WORKSPACE)
 
 
 def make_expendable(part: str) -> None:

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 sys.path.insert(0, "/opt/divingbell")
@@ -31,6 +32,10 @@ from divingbell_inside import (
 
 MAX_MESSAGE = 1 << 16
 RESTORE_PAUSE, RESTORE_PAUSES = 0.01, 6000
+_HIDDEN = ("/proc/1", "/dev/pts")
+_USELESS = ("/dev/ptmx", "/dev/fuse", "/dev/net/tun")
+_SUPERVISING = (kernel.CAP_KILL, kernel.CAP_SETGID, kernel.CAP_SETUID)
+"""What pid 1 keeps where it is root of gVisor: it starts and ends processes of someone else."""
 
 
 def take_token(name: str = layout.TOKEN) -> bytes:
@@ -74,14 +79,41 @@ def seal(shape: chamber.Shape) -> int:
     os.umask(0o022)
     chamber.set_limits(shape)
     kernel.set_dumpable(False)
-    kernel.drop_capabilities()
+    if shape.uid is None:
+        kernel.drop_capabilities()
+        os.chdir(layout.WORKSPACE)
+    else:
+        _hide()
+        kernel.drop_capabilities(kept=_SUPERVISING)
     kernel.forbid_new_privileges()
     abi = landlock.restrict(read=["/"], write=[*layout.WRITABLE.values(), "/proc", "/dev"])
     # On top of the one that the container has, if it has one: gVisor leaves that out, and the
     # library that made it compares all 64 bits of an argument where the kernel reads 32.
     seccomp.install(shape.program)
-    os.chdir(layout.WORKSPACE)
     return abi
+
+
+def _hide() -> None:
+    """Take away what gVisor shows to everyone: all about pid 1, and devices that nobody needs."""
+    flags = kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV | kernel.MS_NOEXEC
+    for folder in _HIDDEN:
+        kernel.mount("none", folder, "tmpfs", flags, "size=4k,mode=555")
+    for device in _USELESS:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(device)
+
+
+@contextlib.contextmanager
+def _acting_as(uid: int | None) -> Iterator[None]:
+    """Make files as the user does, for whom they are; then be root again."""
+    if uid is None:
+        yield
+        return
+    os.setresgid(uid, uid, 0)
+    os.setresuid(uid, uid, 0)
+    yield
+    os.setresuid(0, 0, 0)
+    os.setresgid(0, 0, 0)
 
 
 def _set_login() -> None:
@@ -95,6 +127,8 @@ def _set_login() -> None:
 
 
 def _shape(settings: dict[str, Any]) -> chamber.Shape:
+    # In gVisor no limit on a process counts it, and at the limit of all the sandbox ends.
+    denied = seccomp.UNCOUNTED_MEMORY if settings["in_gvisor"] else frozenset[str]()
     return chamber.Shape(
         disk=settings["disk"],
         processes=settings["processes"],
@@ -103,8 +137,9 @@ def _shape(settings: dict[str, Any]) -> chamber.Shape:
         memory_is_per_process=False,
         own_groups=False,
         host_folder=None,
-        program=seccomp.build(kernel.MACHINE),
+        program=seccomp.build(kernel.MACHINE, deny=denied),
         in_gvisor=settings["in_gvisor"],
+        uid=settings["uid"],
     )
 
 
@@ -119,11 +154,13 @@ def main() -> None:
     os.close(null)
     try:
         settings = json.loads(line.recv(MAX_MESSAGE))
-        os.makedirs(layout.ENVIRONMENT["MPLCONFIGDIR"], exist_ok=True)
-        missing = preparation.load(settings["preload"])
+        if settings["uid"] is not None:
+            chamber.insist_on_another_kernel(settings["host_kernel"])
+        with _acting_as(settings["uid"]):
+            os.makedirs(layout.ENVIRONMENT["MPLCONFIGDIR"], exist_ok=True)
+            missing = preparation.load(settings["preload"])
         preparation.freeze()
-        kernel_of = [os.uname().release, os.uname().version]
-        about = json.dumps({"missing": missing, "kernel": kernel_of}).encode()
+        about = json.dumps({"missing": missing}).encode()
         line.send(about)
         if settings["to_be_saved"]:
             line.close()

@@ -9,6 +9,7 @@ import itertools
 import os
 import platform
 import signal
+from collections.abc import Iterable
 
 MACHINE = platform.machine()
 _CLONE_NUMBER = {"x86_64": 56, "aarch64": 220}
@@ -50,6 +51,7 @@ _PR_GET_TID_ADDRESS = 40
 _PR_CAP_AMBIENT = 47
 _PR_CAP_AMBIENT_CLEAR_ALL = 4
 _LAST_CAPABILITY = 63
+CAP_KILL, CAP_SETGID, CAP_SETUID = 5, 6, 7
 _HUGE = 2 << 20
 _MADV_COLLAPSE = 25
 
@@ -168,8 +170,11 @@ def forbid_new_privileges() -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
-def drop_capabilities() -> None:
-    """Give up every capability: effective, permitted, inheritable, ambient and bounding."""
+def drop_capabilities(kept: Iterable[int] = ()) -> None:
+    """Give up every capability: effective, permitted, inheritable, ambient and bounding.
+
+    This process keeps those in `kept`, and no program that it starts can have even them.
+    """
     for capability in range(_LAST_CAPABILITY + 1):
         if _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), 0, 0, 0) < 0:
             break  # past the last one that this kernel knows
@@ -179,9 +184,11 @@ def drop_capabilities() -> None:
         if error.errno != errno.EINVAL:  # a kernel that has none, as gVisor's
             raise
     header = (ctypes.c_uint32 * 2)(0x20080522, 0)
-    nothing = (ctypes.c_uint32 * 6)()
+    mask = sum(1 << capability for capability in kept)
+    # Effective, permitted and inheritable; then the same for numbers from 32 on.
+    sets = (ctypes.c_uint32 * 6)(mask, mask, 0, 0, 0, 0)
     answer = _libc.syscall(
-        ctypes.c_long(_CAPSET_NUMBER[MACHINE]), ctypes.byref(header), ctypes.byref(nothing)
+        ctypes.c_long(_CAPSET_NUMBER[MACHINE]), ctypes.byref(header), ctypes.byref(sets)
     )
     _check(answer, "capset")
 

@@ -68,6 +68,8 @@ accept accept4 bind connect getpeername getsockname getsockopt listen recvfrom r
 sendmmsg sendmsg sendto setsockopt shutdown
 """
 ALLOWED = frozenset(_ALLOWED_NAMES.split())
+UNCOUNTED_MEMORY = frozenset({"memfd_create"})
+"""What may not be made where memory is limited for each process: no such limit counts it."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 _AUDIT_ARCHITECTURE = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}

@@ -104,29 +104,34 @@ class Supervisor:
     def _start(self, descriptors: list[int]) -> None:
         pid = os.fork()
         if pid == 0:
-            self._leave_supervisor(*descriptors, self._cradle.fileno())
-            os.setsid()
-            kernel.set_dumpable(True)
-            chamber.limit_memory(self._shape)
-            chamber.make_expendable("interpreter")
-            data, pipe = descriptors
-            _run(lambda: self._interpret(socket.socket(fileno=data), pipe, self._cradle))
+            _run(lambda: self._become_interpreter(*descriptors))
         self._interpreter = pid
         self._control.send(b"running fresh")
+
+    def _become_interpreter(self, data: int, pipe: int) -> None:
+        self._leave_supervisor(data, pipe, self._cradle.fileno())
+        os.setsid()
+        kernel.set_dumpable(True)
+        chamber.limit_memory(self._shape)
+        chamber.make_expendable("interpreter")
+        self._interpret(socket.socket(fileno=data), pipe, self._cradle)
 
     def _start_files(self, descriptor: int) -> None:
         pid = os.fork()
         if pid == 0:
-            self._leave_supervisor(descriptor)
-            _run(lambda: self._serve_files(socket.socket(fileno=descriptor)))
+            _run(lambda: self._become_file_server(descriptor))
         self._file_servers.add(pid)
 
-    @staticmethod
-    def _leave_supervisor(*kept: int) -> None:
+    def _become_file_server(self, descriptor: int) -> None:
+        self._leave_supervisor(descriptor)
+        self._serve_files(socket.socket(fileno=descriptor))
+
+    def _leave_supervisor(self, *kept: int) -> None:
         """In a child: be no supervisor any more, and hold nothing of its own but `kept`."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         kernel.close_all_but(*kept)
+        chamber.become_user(self._shape)
 
     def _adopt(self) -> None:
         """A copy of the interpreter waits: remember it, let go of the one before."""

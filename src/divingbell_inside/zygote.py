@@ -28,8 +28,6 @@ from divingbell_inside import (
 
 MAX_MESSAGE = 1 << 16
 MAX_DESCRIPTORS = 8
-# What a session may not make where no cgroup counts it.
-UNCOUNTED_MEMORY = frozenset({"memfd_create"})
 _NAMESPACES = (
     kernel.CLONE_NEWUSER
     | kernel.CLONE_NEWNS
@@ -62,7 +60,7 @@ class Zygote:
         started = time.perf_counter()
         self._own_groups = bool(settings["own_groups"])
         self._per_process = bool(settings["memory_is_per_process"])
-        denied = UNCOUNTED_MEMORY if self._per_process else frozenset[str]()
+        denied = seccomp.UNCOUNTED_MEMORY if self._per_process else frozenset[str]()
         self._program = seccomp.build(kernel.MACHINE, deny=denied, private_memory=self._per_process)
         missing = preparation.load(settings["preload"])
         runner.warm_up()

@@ -23,6 +23,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 MACHINE = platform.machine()
 HERE = NUMBERS[MACHINE]
+IN_GVISOR = os.path.exists("/proc/sentry-meminfo")
 REFUSED = (errno.EPERM, errno.ENOSYS)
 
 

@@ -7,6 +7,9 @@ COMMAND = (
     "-I",
     f"{layout.INSIDE}/divingbell_inside/container.py",
 )
+CAPABILITIES = ("CAP_KILL", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP", "CAP_SYS_ADMIN")
+"""Of the first process in gVisor, and within that kernel only: it is root there and the code that
+it starts is not, which can then do nothing to it. It keeps the first three, its children none."""
 HOST_THREADS_PER_PROCESS, OWN_THREADS = 4, 512
 """How many of the host's threads gVisor takes for a process inside, and for itself."""
 
@@ -14,9 +17,10 @@ PART_OF_DISK = 4
 """The home folder and /dev/shm have this part of the disk each, /workspace and /tmp all of it:
 they are mounts of their own, since nobody in a container may divide one."""
 
-OWN_MEMORY = {"runc": 80 << 20, "runsc": 176 << 20}
+OWN_MEMORY = {"runc": 80 << 20, "runsc": 256 << 20}
 """What an interpreter with the packages of the default profile takes before it does anything, and
-gVisor's kernel with it. The limit of a session is meant for what the session does."""
+gVisor's kernel with it. The limit of a session is meant for what the session does. With gVisor
+some is for a waiting copy and a file server: a fork there copies 2 MB where one byte is written."""
 
 
 def host_threads(processes: int) -> int:

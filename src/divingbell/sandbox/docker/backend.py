@@ -20,6 +20,7 @@ from divingbell.models import Limits
 from divingbell.sandbox.base import Backend, Isolation
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.command import (
+    CAPABILITIES,
     COMMAND,
     OWN_MEMORY,
     PART_OF_DISK,
@@ -77,6 +78,10 @@ class DockerBackend(Backend):
         self._image = ""
         self._limits_by = ""
 
+    @property
+    def _by_gvisor(self) -> bool:
+        return self._settings.runtime == "runsc"
+
     async def start(self) -> None:
         try:
             await daemon.beside(self._start)
@@ -130,10 +135,11 @@ class DockerBackend(Backend):
             line = await _unless_it_ends(knocking, made)
         finally:
             door.close()
-        by_gvisor = self._settings.runtime == "runsc"
+        by_gvisor = self._by_gvisor
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                await greet(line, self._settings, limits, in_gvisor=by_gvisor)
+                uid = made.uid if by_gvisor else None
+                await greet(line, self._settings, limits, in_gvisor=by_gvisor, uid=uid)
             group = await daemon.beside(made.find_group)
         except TimeoutError:
             line.close()
@@ -154,6 +160,7 @@ class DockerBackend(Backend):
     def _launch(self, made: "_Made", folder: Path, token: str, limits: Limits) -> None:
         """Make the container and start it."""
         client = made.client
+        environment = layout.GVISOR_ENVIRONMENT if self._by_gvisor else layout.ENVIRONMENT
         host = client.create_host_config(**self._walls(made.uid, limits, folder))
         host |= {
             "MaskedPaths": _MASKED,
@@ -167,9 +174,10 @@ class DockerBackend(Backend):
                 list(COMMAND),
                 name=made.container,
                 hostname=layout.HOSTNAME,
-                user=f"{made.uid}:{made.uid}",
-                working_dir=layout.WORKSPACE,
-                environment={**layout.ENVIRONMENT, layout.TOKEN: token},
+                # Root of gVisor's kernel, which is nobody on the host.
+                user="0:0" if self._by_gvisor else f"{made.uid}:{made.uid}",
+                working_dir="/",
+                environment={**environment, layout.TOKEN: token},
                 labels={LABEL: str(made.folders.path), MACHINE_LABEL: socket.gethostname()},
                 host_config=host,
             )
@@ -185,7 +193,6 @@ class DockerBackend(Backend):
             shown[layout.SERVERS] = self._servers
         shown |= self._settings.mounts
         profile = seccomp.profile(platform.machine())
-        by_gvisor = self._settings.runtime == "runsc"
         memory = limits.memory + OWN_MEMORY[self._settings.runtime]
         return {
             "runtime": self._settings.runtime,
@@ -193,12 +200,13 @@ class DockerBackend(Backend):
             "ipc_mode": "private",
             "read_only": True,
             "cap_drop": ["ALL"],
+            "cap_add": list(CAPABILITIES) if self._by_gvisor else [],
             "security_opt": ["no-new-privileges:true", f"seccomp={profile}"],
             "mem_limit": memory,
             "memswap_limit": memory,
             # With gVisor its own threads count there, and not the processes inside it.
             "pids_limit": host_threads(limits.processes)
-            if by_gvisor
+            if self._by_gvisor
             else limits.processes + layout.OWN_PROCESSES,
             "cpu_period": cgroups.PERIOD,
             "cpu_quota": int(limits.cores * cgroups.PERIOD),

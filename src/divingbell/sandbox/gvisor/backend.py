@@ -182,7 +182,12 @@ class GVisorBackend(Backend):
                 try:
                     to_be_saved = save_in is not None
                     await greet(
-                        line, self._settings, limits, in_gvisor=True, to_be_saved=to_be_saved
+                        line,
+                        self._settings,
+                        limits,
+                        in_gvisor=True,
+                        uid=layout.UID,
+                        to_be_saved=to_be_saved,
                     )
                     if save_in is not None:
                         # It must hold no socket of the host any more: it closes the line.

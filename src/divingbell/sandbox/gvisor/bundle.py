@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from divingbell.models import Limits
-from divingbell.sandbox.contained.command import COMMAND, PART_OF_DISK
+from divingbell.sandbox.contained.command import CAPABILITIES, COMMAND, PART_OF_DISK
 from divingbell_inside import layout
 
 VERSION = "1.0.2"
+_CAPABILITY_SETS = ("bounding", "effective", "permitted")
 _NAMESPACES = ("pid", "network", "ipc", "uts", "mount")
 
 
@@ -37,17 +38,17 @@ def describe(
     """Return the content of config.json; `shown` is path inside = path outside, read-only."""
     owner = (f"uid={layout.UID}", f"gid={layout.UID}")
     part = limits.disk // PART_OF_DISK
-    environment = {**layout.ENVIRONMENT, layout.TOKEN: token}
+    environment = {**layout.GVISOR_ENVIRONMENT, layout.TOKEN: token}
     return {
         "ociVersion": VERSION,
         "root": {"path": str(root), "readonly": True},
         "hostname": layout.HOSTNAME,
         "process": {
-            "user": {"uid": layout.UID, "gid": layout.UID},
+            "user": {"uid": 0, "gid": 0},
             "args": list(COMMAND),
             "env": [f"{name}={value}" for name, value in environment.items()],
-            "cwd": layout.WORKSPACE,
-            "capabilities": {},
+            "cwd": "/",
+            "capabilities": dict.fromkeys(_CAPABILITY_SETS, CAPABILITIES),
             "noNewPrivileges": True,
             "rlimits": [
                 {"type": "RLIMIT_NOFILE", "hard": limits.open_files, "soft": limits.open_files},

@@ -14,6 +14,7 @@ from divingbell.app import Divingbell
 from divingbell.errors import FileRefused
 from divingbell.models import MB, Result
 from divingbell.promises import PREAMBLE, PROBES
+from divingbell.sandbox.local.backend import LocalBackend
 from divingbell.session import Session
 
 if TYPE_CHECKING:
@@ -79,12 +80,11 @@ class Bench:
         Where there is none, each session is started by the host itself.
         """
         backend = getattr(self.bell.backend, "chosen", self.bell.backend)
-        zygote = getattr(backend, "zygote", None)
-        if zygote is None:
+        if not isinstance(backend, LocalBackend):
             return
-        if zygote.pid is None:
+        if backend.zygote.pid is None:
             raise Broken("the zygote does not run")
-        os.kill(zygote.pid, signal.SIGKILL)
+        os.kill(backend.zygote.pid, signal.SIGKILL)
 
 
 class Watch:
