@@ -40,6 +40,14 @@ def naming(words: str) -> list[int]:
     return found
 
 
+def groups(pid: int) -> str:
+    """The control groups of a process; nothing if it has just ended."""
+    try:
+        return Path(f"/proc/{pid}/cgroup").read_text()
+    except OSError:
+        return ""
+
+
 def proportional_memory(pids: Iterable[int]) -> int:
     """Bytes of memory, each page divided by how many processes share it (PSS)."""
     return sum(_field(f"/proc/{pid}/smaps_rollup", "Pss:") for pid in pids)

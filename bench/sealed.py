@@ -9,6 +9,7 @@ import bells
 from peers import PLAIN, Task
 
 from divingbell import Divingbell, Session
+from divingbell.sandbox.gvisor import checkpoint
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "local": {"backend": "local"},
@@ -17,8 +18,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "gvisor": {"backend": "gvisor"},
 }
 POOL = 2
-NOT_POOLED: dict[str, Any] = {"timeout": 29.0}
+ON_DEMAND: dict[str, Any] = {"timeout": 29.0}
 """Limits of its own make a session that the pool can't have."""
+COLD: dict[str, Any] = {"open_files": 1000}
+"""This one is part of what gVisor saves: such a session can't be restored either."""
+RESTORING = "gvisor"
+RESTORED = f"{RESTORING}, by restore"
 
 
 class Wall:
@@ -34,13 +39,22 @@ class Wall:
         """Raises DivingbellError where this machine can't do it."""
         async with (
             bells.ring(**SETTINGS[self.name], pool=POOL) as self._bell,
-            self._bell.session(**NOT_POOLED) as self._warm,
+            self._bell.session(**ON_DEMAND) as self._warm,
         ):
             await bells.pool_is_full(self._bell)
             yield
 
+    def refusal(self) -> str:
+        """Why its sessions are not restored but start cold; nothing if they are."""
+        backend: Any = self._bell._engine._backend  # type: ignore[union-attr]
+        saved = checkpoint.find(backend._root, backend._key(self._bell.settings.limits))
+        return "nothing was saved" if saved is None else saved.refusal
+
     async def cold(self, task: Task) -> list[float]:
-        return [await self._first(task, NOT_POOLED)]
+        return [await self._first(task, COLD)]
+
+    async def restored(self, task: Task) -> list[float]:
+        return [await self._first(task, ON_DEMAND)]
 
     async def from_pool(self, task: Task) -> list[float]:
         await bells.pool_is_full(self._bell)

@@ -11,7 +11,7 @@ import rivals
 import table
 from peers import PANDAS, Peer
 from rivals import DockerRun, LlmSandbox, LlmSandboxInteractive
-from sealed import SETTINGS, Wall
+from sealed import RESTORED, RESTORING, SETTINGS, Wall
 
 from divingbell.errors import DivingbellError
 
@@ -23,9 +23,9 @@ BATCH = 20
 SLOW_BATCH = 3
 """Warm round trips in a row before it is the next one's turn; those of others take longer."""
 RUNC, RUNSC = DockerRun("runc").name, DockerRun("runsc").name
-BY_HAND = {"docker": RUNC, "docker-runsc": RUNSC, "gvisor": RUNSC}
+BY_HAND = {"docker": RUNC, "docker-runsc": RUNSC, "gvisor": RUNSC, RESTORED: RUNSC}
 """What each wall is compared with."""
-AIMED_AT = ("docker", "gvisor")
+AIMED_AT = ("docker", "gvisor", RESTORED)
 
 Way = Callable[[], Awaitable[list[float]]]
 
@@ -100,18 +100,23 @@ async def first(rounds: int, *, install: bool) -> list[table.Row]:
         for wall in present.walls:
             ways[_pooled(wall.name)] = partial(wall.from_pool, PANDAS)
             ways[wall.name] = partial(wall.cold, PANDAS)
+            if wall.name == RESTORING and not _refused(present, wall):
+                ways[RESTORED] = partial(wall.restored, PANDAS)
         for other in present.others:
             ways[other.name] = partial(_once, other)
         turns = Turns(ways)
         await turns.take(rounds)
     missing = present.missing | turns.missing
+    if RESTORING in missing:
+        missing[RESTORED] = missing[RESTORING]
     rows = []
     for name in SETTINGS:
         if _pooled(name) in turns:
             rows.append(_from_pool_row(name, turns.times(_pooled(name))))
         else:
             rows.append(table.Row("first pandas result, pool", name, _why_not(missing, name)))
-    for name in [*SETTINGS, *(other.name for other in rivals.everyone(install=install))]:
+    others = [other.name for other in rivals.everyone(install=install)]
+    for name in [*SETTINGS, RESTORED, *others]:
         if name in turns:
             rows.append(_cold_row(name, turns))
         else:
@@ -151,6 +156,13 @@ async def warm(rounds: int, *, install: bool) -> list[table.Row]:
 
 async def _once(other: Peer) -> list[float]:
     return [await other.first(PANDAS)]
+
+
+def _refused(present: Present, wall: Wall) -> bool:
+    """Note why sessions are not restored, if they are not."""
+    if refusal := wall.refusal():
+        present.missing[RESTORED] = refusal
+    return bool(refusal)
 
 
 def _pooled(wall: str) -> str:

@@ -16,6 +16,7 @@ SCRIPT = ROOT / "bench" / "walls.py"
 TINY = ("--quick", "--rounds=1", "--sessions=1")
 PATIENCE = 600.0
 WALLS = ["local", "docker", "docker-runsc", "gvisor"]
+RESTORED = "gvisor, by restore"
 OTHERS = [
     "docker run",
     "docker run --runtime=runsc",
@@ -85,7 +86,7 @@ def subjects(rows: Rows, measure: str) -> list[str]:
 
 def test_first_results_have_a_row_for_each_wall_and_for_each_of_the_others(rows: Rows) -> None:
     assert subjects(rows, "first pandas result, pool") == WALLS
-    assert subjects(rows, "first pandas result, cold") == WALLS + OTHERS
+    assert subjects(rows, "first pandas result, cold") == [*WALLS, RESTORED, *OTHERS]
 
 
 def test_warm_results_and_calls_have_a_row_for_each_wall(rows: Rows) -> None:
@@ -95,7 +96,9 @@ def test_warm_results_and_calls_have_a_row_for_each_wall(rows: Rows) -> None:
 
 def test_memory_is_weighed_behind_each_wall(rows: Rows) -> None:
     found = subjects(rows, "memory, idle")
-    assert [subject.split(",")[0] for subject in found] == WALLS
+    assert len(found) == len(WALLS) + 1
+    for name, subject in zip([*WALLS, RESTORED], found, strict=True):
+        assert subject.startswith(name)
 
 
 def test_what_is_there_is_measured_and_what_is_not_says_why(rows: Rows) -> None:
