@@ -32,14 +32,6 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def _run(entry: Callable[[], None]) -> NoReturn:
-    try:
-        entry()
-        os._exit(0)
-    finally:
-        os._exit(1)
-
-
 class Supervisor:
     def __init__(self, control: socket.socket, shape: chamber.Shape, parts: Parts) -> None:
         self._control, self._shape = control, shape
@@ -104,12 +96,12 @@ class Supervisor:
     def _start(self, descriptors: list[int]) -> None:
         pid = os.fork()
         if pid == 0:
-            _run(lambda: self._become_interpreter(*descriptors))
+            kept = (*descriptors, self._cradle.fileno())
+            self._leave(lambda: self._be_interpreter(*descriptors), *kept)
         self._interpreter = pid
         self._control.send(b"running fresh")
 
-    def _become_interpreter(self, data: int, pipe: int) -> None:
-        self._leave_supervisor(data, pipe, self._cradle.fileno())
+    def _be_interpreter(self, data: int, pipe: int) -> None:
         os.setsid()
         kernel.set_dumpable(True)
         chamber.limit_memory(self._shape)
@@ -119,19 +111,20 @@ class Supervisor:
     def _start_files(self, descriptor: int) -> None:
         pid = os.fork()
         if pid == 0:
-            _run(lambda: self._become_file_server(descriptor))
+            self._leave(lambda: self._serve_files(socket.socket(fileno=descriptor)), descriptor)
         self._file_servers.add(pid)
 
-    def _become_file_server(self, descriptor: int) -> None:
-        self._leave_supervisor(descriptor)
-        self._serve_files(socket.socket(fileno=descriptor))
-
-    def _leave_supervisor(self, *kept: int) -> None:
-        """In a child: be no supervisor any more, and hold nothing of its own but `kept`."""
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        kernel.close_all_but(*kept)
-        chamber.become_user(self._shape)
+    def _leave(self, entry: Callable[[], None], *kept: int) -> NoReturn:
+        """In a child: be no supervisor any more, hold nothing but `kept`, end with `entry`."""
+        try:  # whatever goes wrong ends the child: it may not go on as what it was
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            kernel.close_all_but(*kept)
+            chamber.become_user(self._shape)
+            entry()
+            os._exit(0)
+        finally:
+            os._exit(1)
 
     def _adopt(self) -> None:
         """A copy of the interpreter waits: remember it, let go of the one before."""
