@@ -48,10 +48,11 @@ class Turns:
         self.missing: dict[str, str] = {}
 
     async def take(self, rounds: int) -> None:
-        """Measure A B C A B C …, so that noise hits all alike; the first round is not counted."""
+        """Measure A B C C B A …, so that noise hits all alike, and so does what the one before has
+        left to be done; the first round is not counted."""
         for number in range(rounds + 1):
             turn = {}
-            for name, way in list(self._ways.items()):
+            for name, way in list(self._ways.items())[:: -1 if number % 2 else 1]:
                 try:
                     turn[name] = await way()
                 except rivals.Unable as error:
@@ -97,11 +98,14 @@ async def first(rounds: int, *, install: bool) -> list[table.Row]:
     """A new session to its first pandas result: from the pool, and cold."""
     async with _present(rivals.everyone(install=install)) as present:
         ways: dict[str, Way] = {}
+        by_hand = {other.name: other for other in present.others if isinstance(other, DockerRun)}
         for wall in present.walls:
             ways[_pooled(wall.name)] = partial(wall.from_pool, PANDAS)
             ways[wall.name] = partial(wall.cold, PANDAS)
             if wall.name == RESTORING and not _refused(present, wall):
                 ways[RESTORED] = partial(wall.restored, PANDAS)
+            if beside := by_hand.get(BY_HAND.get(wall.name, "")):
+                ways[beside.name] = partial(_once, beside)  # what it is compared with
         for other in present.others:
             ways[other.name] = partial(_once, other)
         turns = Turns(ways)
