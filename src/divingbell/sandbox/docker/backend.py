@@ -139,8 +139,8 @@ class DockerBackend(Backend):
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 uid = made.uid if by_gvisor else None
-                await greet(line, self._settings, limits, in_gvisor=by_gvisor, uid=uid)
-            group = await daemon.beside(made.find_group)
+                greeting = greet(line, self._settings, limits, in_gvisor=by_gvisor, uid=uid)
+                _, group = await asyncio.gather(greeting, daemon.beside(made.find_group))
         except TimeoutError:
             line.close()
             raise SandboxUnavailable("the container did not get ready in time") from None
