@@ -8,7 +8,7 @@ from divingbell_inside import runner
 
 
 def load(names: Iterable[str]) -> dict[str, str]:
-    """Import these modules and make the runner; return what is missing, and why."""
+    """Import these modules and make a warm runner; return what is missing, and why."""
     missing = {}
     for name in names:
         try:
@@ -16,6 +16,7 @@ def load(names: Iterable[str]) -> dict[str, str]:
         except ImportError as error:
             missing[name] = str(error)
     runner.prepare()
+    runner.warm_up()
     return missing
 
 

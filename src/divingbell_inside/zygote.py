@@ -63,7 +63,6 @@ class Zygote:
         denied = seccomp.UNCOUNTED_MEMORY if self._per_process else frozenset[str]()
         self._program = seccomp.build(kernel.MACHINE, deny=denied, private_memory=self._per_process)
         missing = preparation.load(settings["preload"])
-        runner.warm_up()
         threads = len(os.listdir("/proc/self/task"))
         preparation.freeze()
         kernel.join_pages()
