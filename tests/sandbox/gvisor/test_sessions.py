@@ -1,10 +1,13 @@
 """What is different in a session behind gVisor: pid 1 is someone else, memory has two limits."""
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from divingbell import Divingbell, Session
+from divingbell.sandbox.contained.command import EXPENDABLE
+from divingbell.sandbox.contained.sandbox import ContainedSandbox
 from tests.walls import DOCKER_RUNSC, GVISOR, Wall, need
 
 TO_PID_1 = """
@@ -42,6 +45,16 @@ async def bell(request: pytest.FixtureRequest) -> AsyncIterator[Divingbell]:
 async def session(bell: Divingbell) -> AsyncIterator[Session]:
     async with bell.session() as session:
         yield session
+
+
+async def test_gvisor_goes_before_the_host_when_the_machine_is_out_of_memory(
+    session: Session,
+) -> None:
+    await session.run("1")
+    sandbox = session._interpreter.sandbox
+    assert isinstance(sandbox, ContainedSandbox)
+    scores = {int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in sandbox.pids()}
+    assert max(scores) == EXPENDABLE, scores
 
 
 async def test_nothing_can_be_done_to_the_first_process(session: Session) -> None:

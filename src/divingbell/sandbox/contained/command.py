@@ -13,6 +13,8 @@ it starts is not, which can then do nothing to it. It keeps the first three, its
 HOST_THREADS_PER_PROCESS, OWN_THREADS = 4, 512
 """How many of the host's threads gVisor takes for a process inside, and for itself."""
 
+EXPENDABLE = 500
+"""gVisor's score for the host's out-of-memory killer: it goes before the host process does."""
 PART_OF_DISK = 4
 """The home folder and /dev/shm have this part of the disk each, /workspace and /tmp all of it:
 they are mounts of their own, since nobody in a container may divide one."""

@@ -22,6 +22,7 @@ from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.command import (
     CAPABILITIES,
     COMMAND,
+    EXPENDABLE,
     OWN_MEMORY,
     PART_OF_DISK,
     host_threads,
@@ -208,6 +209,7 @@ class DockerBackend(Backend):
             "pids_limit": host_threads(limits.processes)
             if self._by_gvisor
             else limits.processes + layout.OWN_PROCESSES,
+            "oom_score_adj": EXPENDABLE if self._by_gvisor else 0,
             "cpu_period": cgroups.PERIOD,
             "cpu_quota": int(limits.cores * cgroups.PERIOD),
             "mounts": [_read_only(inside, outside) for inside, outside in shown.items()],

@@ -263,8 +263,10 @@ class _Made:
         """
         if self.group is not None:
             self.group.kill()
-            with contextlib.suppress(OSError):
+            try:
                 self.group.remove()
+            except OSError as error:
+                log.warning("the control group of a session could not be removed: %s", error)
         for note in self._state.glob(f"{self.name}_*"):
             note.unlink(missing_ok=True)
         self.folders.remove(self.name)

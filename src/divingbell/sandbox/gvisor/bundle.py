@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from divingbell.models import Limits
-from divingbell.sandbox.contained.command import CAPABILITIES, COMMAND, PART_OF_DISK
+from divingbell.sandbox.contained.command import CAPABILITIES, COMMAND, EXPENDABLE, PART_OF_DISK
 from divingbell_inside import layout
 
 VERSION = "1.0.2"
@@ -50,6 +50,7 @@ def describe(
             "cwd": "/",
             "capabilities": dict.fromkeys(_CAPABILITY_SETS, CAPABILITIES),
             "noNewPrivileges": True,
+            "oomScoreAdj": EXPENDABLE,
             "rlimits": [
                 {"type": "RLIMIT_NOFILE", "hard": limits.open_files, "soft": limits.open_files},
                 {"type": "RLIMIT_CORE", "hard": 0, "soft": 0},
