@@ -1,18 +1,21 @@
-"""Workspaces in a folder of the host, for those who need gigabytes.
+"""Folders on the host's disk: of one process, with one for each of its sessions.
 
-Weaker than the default: such a folder has no size limit of its own, and it is on the host's
-disk. The host never reads it; it only removes it, without following links.
+Workspaces for those who need gigabytes are there, which hostile code fills: the host never reads
+those, it only removes them, without following links. So are the sockets of containers.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from divingbell.sandbox.local.cgroups import own_name
 
+_ATTEMPTS, _PAUSE = 100, 0.01
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -28,10 +31,8 @@ class HostFolders:
                 remove_tree(left)
                 os.close(lock)
         self.path = above / own_name()
-        # Others may pass through but not look: a session's own folder is closed to them.
-        self.path.mkdir(mode=0o711)
         # Held as long as this process lives, in whatever container: the folder is not left over.
-        self._held = _lock(self.path)
+        self._held = _make_locked(self.path)
 
     def make(self, name: str, owner: int | None) -> str:
         path = self.path / name
@@ -45,8 +46,31 @@ class HostFolders:
 
     def close(self) -> None:
         remove_tree(self.path)
-        if self._held is not None:
-            os.close(self._held)
+        os.close(self._held)
+
+
+def _make_locked(path: Path) -> int:
+    """Make a folder and lock it, although another process may take it for left over meanwhile."""
+    for _ in range(_ATTEMPTS):
+        # Others may pass through but not look: a session's own folder is closed to them.
+        path.mkdir(mode=0o711, exist_ok=True)
+        if (lock := _lock(path)) is not None:
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(lock), path.stat()):
+                    return lock
+            os.close(lock)
+        time.sleep(_PAUSE)
+    raise OSError(errno.EBUSY, "it can't be locked", str(path))
+
+
+def is_left_over(path: Path) -> bool:
+    """Whether the process that made this folder of its own has ended."""
+    if not path.exists():
+        return True
+    lock = _lock(path)
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
 
 
 def _lock(path: Path) -> int | None:
