@@ -38,7 +38,7 @@ Definition = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class Reading:
     """What a server has told, read and ready to be taken in."""
 
     server: str
@@ -75,14 +75,10 @@ class Catalog:
         taken = set(self._packages.values())
         self._packages |= naming.unique([name], taken, reserved=())
 
-    def read(self, server: str, definitions: Iterable[Any], instructions: str) -> "Listing":
-        """Make of what a server has told what can be called and found. Any thread may.
-
-        `definitions`: as `tools/list` gives them, as models or in the names of the protocol.
-        """
+    def read(self, server: str, definitions: Iterable[Definition], instructions: str) -> Reading:
+        """Make of what a server has told what can be called and found. Any thread may."""
         listed: dict[str, Definition] = {}
-        for told in definitions:
-            definition = told if isinstance(told, Mapping) else _dumped(told)
+        for definition in definitions:
             name = str(definition.get("name", ""))
             if len(listed) >= MAX_TOOLS:
                 log.warning(
@@ -101,25 +97,25 @@ class Catalog:
         }
         visible = [shown for tool in made.values() if (shown := self._shown(tool)) is not None]
         entries = [IndexEntry(tool) for tool in visible]
-        return Listing(
+        return Reading(
             server, package, made, visible, entries, text.visible(instructions, MAX_DESCRIPTION)
         )
 
-    def replace(self, listing: "Listing") -> Callable[[], None]:
+    def replace(self, reading: Reading) -> Callable[[], None]:
         """The tools of a server are these now.
 
         Returns:
             What writes their files, which takes about a millisecond a tool: call it in a thread,
             one after the other.
         """
-        server = listing.server
-        self._tools[server], self._visible[server] = listing.tools, listing.visible
-        self._notes[server] = listing.notes
-        self._index.replace(server, listing.entries)
+        server = reading.server
+        self._tools[server], self._visible[server] = reading.tools, reading.visible
+        self._notes[server] = reading.notes
+        self._index.replace(server, reading.entries)
         listed_servers = self._listed_servers()
 
         def write() -> None:
-            self._folder.write(server, listing.package, listing.visible, listing.notes)
+            self._folder.write(server, reading.package, reading.visible, reading.notes)
             self._folder.write_index(listed_servers)
 
         return write
@@ -283,11 +279,6 @@ def _split(name: str) -> tuple[str, str]:
 
 def _by_function(tools: Iterable[Tool], name: str) -> Tool | None:
     return next((tool for tool in tools if tool.function == name), None)
-
-
-def _dumped(told: Any) -> Definition:
-    made: Definition = told.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return made
 
 
 def _tool(server: str, name: str, package: str, function: str, definition: Definition) -> Tool:

@@ -242,12 +242,13 @@ class Fleet:
         instructions = self._upstreams[entry.name].instructions or ""
         began = time.monotonic()
         # Beside the event loop: two thousand long definitions take a second to read.
-        listing = await asyncio.to_thread(self._catalog.read, entry.name, tools, instructions)
+        told = (tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools)
+        reading = await asyncio.to_thread(self._catalog.read, entry.name, told, instructions)
         took = time.monotonic() - began
         if self._entries.get(entry.name) is not entry:
             return took  # it was removed meanwhile
         try:
-            await self._write(self._catalog.replace(listing))
+            await self._write(self._catalog.replace(reading))
         except OSError as error:  # a full disk: the tools can still be called by name
             log.error("the files of %s could not be written: %s", entry.name, error)
         if entry.name in self._first_lists:

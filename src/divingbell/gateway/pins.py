@@ -12,13 +12,13 @@ import json
 import logging
 import os
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from divingbell.errors import ConfigError
+from divingbell.gateway import private_file
 from divingbell.gateway.rules import Action
 from divingbell.gateway.tool import Tool
 from divingbell.places import make_private
@@ -180,17 +180,7 @@ def _write(path: Path, pins: Mapping[str, Mapping[str, Pin]]) -> None:
         for server, tools in sorted(pins.items())
     }
     text = json.dumps({"version": _VERSION, "servers": servers}, indent=1)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
+    private_file.write(path, text.encode())
 
 
 @contextlib.contextmanager

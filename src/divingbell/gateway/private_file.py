@@ -28,6 +28,8 @@ def write(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
+            file.flush()
+            os.fsync(descriptor)
         os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -130,7 +130,8 @@ class Questions:
         with flight.asking():
             try:
                 return await ask(flight.caller)
-            except Exception:
+            except Exception as error:
+                self._log.note(f"its question could not be passed on: {type(error).__name__}")
                 return _declined("the caller could not be asked")
 
 
