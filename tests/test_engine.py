@@ -138,3 +138,9 @@ async def test_one_divingbell_runs_once_at_a_time() -> None:
         assert (await bell.execute("1")).value == 1
     async with bell:
         assert (await bell.execute("2")).value == 2
+
+
+async def test_nothing_is_loaded_that_preload_does_not_name() -> None:
+    async with Divingbell(preload=(), pool=0) as bell, bell.session() as session:
+        loaded = await session.run("import sys; {'pandas', 'matplotlib', 'numpy'} & {*sys.modules}")
+    assert loaded.text == "set()\n", loaded.text

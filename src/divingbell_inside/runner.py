@@ -219,7 +219,7 @@ class Runner:
         with host, line:
             self._outlet = output.Outlet(line, null, b"")
             for turn in range(REHEARSALS):
-                for source in shell.TYPICAL:
+                for source in shell.typical():
                     header = {"op": "run", "cell": turn, "context": 0, "tools": 0}
                     host.sendall(frames.pack(header, source.encode()))
                     received = frames.receive(line)

@@ -133,13 +133,16 @@ def summary_of(value: Any) -> dict[str, Any]:
     return found
 
 
-TYPICAL = (
-    "1 + 1",
-    "import pandas as pd, numpy as np, matplotlib.pyplot as plt\n"
-    "df = pd.DataFrame({'a': [1, 2]})\ndf.a.sum()",
-    "df",
-    "undefined",
-)
+def typical() -> list[str]:
+    """Cells such as people write, of what is loaded."""
+    cells = ["1 + 1", "undefined"]
+    if {"pandas", "matplotlib.pyplot"} <= sys.modules.keys():
+        cells += [
+            "import pandas as pd, numpy as np, matplotlib.pyplot as plt\n"
+            "df = pd.DataFrame({'a': [1, 2]})\ndf.a.sum()",
+            "df",
+        ]
+    return cells
 
 
 def touch(shell: Any) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from divingbell.errors import SandboxUnavailable
+from divingbell.sandbox.contained.command import EXPENDABLE
 
 ASK_TIMEOUT = 20.0
 RUN_TIMEOUT = 120.0
@@ -51,6 +52,8 @@ class Runsc:
         def enter() -> None:
             for entrance in entrances:
                 os.write(entrance, b"0")
+            # The bundle says so too, but a restore does not look at it.
+            Path("/proc/self/oom_score_adj").write_text(str(EXPENDABLE))
 
         arguments = [self.program, f"--root={state}", *self.options, *command]
         log = state / f"runsc-{os.urandom(6).hex()}.log"

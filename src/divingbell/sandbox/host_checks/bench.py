@@ -28,7 +28,9 @@ Not of the clock: how busy the machine is otherwise must not matter."""
 CLOSE_ALLOWANCE = 20.0
 SAMPLE = 0.02
 """Seconds between two looks."""
-_SMALL: dict[str, Any] = {"memory": "128MB", "disk": "64MB", "timeout": 10.0}
+SMALL: dict[str, Any] = {"memory": "128MB", "disk": "64MB", "open_files": 512, "timeout": 10.0}
+"""The limits of a session that is checked, where a promise does not say otherwise. They are no
+one's defaults, so that no session is used that was made before the check began."""
 
 
 class Broken(Exception):
@@ -60,8 +62,7 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def session(self, **limits: Any) -> AsyncIterator[Session]:
-        # Limits of its own: no session that was made before the check began is used.
-        async with self.bell.session(**{**_SMALL, "open_files": 512, **limits}) as session:
+        async with self.bell.session(**{**SMALL, **limits}) as session:
             await session.files.put(PREAMBLE.name, PREAMBLE)
             yield session
 
