@@ -92,6 +92,17 @@ async def test_the_files_are_private(path: Path) -> None:
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
+async def test_several_can_make_the_file_at_once(path: Path) -> None:
+    for turn in range(40):
+        new = path.with_name(f"{turn}.db")
+        stores = [Store(new) for _ in range(3)]
+        for each in stores:
+            each.record(LEDGER, "anna")
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.gather(*(each.close() for each in stores))
+        assert report(new, 2).total.executions == len(stores)
+
+
 async def test_several_processes_can_write(path: Path) -> None:
     one, other = Store(path), Store(path)
     for _ in range(50):

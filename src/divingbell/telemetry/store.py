@@ -6,6 +6,7 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
@@ -24,7 +25,7 @@ KEPT_DAYS = 400
 MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
 MAX_NAME = 200
-BUSY_TIMEOUT = 5.0
+BUSY_TIMEOUT, PAUSE = 5.0, 0.02
 CLOSE_TIMEOUT = 5.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS days (
@@ -152,12 +153,26 @@ class Store:
                     return
             try:
                 if self._connection is None:
-                    self._connection = _open(self._path)
+                    self._connection = _open_patiently(self._path)
                 with self._connection:
                     for day, user, ledger in batch:
                         _add(self._connection, day, user, ledger)
             except Exception as error:  # whatever it is, executions go on
                 log.warning("the totals in %s can't be written: %s", self._path, error)
+
+
+def _open_patiently(path: Path) -> sqlite3.Connection:
+    """Open it, although another may be making it: SQLite itself does not wait for that."""
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            return _open(path)
+        except sqlite3.OperationalError as error:
+            # The low byte is the kind of error, what is above says more.
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE)
 
 
 def _open(path: Path) -> sqlite3.Connection:
