@@ -170,7 +170,7 @@ def main() -> None:
             chamber.insist_on_another_kernel(settings["host_kernel"])
         with _acting_as(settings["uid"]):
             _lay_out_fonts()
-            missing = preparation.load(settings["preload"])
+            missing = preparation.load(settings["preload"], warm=settings["to_be_saved"])
         preparation.freeze()
         about = json.dumps({"missing": missing}).encode()
         line.send(about)

@@ -7,8 +7,11 @@ from collections.abc import Iterable
 from divingbell_inside import runner
 
 
-def load(names: Iterable[str]) -> dict[str, str]:
-    """Import these modules and make a warm runner; return what is missing, and why."""
+def load(names: Iterable[str], *, warm: bool) -> dict[str, str]:
+    """Import these modules and make a runner; return what is missing, and why.
+
+    Warming it up takes up to a second, which is for those that many sessions come from.
+    """
     missing = {}
     for name in names:
         try:
@@ -16,7 +19,8 @@ def load(names: Iterable[str]) -> dict[str, str]:
         except ImportError as error:
             missing[name] = str(error)
     runner.prepare()
-    runner.warm_up()
+    if warm:
+        runner.warm_up()
     return missing
 
 

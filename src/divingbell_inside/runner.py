@@ -52,7 +52,7 @@ def prepare() -> None:
 def warm_up() -> None:
     """In the zygote: do once what the first cell of every session would do."""
     assert _runner is not None
-    shell.warm_up(_runner.shell)
+    _runner.warm_up()
     _runner.rehearse()
 
 
@@ -97,6 +97,7 @@ class Runner:
         self._pid = 0
         self._executing = False
         self._copying = False
+        self._warm = False
         builtins.input = shell.no_input
         output.remember_cells_of_threads(lambda: self._outlet)
 
@@ -171,6 +172,8 @@ class Runner:
             elif operation == "copy":
                 self._copy()
             elif operation == "warm":
+                if not self._warm:
+                    self.warm_up()
                 shell.touch(self.shell)
             elif operation == "variables":
                 outlet.send(frames.pack({"event": "variables", "items": self._variables()}))
@@ -206,6 +209,10 @@ class Runner:
             self._outlet.interrupted = True
         else:
             raise KeyboardInterrupt
+
+    def warm_up(self) -> None:
+        shell.warm_up(self.shell)
+        self._warm = True
 
     def rehearse(self) -> None:
         """In the zygote: run some cells to nobody.

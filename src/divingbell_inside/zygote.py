@@ -62,7 +62,7 @@ class Zygote:
         self._per_process = bool(settings["memory_is_per_process"])
         denied = seccomp.UNCOUNTED_MEMORY if self._per_process else frozenset[str]()
         self._program = seccomp.build(kernel.MACHINE, deny=denied, private_memory=self._per_process)
-        missing = preparation.load(settings["preload"])
+        missing = preparation.load(settings["preload"], warm=True)
         threads = len(os.listdir("/proc/self/task"))
         preparation.freeze()
         kernel.join_pages()
