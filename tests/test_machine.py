@@ -193,6 +193,24 @@ def test_a_daemon_that_is_not_there_comes_with_the_command(
     assert finding.state == "missing" and "apt-get install docker.io" in finding.advice
 
 
+@pytest.mark.parametrize(
+    ("settings", "state"),
+    [
+        (Settings(), "unused"),
+        (Settings(backend="gvisor"), "unused"),
+        (Settings(backend="docker"), "missing"),
+        (Settings(backend="auto"), "missing"),
+    ],
+    ids=lambda value: getattr(value, "backend", value),
+)
+def test_what_the_chosen_walls_do_without_is_no_fault(
+    settings: Settings, state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    [finding] = [each for each in machine.examine(settings) if each.name == "docker"]
+    assert finding.state == state
+
+
 def test_a_profile_counts_only_for_this_python_and_these_packages(tmp_path: Path) -> None:
     import platform
 

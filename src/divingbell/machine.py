@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -41,7 +41,14 @@ printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\n\
 profile divingbell {python} flags=(unconfined) {{\\n  userns,\\n}}\\n' \
 | sudo tee /etc/apparmor.d/divingbell && sudo apparmor_parser -r /etc/apparmor.d/divingbell"""
 
-State = Literal["ok", "warn", "missing"]
+State = Literal["ok", "warn", "missing", "unused"]
+_FOR_WALLS = {
+    "docker": ("docker", "docker-runsc"),
+    "gvisor": ("gvisor",),
+    "image": ("docker", "docker-runsc", "gvisor"),
+    "restore": ("gvisor",),
+}
+"""What only some walls need."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +57,8 @@ class Finding:
 
     name: str
     state: State
-    """ok; warn: it works, but weaker or not with everything; missing: it is not there."""
+    """ok; warn: it works, but weaker or not with everything; missing: it is not there; unused: it
+    is not there or not ready, and these settings do without it."""
     detail: str
     advice: str = ""
     """What to do about it; says the command to run."""
@@ -66,7 +74,15 @@ def examine(settings: Settings | None = None) -> list[Finding]:
         found.append(_cgroups(settings))
     found += [_docker(settings), _runsc(settings), _uv(), _profile(settings), _image(settings)]
     found.append(_restore(settings))
-    return found
+    return [_weighed(finding, settings.walls) for finding in found] if settings else found
+
+
+def _weighed(finding: Finding, walls: str) -> Finding:
+    """What the chosen walls do without is no fault of the machine."""
+    needed_by = _FOR_WALLS.get(finding.name, (walls,))
+    if finding.state == "ok" or walls in (*needed_by, "auto"):
+        return finding
+    return replace(finding, state="unused", detail=f"{finding.detail}; {walls} does without")
 
 
 def why_not() -> str | None:

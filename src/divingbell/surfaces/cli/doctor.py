@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from divingbell.sandbox.base import Isolation
     from divingbell.sandbox.self_check import Verdict
 
-_SIGNS = {"ok": ("✓", "green"), "warn": ("!", "yellow"), "missing": ("✗", "red")}
+_SIGNS = {
+    "ok": ("✓", "green"),
+    "warn": ("!", "yellow"),
+    "missing": ("✗", "red"),
+    "unused": ("–", "dim"),
+}
 
 
 async def report(options: HostOptions, *, check: bool, only: tuple[str, ...], as_json: bool) -> int:
