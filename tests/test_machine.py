@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import machine
+from divingbell import machine, walls
 from divingbell.config import Settings
+from divingbell.finding import Finding
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.docker import daemon
 from divingbell.sandbox.gvisor import runsc
 from divingbell.sandbox.local import cgroups
 
 
-def _by_name(findings: list[machine.Finding]) -> dict[str, machine.Finding]:
+def _by_name(findings: list[Finding]) -> dict[str, Finding]:
     return {finding.name: finding for finding in findings}
 
 
@@ -154,7 +155,7 @@ def test_gvisor_without_control_groups_is_missing_something(
 
     monkeypatch.setattr(runsc, "find", found)
     monkeypatch.setattr(cgroups, "find", none)
-    finding = machine._runsc(None)
+    finding = walls.runsc(None)
     assert finding.state == "missing" and "no cgroup file system" in finding.detail
     assert "Delegate=yes" in finding.advice
 
@@ -164,8 +165,8 @@ def test_a_runtime_that_docker_lacks_is_missing_only_where_it_is_wanted(
 ) -> None:
     monkeypatch.setattr(daemon, "connect", lambda: io.BytesIO())
     monkeypatch.setattr(daemon, "check", lambda client, runtime: {"Runtimes": {"runc": {}}})
-    assert machine._docker(Settings(backend="docker")).state == "ok"
-    finding = machine._docker(Settings(backend="docker", runtime="runsc"))
+    assert walls.docker(Settings(backend="docker")).state == "ok"
+    finding = walls.docker(Settings(backend="docker", runtime="runsc"))
     assert finding.state == "missing" and "runsc install" in finding.advice
 
 
@@ -174,22 +175,22 @@ def test_images_that_are_stale_come_with_the_command(monkeypatch: pytest.MonkeyP
     there: list[tuple[root.Root, root.State]] = [(old, "stale")]
     monkeypatch.setattr(root, "listed", lambda prepared: there)
     monkeypatch.setattr(root, "find", lambda prepared: None)
-    finding = machine._image(Settings())
+    finding = walls.image(Settings())
     assert "stale" in finding.detail and finding.advice == "divingbell image build"
     there.append((new, "current"))
-    monkeypatch.setattr(machine.profile, "find", lambda packages: object())
+    monkeypatch.setattr(walls.profile, "find", lambda packages: object())
     monkeypatch.setattr(root, "find", lambda prepared: new)
-    finding = machine._image(Settings())
+    finding = walls.image(Settings())
     assert finding.state == "ok" and finding.advice == "divingbell image prune"
     there.remove((old, "stale"))
-    assert not machine._image(Settings()).advice
+    assert not walls.image(Settings()).advice
 
 
 def test_a_daemon_that_is_not_there_comes_with_the_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    finding = machine._docker()
+    finding = walls.docker()
     assert finding.state == "missing" and "apt-get install docker.io" in finding.advice
 
 

@@ -4,7 +4,6 @@ Nothing here changes the machine. What is tried (a namespace, a mount, a control
 in a child process or removed again at once.
 """
 
-import contextlib
 import ctypes
 import json
 import os
@@ -14,13 +13,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from divingbell import config, profile
+from divingbell import config, profile, walls
 from divingbell.config import Settings
 from divingbell.errors import DivingbellError
+from divingbell.finding import Finding
 from divingbell.sandbox.local import cgroups
 from divingbell.sandbox.local.backend import ARCHITECTURES
 from divingbell_inside import landlock
@@ -41,30 +39,6 @@ printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\n\
 profile divingbell {python} flags=(unconfined) {{\\n  userns,\\n}}\\n' \
 | sudo tee /etc/apparmor.d/divingbell && sudo apparmor_parser -r /etc/apparmor.d/divingbell"""
 
-State = Literal["ok", "warn", "missing", "unused"]
-_FOR_WALLS = {
-    "docker": ("docker", "docker-runsc"),
-    "gvisor": ("gvisor",),
-    "image": ("docker", "docker-runsc", "gvisor"),
-    "restore": ("gvisor",),
-}
-"""What only some walls need."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at."""
-
-    name: str
-    state: State
-    """ok; warn: it works, but weaker or not with everything; missing: it is not there; unused: it
-    is not there or not ready, and these settings do without it."""
-    detail: str
-    advice: str = ""
-    """What to do about it; says the command to run."""
-    blocking: bool = False
-    """The local backend can't work without it."""
-
 
 def examine(settings: Settings | None = None) -> list[Finding]:
     """Look at everything that matters to Divingbell, the most basic first."""
@@ -72,17 +46,9 @@ def examine(settings: Settings | None = None) -> list[Finding]:
     if sys.platform == "linux":
         found += [_kernel(), _user_namespaces(), _proc(), _seccomp(), _landlock()]
         found.append(_cgroups(settings))
-    found += [_docker(settings), _runsc(settings), _uv(), _profile(settings), _image(settings)]
-    found.append(_restore(settings))
-    return [_weighed(finding, settings.walls) for finding in found] if settings else found
-
-
-def _weighed(finding: Finding, walls: str) -> Finding:
-    """What the chosen walls do without is no fault of the machine."""
-    needed_by = _FOR_WALLS.get(finding.name, (walls,))
-    if finding.state == "ok" or walls in (*needed_by, "auto"):
-        return finding
-    return replace(finding, state="unused", detail=f"{finding.detail}; {walls} does without")
+    found += [walls.docker(settings), walls.runsc(settings), _uv(), _profile(settings)]
+    found += [walls.image(settings), walls.restore(settings)]
+    return [walls.weighed(finding, settings.walls) for finding in found] if settings else found
 
 
 def why_not() -> str | None:
@@ -319,114 +285,15 @@ def _cgroups(settings: Settings | None) -> Finding:
             name,
             "warn",
             f"{reason}: rlimits are in force, which limit memory for each process",
-            _HAVE_CGROUPS,
+            walls.HAVE_CGROUPS,
         )
     hierarchy.close()
     return Finding(name, "ok", f"version {hierarchy.version}, in force")
 
 
 _USE_CGROUPS = 'set `cgroups = "auto"` in divingbell.toml'
-_HAVE_CGROUPS = (
-    "as an ordinary user, run `systemd-run --user --scope -p Delegate=yes divingbell …`; "
-    "in a container, start it with `--cgroupns=private` and a writable /sys/fs/cgroup"
-)
-
 
 # What is beside it
-
-
-def _docker(settings: Settings | None = None) -> Finding:
-    """The daemon: there, allowed, and able to limit what a container uses."""
-    from divingbell.sandbox.docker import daemon
-
-    try:
-        with contextlib.closing(daemon.connect()) as client:
-            info = daemon.check(client, "runc")
-    except daemon.NoDocker as error:
-        return Finding("docker", "missing", error.detail, error.advice)
-    except DivingbellError as error:
-        return Finding("docker", "warn", str(error), "docker info")
-    detail = f"daemon {info.get('ServerVersion')}, cgroup v{info.get('CgroupVersion') or 1}"
-    if "runsc" in info.get("Runtimes", {}):
-        return Finding("docker", "ok", f"{detail}, with runc and runsc")
-    return Finding(
-        "docker",
-        "missing" if settings and settings.walls == "docker-runsc" else "ok",
-        f"{detail}, with runc; gVisor's runsc is not among its runtimes",
-        daemon.ADD_RUNSC,
-    )
-
-
-def _runsc(settings: Settings | None) -> Finding:
-    """gVisor without Docker; it can limit sessions by control groups only."""
-    from divingbell.sandbox.gvisor import runsc
-
-    try:
-        found = runsc.find(settings.platform if settings else "auto")
-    except runsc.NoRunsc as error:
-        return Finding("gvisor", "missing", error.detail, error.advice)
-    detail = f"runsc {found.version}, platform {found.platform}"
-    try:
-        cgroups.find().close()
-    except (cgroups.NoCgroups, OSError) as reason:
-        return Finding(
-            "gvisor", "missing", f"{detail}, but no control groups: {reason}", _HAVE_CGROUPS
-        )
-    return Finding("gvisor", "ok", detail)
-
-
-def _image(settings: Settings | None) -> Finding:
-    """The root file system of containers."""
-    from divingbell.sandbox.contained import root
-
-    try:
-        wanted = (settings or config.load()).packages
-        prepared = profile.find(wanted)
-        current = root.find(prepared) if prepared else None
-    except DivingbellError as error:
-        return Finding("image", "warn", str(error), "correct the settings, then run this again")
-    stale = sum(state == "stale" for _, state in root.listed(prepared))
-    if current is not None and stale:
-        detail = f"{current.version}, current; stale ones that take up space: {stale}"
-        return Finding("image", "ok", detail, "divingbell image prune")
-    if current is not None:
-        return Finding("image", "ok", f"{current.version}, current")
-    there = "the one that is there is stale" if stale else "not made yet"
-    return Finding("image", "warn", f"{there} (for docker and gvisor)", "divingbell image build")
-
-
-def _restore(settings: Settings | None) -> Finding:
-    """Whether sessions of the gvisor backend start from a checkpoint: what its own trial said."""
-    from divingbell.sandbox.contained import root
-    from divingbell.sandbox.gvisor import checkpoint, runsc
-
-    name = "restore"
-    try:
-        settings = settings or config.load()
-        program = runsc.find(settings.platform)
-        prepared = profile.find(settings.packages)
-    except runsc.NoRunsc:
-        return Finding(name, "missing", "not tried: gVisor can't be used", "see above")
-    except DivingbellError as error:
-        return Finding(name, "warn", str(error), "correct the settings, then run this again")
-    image = root.find(prepared) if prepared else None
-    tried = checkpoint.every(image, program) if image else []
-    if not tried:
-        return Finding(
-            name,
-            "warn",
-            "not tried yet: the first start of the gvisor backend makes a checkpoint",
-            "divingbell exec --backend gvisor 1",
-        )
-    if refusal := tried[0].refusal:
-        return Finding(
-            name,
-            "warn",
-            f"runsc {program.version} could not: {refusal}; sessions of the gvisor backend "
-            "start cold, or from the pool",
-            "`divingbell image prune` has it tried again at the next start",
-        )
-    return Finding(name, "ok", f"gvisor sessions start from a checkpoint, {tried[0].path.name}")
 
 
 def _uv() -> Finding:

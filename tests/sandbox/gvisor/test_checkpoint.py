@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, machine
+from divingbell import Divingbell, walls
 from divingbell.config import Settings
 from divingbell.models import Limits
 from divingbell.sandbox.contained import root
@@ -114,13 +114,13 @@ def test_doctor_says_what_runsc_said(
     monkeypatch.setattr("divingbell.sandbox.gvisor.runsc.find", lambda platform: program)
     monkeypatch.setattr("divingbell.profile.find", lambda packages: object())
     monkeypatch.setattr(root, "find", lambda prepared: image)
-    assert "not tried yet" in machine._restore(Settings()).detail
+    assert "not tried yet" in walls.restore(Settings()).detail
     _make(image, program, "one", "runsc checkpoint: not today")
-    refused = machine._restore(Settings())
+    refused = walls.restore(Settings())
     assert refused.state == "warn" and "runsc checkpoint: not today" in refused.detail
     checkpoint.remove(checkpoint.every(image)[0])
     _make(image, program, "one")
-    assert machine._restore(Settings()).state == "ok"
+    assert walls.restore(Settings()).state == "ok"
 
 
 # What is restored

@@ -15,7 +15,7 @@ from divingbell.surfaces.cli.printing import NOTE, in_force, limits_in_force
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from divingbell.machine import Finding
+    from divingbell.finding import Finding
     from divingbell.sandbox.base import Isolation
     from divingbell.sandbox.self_check import Verdict
 
