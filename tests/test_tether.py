@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from divingbell.host_time import HostTime
 from divingbell.tether import MARK_SIZE, Tether, TextDecoder, _possible_mark
 from divingbell_inside import frames
 from tests.waiting import until
@@ -17,7 +18,10 @@ class Other:
     def __init__(self) -> None:
         self.seen: list[object] = []
         self.closed: list[str] = []
-        self.tether = Tether(self.seen.append, self._frame, self.closed.append)
+        self.overdrawn: list[float] = []
+        self.tether = Tether(
+            self.seen.append, self._frame, self.closed.append, HostTime(self.overdrawn.append)
+        )
         data, pipe = self.tether.hand_over()
         self.line = socket.socket(fileno=os.dup(data))
         self.line.setblocking(True)

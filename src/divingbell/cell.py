@@ -26,7 +26,7 @@ from divingbell.tether import field_of
 from divingbell.transcript import Sink, Transcript, cell_of
 from divingbell_inside import frames, layout
 
-StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output"]
+StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output", "host"]
 MIN_CPU_CHECK = 0.02
 INTERRUPT_EVERY = 0.2
 MAX_FAILURE = 1 << 16
@@ -40,6 +40,7 @@ _ADVICE: dict[str, str] = {
     "processes": "Start fewer processes or threads, and wait for those that you have started.",
     "disk": "Remove files from /workspace and /tmp, or write less.",
     "output": "Print a summary instead, or write to a file in /workspace.",
+    "host": "Print less, show less and make fewer calls at once, or write to a file in /workspace.",
     "ceiling": "Start the slow work with one cell and look for its result with another.",
     "timeout": "Split the work into several runs, use a faster way, or ask for a longer timeout.",
 }
@@ -64,6 +65,8 @@ class Aftermath:
     """Variables are as they were after this one, where they are rewound."""
     files_lost: bool = False
     """The sandbox itself was lost, and the workspace with it."""
+    reason: str = ""
+    """Why, where no result has told it."""
 
 
 class Cell:
@@ -243,6 +246,11 @@ class Cell:
         elif self._stopped_for == "output":
             status, limit = "limit", "output"
             failure = self._out_of("output", "the cell printed more than its disk can keep")
+        elif self._stopped_for == "host":
+            status, limit = "limit", "host"
+            failure = self._out_of(
+                "host", "the cell sent more than the host could take in beside its other sessions"
+            )
         elif self._stopped_for == "cancelled":
             status, failure = "cancelled", Failure("Cancelled", "the cell was interrupted")
         elif not ending.finished:
@@ -270,6 +278,8 @@ class Cell:
             status = "error"
             failure = failure or Failure("KeyboardInterrupt", "the cell was interrupted")
         if aftermath.state != "kept":
+            if aftermath.reason:
+                notes.append(aftermath.reason)
             notes.append(_state_note(aftermath))
         made = self._record.words() if status != "ok" else None
         if made:

@@ -28,7 +28,6 @@ class Connection:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.setblocking(False)
         self._decoder = frames.Decoder()
-        self._arrived: list[tuple[frames.Header, bytes]] = []
         self._loop = asyncio.get_running_loop()
 
     async def send(self, header: frames.Header, body: bytes = b"") -> None:
@@ -49,16 +48,16 @@ class Connection:
         """
         try:
             async with asyncio.timeout(ANSWER_TIMEOUT):
-                while not self._arrived:
+                while (frame := self._decoder.next_frame()) is None:
                     data = await self._loop.sock_recv(self._socket, frames.RECEIVE_SIZE)
                     if not data:
                         raise FileRefused("the session's file server has ended")
-                    self._arrived += self._decoder.feed(data)
+                    self._decoder.feed(data)
         except TimeoutError:
             raise FileRefused("the session's file server does not answer") from None
         except (frames.FrameError, ConnectionResetError) as error:
             raise FileRefused(f"the session's file server broke off: {error}") from None
-        header, body = self._arrived.pop(0)
+        header, body = frame
         event = header.get("event")
         if event == "refused":
             raise FileRefused(str(header.get("reason"))[:500])

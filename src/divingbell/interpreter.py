@@ -6,6 +6,7 @@ import signal
 from typing import Protocol
 
 from divingbell.errors import SandboxUnavailable
+from divingbell.host_time import HostTime
 from divingbell.sandbox.base import Sandbox
 from divingbell.tether import Tether
 from divingbell_inside import frames, layout
@@ -26,12 +27,16 @@ class Listener(Protocol):
 
     def ended(self, reason: str) -> None: ...
 
+    def overdrawn(self, seconds: float) -> None:
+        """It has taken that much more of the host's processor time than it may."""
+
 
 class Interpreter:
     """A sandbox and the tether into it. Between `start` and `stop` there is one listener."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
+        self.host_time = HostTime(self._overdrawn)
         self.listener: Listener | None = None
         self.alive = False
         self.gone: str | None = None
@@ -100,9 +105,15 @@ class Interpreter:
         finally:
             await self.sandbox.stop()
 
+    def give_up(self, reason: str) -> None:
+        """Cut the line: what runs inside reaches nobody any more, until it is replaced."""
+        if self._tether is not None:
+            self._tether.close()
+        self._end(reason)
+
     def _lay_tether(self) -> Tether:
         self._ready = asyncio.get_running_loop().create_future()
-        self._tether = Tether(self._text, self._frame, self._line_closed)
+        self._tether = Tether(self._text, self._frame, self._line_closed, self.host_time)
         return self._tether
 
     async def _until_ready(self, patience: float = READY_TIMEOUT) -> None:
@@ -124,6 +135,10 @@ class Interpreter:
                 self._ready.set_result(None)
         elif self.listener is not None:
             self.listener.frame(header, body)
+
+    def _overdrawn(self, seconds: float) -> None:
+        if self.listener is not None:
+            self.listener.overdrawn(seconds)
 
     def _line_closed(self, reason: str) -> None:
         loop = asyncio.get_running_loop()

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from divingbell.telemetry.ledger import Ledger
 
 Status = Literal["ok", "error", "timeout", "limit", "killed", "cancelled"]
-LimitName = Literal["memory", "cpu", "processes", "disk", "output"]
+LimitName = Literal["memory", "cpu", "processes", "disk", "output", "host"]
 State = Literal["kept", "rewound", "fresh"]
-LIMIT_NAMES: tuple[LimitName, ...] = ("memory", "cpu", "processes", "disk", "output")
+LIMIT_NAMES: tuple[LimitName, ...] = ("memory", "cpu", "processes", "disk", "output", "host")
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 _UNITS = {"": 1, "B": 1, "K": KB, "KB": KB, "M": MB, "MB": MB, "G": GB, "GB": GB}

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import logging
 import time
@@ -27,6 +28,11 @@ VARIABLES_TIMEOUT = 5.0
 PRESSURE = 0.5
 """No copy is made when the session holds more than this part of its memory."""
 MAX_BACKGROUND = 1 << 16
+OVERDRAFT = 5.0
+"""Seconds of the host's processor time that a cell may take beyond its share. By then it has been
+slowed down for twenty seconds."""
+OVERDRAFT_BETWEEN = 0.5
+"""The same between cells, where nobody waits for what is sent and no clock runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class Session:
         self._calls = Calls(door, identifier, user, self._send, self._drained)
         self._untold = Aftermath()
         """What happened to the state with no result to tell it; the next one does."""
+        self._ending: asyncio.Task[None] | None = None
         interpreter.listener = self
 
     @property
@@ -212,6 +219,8 @@ class Session:
             if self._cell is not None:
                 self._cell.end(f"the session ended: {reason}")
             self._on_close(self)
+        if self._ending is not None:
+            self._ending.cancel()
         try:
             await self._interpreter.stop()
         finally:
@@ -394,6 +403,32 @@ class Session:
             self._cell.end(reason)
         if self._variables is not None and not self._variables.done():
             self._variables.set_result([])
+
+    def overdrawn(self, seconds: float) -> None:
+        if self._cell is not None:
+            if seconds > OVERDRAFT:
+                self._cell.stop("host")
+        elif seconds > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
+            reason = (
+                "what an earlier cell had left running kept the host busy with what it sent, "
+                "and was ended"
+            )
+            self._interpreter.give_up(reason)
+            self._ending = asyncio.create_task(self._end_all(reason))
+
+    async def _end_all(self, reason: str) -> None:
+        """End what runs between cells; the next result tells of it."""
+        log.warning("session %s: %s", self.id, reason)
+        try:
+            async with self._queue:
+                if self._closed is None and not self._interpreter.alive:
+                    self._cancel_copy()
+                    aftermath = await self._replace(fresh=False)
+                    self._untold = dataclasses.replace(aftermath, reason=reason)
+        except DivingbellError as error:
+            log.warning("session %s: it could not be replaced: %s", self.id, error)
+        finally:
+            self._ending = None
 
     def _keep_background(self, name: str, data: bytes, cell: int) -> None:
         """Output between cells belongs to an earlier one; the next result shows it."""

@@ -3,23 +3,35 @@
 Text comes down a pipe, labelled events come as frames on a socket, and marks in the pipe say
 where among the text an event belongs (see `divingbell_inside.output`). A frame that breaks the
 rules closes the line; the session then starts a new interpreter.
+
+All of it is taken in by small steps, a few at a time: one event loop serves many sessions, and
+what one of them sends must not hold up the others.
 """
 
 import asyncio
 import codecs
 import contextlib
+import fcntl
 import os
 import secrets
 import socket
-from collections import deque
+import sys
+import termios
+import time
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
+from divingbell.host_time import HostTime
 from divingbell_inside import frames
 
 READ_SIZE = 1 << 18
-MAX_READS = 64
-"""Reads of the pipe in a row: a process that writes without end must not hold up the rest."""
+MAX_STEPS = 256
+"""Steps in a row: a step takes in one frame, one mark or one read. Then others have their turn."""
+SLICE = 0.001
+"""Seconds in a row, where the steps are long ones. A neighbour's small cell takes as long."""
+CLOSING = 0.01
+"""Seconds for what is still in the pipe when the line is closed: last words, or a flood."""
 MAX_PENDING = 10_000
 MAX_PENDING_BYTES = 64 << 20
 REST = 0.003
@@ -27,8 +39,6 @@ REST = 0.003
 line, which takes writer and reader longer than the line itself."""
 MAX_ANSWERS_BYTES = 20 << 20
 """Of answers that wait for text before them; a forged mark may not make us take in more."""
-MAX_SEARCHES = 100
-"""How often in a row a mark may send us looking for its frame: forged ones have none."""
 MAX_EVENT_HEADER = 1 << 14
 HEADER_WEIGHT = 20
 """A megabyte of JSON can be this many megabytes of objects."""
@@ -39,43 +49,58 @@ MAX_BACKLOG = 64 << 20
 
 OnText = Callable[[bytes], None]
 OnFrame = Callable[[frames.Header, bytes], None]
+Frame = tuple[frames.Header, bytes]
 
 
 class Tether:
     """A socket and a pipe, read in order.
 
     `on_text` gets raw text, `on_frame` gets every frame in its place, `on_closed` gets the
-    reason once the line is gone.
+    reason once the line is gone. What reading costs is charged to `host_time`.
     """
 
     def __init__(
-        self, on_text: OnText, on_frame: OnFrame, on_closed: Callable[[str], None]
+        self,
+        on_text: OnText,
+        on_frame: OnFrame,
+        on_closed: Callable[[str], None],
+        host_time: HostTime,
     ) -> None:
         self._on_text = on_text
         self._on_frame = on_frame
         self._on_closed = on_closed
+        self._host_time = host_time
         self._loop = asyncio.get_running_loop()
         self._decoder = frames.Decoder()
         self._mark = secrets.token_bytes(MARK_SIZE)
-        self._held = b""
-        self._numbered: dict[int, tuple[frames.Header, bytes]] = {}
+        self._text = bytearray()
+        """Out of the pipe, not looked at yet."""
+        self._plain = bytearray()
+        """Text without marks, to be passed on in one piece."""
+        self._read = 0
+        self._looked_at = 0
+        """Bytes of the pipe that were read, and those of them that are no longer in `_text`."""
+        self._numbered: OrderedDict[int, Frame] = OrderedDict()
         self._numbered_bytes = 0
+        self._answers: deque[tuple[int, Frame]] = deque()
+        """Each with the bytes of the pipe that come before it."""
         self._answers_bytes = 0
-        self._searches = 0
-        self._answers: deque[tuple[frames.Header, bytes]] = deque()
         self._unsent = bytearray()
         self._relieved = asyncio.Event()
         self._paused = False
         self._resting: asyncio.TimerHandle | None = None
+        self._pipe_resting: asyncio.TimerHandle | None = None
         self._last_text = 0.0
+        self._socket_ready = self._pipe_ready = False
+        self._socket_ended = self._pipe_ended = False
+        self._watched: set[int] = set()
         self.closed = False
         self._socket, theirs = socket.socketpair()
         self._pipe, their_pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(their_pipe, True)
         self._socket.setblocking(False)
         self._ends: tuple[socket.socket, int] | None = (theirs, their_pipe)
-        self._loop.add_reader(self._socket, self._pump)
-        self._loop.add_reader(self._pipe, self._pump)
+        self._watch()
 
     def hand_over(self) -> list[int]:
         """The descriptors for the other side; call `handed_over` once they are sent."""
@@ -133,51 +158,75 @@ class Tether:
         if not self._unsent:
             self._loop.remove_writer(self._socket)
 
+    # When there is reading
+
     def pause(self) -> None:
         """Stop reading: whoever writes must wait."""
-        if not self._paused and not self.closed:
-            self._paused = True
-            self._wake()
-            self._loop.remove_reader(self._pipe)
-            self._loop.remove_reader(self._socket)
+        self._paused = True
+        self._watch()
 
     def resume(self) -> None:
-        if self._paused and not self.closed:
+        if self._paused:
             self._paused = False
-            self._loop.add_reader(self._pipe, self._pump)
-            self._loop.add_reader(self._socket, self._pump)
-            self._loop.call_soon(self._pump_if_open)
+            self._watch()
+            self._loop.call_soon(self._pump)  # for what has been read and not passed on
 
-    def _rest(self) -> None:
-        """Leave the pipe alone for a moment, so that text gathers there."""
-        self._loop.remove_reader(self._pipe)
-        self._resting = self._loop.call_later(REST, self._end_rest)
+    def _watch(self) -> None:
+        """Have the loop tell us of what we are ready to read, and of nothing else."""
+        awake = not (self.closed or self._paused or self._resting)
+        self._watch_one(self._socket.fileno(), awake and not self._socket_ended, self._see_socket)
+        wanted = awake and not (self._pipe_ended or self._pipe_resting)
+        self._watch_one(self._pipe, wanted, self._see_pipe)
+
+    def _watch_one(self, descriptor: int, wanted: bool, seen: Callable[[], None]) -> None:
+        if wanted and descriptor not in self._watched:
+            self._watched.add(descriptor)
+            self._loop.add_reader(descriptor, seen)
+        elif not wanted and descriptor in self._watched:
+            self._watched.discard(descriptor)
+            self._loop.remove_reader(descriptor)
+
+    def _see_socket(self) -> None:
+        self._socket_ready = True
+        self._pump()
+
+    def _see_pipe(self) -> None:
+        self._pipe_ready = True
+        now = self._loop.time()
+        if now - self._last_text < REST:
+            self._pipe_resting = self._loop.call_later(REST, self._end_pipe_rest)
+            self._watch()
+        self._last_text = now
+        self._pump()
+
+    def _end_pipe_rest(self) -> None:
+        self._pipe_resting = None
+        self._watch()
+
+    def _rest(self, seconds: float) -> None:
+        self._resting = self._loop.call_later(seconds, self._end_rest)
+        self._watch()
 
     def _end_rest(self) -> None:
         self._resting = None
-        if not self.closed and not self._paused:
-            self._loop.add_reader(self._pipe, self._pump)
-            self._pump()
-
-    def _wake(self) -> None:
-        if self._resting is not None:
-            self._resting.cancel()
-            self._resting = None
+        self._watch()
+        self._pump()
 
     def close(self) -> None:
-        """Let go of both ends. What is still in the pipe is read first."""
+        """Let go of both ends. What is still in the pipe is read first, within reason."""
         if self.closed:
             return
         try:
+            self._paused = False
             with contextlib.suppress(OSError, frames.FrameError):
-                self._read_pipe()
-            self._release()
+                self._take_last_words()
         finally:
             self.closed = True
+            self._watch()
             self._relieved.set()
-            self._wake()
-            for descriptor in (self._socket, self._pipe):
-                self._loop.remove_reader(descriptor)
+            for timer in (self._resting, self._pipe_resting):
+                if timer is not None:
+                    timer.cancel()
             self._loop.remove_writer(self._socket)
             self._socket.close()
             os.close(self._pipe)
@@ -188,110 +237,182 @@ class Tether:
             self.close()
             self._on_closed(reason)
 
-    def _pump_if_open(self) -> None:
-        if not self.closed:
-            self._pump()
+    # Reading
 
     def _pump(self) -> None:
-        """Take in what has arrived and pass it on in order."""
-        self._searches = 0
+        """Take in some of what has arrived and pass it on in order."""
+        if self.closed or self._paused or self._resting:
+            return
+        began = time.thread_time()
         try:
-            self._read_socket()
-            self._read_pipe()
+            more = self._take_steps(MAX_STEPS, SLICE)
         except (OSError, frames.FrameError) as error:
             self._fail(str(error))
+            more = False
+        rest = self._host_time.charge(time.thread_time() - began)
+        if self.closed:
             return
-        while self._answers and not self.closed and not self._paused:
-            # All text before an answer was in the pipe before it was sent, so it is out by now.
-            self._release()
-            self._on_frame(*self._answers.popleft())
-        if not self._answers:
-            self._answers_bytes = 0
+        if more or rest:
+            self._rest(max(rest, SLICE))
+        elif self._socket_ended:
+            self._fail("the interpreter has closed its line")
 
-    def _read_socket(self) -> None:
+    def _take_steps(self, most: int, seconds: float) -> bool:
+        """Take in what has arrived; return whether something is left for the next time."""
+        ends = time.perf_counter() + seconds
+        try:
+            for _ in range(most):
+                if self.closed or self._paused or not self._step():
+                    return False
+                if time.perf_counter() > ends:
+                    break
+            return True
+        finally:
+            self._pass_on_text()
+
+    def _take_last_words(self) -> None:
+        self._pipe_ready = True
+        ends = time.perf_counter() + CLOSING
+        self._take_steps(sys.maxsize, CLOSING)
+        while self._numbered and time.perf_counter() < ends:
+            self._release()
+
+    def _step(self) -> bool:
+        """Do one small piece of work; return False where there was none."""
+        if self._answers and self._looked_at >= self._answers[0][0]:
+            self._answer()
+        elif self._text:
+            self._take_text()
+        elif self._answers or self._pipe_ready:
+            self._read_pipe()
+        elif (frame := self._decoder.next_frame()) is not None:
+            self._sort_in(frame)
+        elif self._socket_ready:
+            self._read_socket()
+        else:
+            return False
+        return True
+
+    def _read_socket(self) -> bool:
+        """Read once; return whether there was anything."""
+        self._socket_ready = False
         try:
             data = self._socket.recv(READ_SIZE)
         except BlockingIOError:
-            return
-        if not data:
-            raise OSError("the interpreter has closed its line")
-        answers_bytes = 0
-        for header, body in self._decoder.feed(data):
-            number = header.get("n")
-            if number is None:
-                self._answers.append((header, body))
-                answers_bytes += len(body) + HEADER_WEIGHT * self._decoder.header_size
-            elif type(number) is int:
-                if self._decoder.header_size > MAX_EVENT_HEADER:
-                    raise frames.FrameError("an event has a header that is too long")
-                self._numbered[number] = header, body
-                self._numbered_bytes += len(body) + PENDING_COST
-            else:
-                raise frames.FrameError("a frame has a number that is none")
-        if len(self._numbered) > MAX_PENDING or self._numbered_bytes > MAX_PENDING_BYTES:
-            raise frames.FrameError("too many events without their marks")
-        self._answers_bytes += answers_bytes
+            return False
+        self._decoder.feed(data)
+        self._socket_ended = not data
+        return bool(data)
 
-    def _read_pipe(self) -> None:
-        for turn in range(MAX_READS):
-            try:
-                data = os.read(self._pipe, READ_SIZE)
-            except BlockingIOError:
-                break
-            if not data:  # every writer is gone; the socket will say so too
-                self._loop.remove_reader(self._pipe)
-                break
-            self._take_text(data)
-            if self._paused or self.closed:
-                return
-            if turn == 0:
-                now = self._loop.time()
-                if now - self._last_text < REST and self._resting is None:
-                    self._rest()
-                self._last_text = now
-        if self._held:
-            text, self._held = self._held, b""
-            self._on_text(text)
+    def _read_pipe(self) -> bool:
+        """Read once; return whether there was anything."""
+        self._pipe_ready = False
+        try:
+            data = os.read(self._pipe, READ_SIZE)
+        except BlockingIOError:
+            data = b""
+        else:
+            self._pipe_ended = not data  # every writer is gone; the socket will say so too
+        if not data and self._answers:
+            # Code may read its own pipe: what was to come before the answer does not come.
+            self._looked_at = max(self._looked_at, self._answers[0][0])
+        self._text += data
+        self._read += len(data)
+        return bool(data)
 
-    def _take_text(self, data: bytes) -> None:
-        data = self._held + data
-        self._held = b""
-        start = 0
+    def _sort_in(self, frame: Frame) -> None:
+        header, body = frame
+        number = header.get("n")
+        if number is None:
+            # All text before an answer was in the pipe before it was sent.
+            self._answers.append((self._read + _waiting_in(self._pipe), frame))
+            self._answers_bytes += _weight(body, self._decoder.header_size)
+        elif type(number) is int:
+            if self._decoder.header_size > MAX_EVENT_HEADER:
+                raise frames.FrameError("an event has a header that is too long")
+            self._numbered[number] = frame
+            self._numbered_bytes += len(body) + PENDING_COST
+            if len(self._numbered) > MAX_PENDING or self._numbered_bytes > MAX_PENDING_BYTES:
+                raise frames.FrameError("too many events without their marks")
+        else:
+            raise frames.FrameError("a frame has a number that is none")
+
+    def _take_text(self) -> None:
+        """Take text up to a mark, or the mark that it begins with."""
         size = MARK_SIZE + frames.MARK_NUMBER_SIZE
-        while (at := data.find(self._mark, start)) >= 0:
-            if at + size > len(data):
-                break
-            if at > start:
-                self._on_text(data[start:at])
-            self._meet_mark(int.from_bytes(data[at + MARK_SIZE : at + size], "big"))
-            start = at + size
-        rest = data[start:]
-        held = _possible_mark(rest, self._mark, size)
-        self._held = rest[len(rest) - held :]
-        if len(rest) > held:
-            self._on_text(rest[: len(rest) - held])
+        at = self._text.find(self._mark)
+        if at == 0 and len(self._text) >= size:
+            number = int.from_bytes(self._text[MARK_SIZE:size], "big")
+            if self._meet_mark(number):
+                self._look_at(size)
+        elif at > 0:
+            self._keep_text(at)
+        else:
+            held = _possible_mark(self._text, self._mark, size)
+            self._keep_text(len(self._text) - held)
+            if held and not self._read_pipe():
+                self._keep_text(held)
 
-    def _meet_mark(self, number: int) -> None:
-        if (
-            number not in self._numbered
-            and self._searches < MAX_SEARCHES
-            and self._answers_bytes < MAX_ANSWERS_BYTES
-        ):
-            self._searches += 1
-            self._read_socket()  # the frame was sent before its mark, so it is there
+    def _keep_text(self, size: int) -> None:
+        self._plain += self._text[:size]
+        self._look_at(size)
+
+    def _look_at(self, size: int) -> None:
+        del self._text[:size]
+        self._looked_at += size
+
+    def _meet_mark(self, number: int) -> bool:
+        """Pass on the event of this number; return False while it may still come."""
         found = self._numbered.pop(number, None)
         if found is not None:
             self._numbered_bytes -= len(found[1]) + PENDING_COST
-            self._on_frame(*found)
+            self._pass_on(found)
+            return True
+        if self._answers_bytes > MAX_ANSWERS_BYTES:
+            return True
+        # The frame was sent before its mark, so it is there, unless the mark is forged.
+        frame = self._decoder.next_frame()
+        if frame is not None:
+            self._sort_in(frame)
+            return False
+        return not self._read_socket()
+
+    def _answer(self) -> None:
+        """Pass on the first answer, or first an event before it whose mark never came."""
+        if self._numbered:  # user code had closed the pipe
+            self._release()
+            return
+        _, frame = self._answers.popleft()
+        if not self._answers:
+            self._answers_bytes = 0
+        self._pass_on(frame)
 
     def _release(self) -> None:
-        """Pass on events whose mark never came (user code had closed the pipe)."""
-        for number in sorted(self._numbered):
-            self._on_frame(*self._numbered.pop(number))
-        self._numbered_bytes = 0
+        _, frame = self._numbered.popitem(last=False)
+        self._numbered_bytes -= len(frame[1]) + PENDING_COST
+        self._pass_on(frame)
+
+    def _pass_on(self, frame: Frame) -> None:
+        self._pass_on_text()
+        self._on_frame(*frame)
+
+    def _pass_on_text(self) -> None:
+        if self._plain:
+            text = bytes(self._plain)
+            self._plain.clear()
+            self._on_text(text)
 
 
-def _possible_mark(text: bytes, mark: bytes, size: int) -> int:
+def _waiting_in(pipe: int) -> int:
+    """How many bytes there are to read."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+
+def _weight(body: bytes, header_size: int) -> int:
+    return len(body) + PENDING_COST + HEADER_WEIGHT * header_size
+
+
+def _possible_mark(text: bytes | bytearray, mark: bytes, size: int) -> int:
     """How many bytes at the end may be the start of a mark that has not all arrived."""
     at = text.rfind(mark)
     if at >= 0 and len(text) - at < size:

@@ -16,6 +16,8 @@ RICH_FACTOR = 8
 
 EVENT_COST = 64
 """Bytes that an event counts for besides its content: many empty ones cost the host too."""
+DISPLAY_COST = 1024
+"""The same for a display and for each of its parts, which are kept and passed on one by one."""
 MAX_EVENTS = 50_000
 """Events passed on for one cell; what comes later is in the result only."""
 MAX_PIECES = 4096
@@ -92,11 +94,12 @@ class Transcript:
         """A display or the result; returns its outputs."""
         name = "result" if header.get("result") is True else "display"
         cell = cell_of(header, self.cell)
-        outputs = _outputs_of(header, body, name, cell)
-        self._rich_bytes += len(body) + EVENT_COST * (1 + len(outputs))
+        parts = _parts_of(header, body)
+        self._rich_bytes += len(body) + DISPLAY_COST * (1 + len(parts))
         if self._rich_bytes > self._limit * RICH_FACTOR:
             self.displays_dropped += 1
             return ()
+        outputs = [_output(kind, raw, name, cell) for kind, raw in parts]
         self._clear_if_asked()
         self._end_stream()
         display_id = field_of(header, "id", str)
@@ -186,23 +189,29 @@ def _settle(line: str) -> str:
     return "".join(pieces)
 
 
-def _outputs_of(header: frames.Header, body: bytes, name: str, cell: int) -> list[Output]:
+def _parts_of(header: frames.Header, body: bytes) -> list[tuple[str, bytes]]:
     parts: Any = header.get("parts")
     if not isinstance(parts, list):
         raise frames.FrameError("a display has no parts")
-    outputs = []
-    start = 0
     if len(parts) > MAX_PARTS:
         raise frames.FrameError("a display has too many parts")
+    found = []
+    start = 0
     for part in parts:
         match part:
             case [str(kind), int(size)] if 0 <= size <= len(body) - start:
-                raw = body[start : start + size]
+                if _MIME.fullmatch(kind):  # else a program that reads the type might stumble
+                    found.append((kind, body[start : start + size]))
                 start += size
             case _:
                 raise frames.FrameError("a part of a display is not what it says")
-        if not _MIME.fullmatch(kind):
-            continue  # a program that reads the type must not stumble over it
-        data = raw.decode("utf-8", "replace") if kind.startswith(_TEXTUAL) else raw
-        outputs.append(Output(kind, data, name, cell))
-    return outputs
+    return found
+
+
+def _output(kind: str, raw: bytes, name: str, cell: int) -> Output:
+    if not kind.startswith(_TEXTUAL):
+        return Output(kind, raw, name, cell)
+    try:
+        return Output(kind, raw.decode("utf-8"), name, cell)
+    except UnicodeDecodeError:  # to mend it, byte by byte, takes ten times as long
+        raise frames.FrameError("a text of a display is no text") from None
