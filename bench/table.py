@@ -54,8 +54,13 @@ def _processor() -> str:
 
 def render(rows: Sequence[Row]) -> str:
     """Return the rows as a Markdown table that is aligned for the terminal too."""
-    lines = [HEADINGS, *(row.cells() for row in rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    return aligned([HEADINGS, *(row.cells() for row in rows)])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines, the first of them the headings, as such a table."""
+    columns = range(len(lines[0]))
+    widths = [max(len(line[column]) for line in lines) for column in columns]
     rule = ["-" * width for width in widths]
     texts = [
         "| "

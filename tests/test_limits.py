@@ -3,6 +3,7 @@
 import pytest
 
 from divingbell import Divingbell, Result, Session
+from divingbell.host_time import BURST
 from tests.waiting import until
 
 
@@ -248,3 +249,45 @@ async def test_pressure_drops_the_copy_before_the_interpreter(bell: Divingbell) 
         result = await session.run("a += 1\na[0]")
         assert (result.status, result.value, result.state) == ("ok", 2.0, "kept")
         assert (await session.run("x")).value == "kept"
+
+
+FLOOD = """
+import gc, os, socket
+outlet = next(each for each in gc.get_objects() if type(each).__name__ == "Outlet")
+line = socket.socket(fileno=os.dup(outlet._data.fileno()))
+line.setblocking(True)
+if not behind or os.fork() == 0:
+    packed = (b"\\0\\0\\0\\2\\0\\0\\0\\0" + b"{}") * 1000
+    while True:
+        line.sendall(packed)
+"""
+
+
+async def test_a_cell_that_floods_the_host_is_slowed_down_and_then_stopped(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.session.OVERDRAFT", 0.002)
+    monkeypatch.setattr("divingbell.host_time.SHARE", 0.01)  # however busy the machine is
+    session._interpreter.host_time.charge(BURST)
+    result = await session.run(FLOOD, context={"behind": False})
+    assert (result.status, result.limit) == ("limit", "host")
+    _says(result, "more than the host could take in", "Print less")
+    assert (await session.run("1 + 1")).value == 2
+
+
+async def test_what_floods_the_host_between_cells_is_ended_and_the_next_result_says_so(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.session.OVERDRAFT_BETWEEN", 0.002)
+    monkeypatch.setattr("divingbell.host_time.SHARE", 0.01)
+    await session.run("x = 1")
+    await until(lambda: session.copied_cell == 1, "a copy of the state")
+    assert (await session.run(FLOOD, context={"behind": True})).status == "ok"
+    session._interpreter.host_time.charge(BURST)
+    await until(lambda: session._untold.reason, "the end of what was left behind")
+    result = await session.run("x")
+    assert (result.status, result.value, result.state) == ("ok", 1, "rewound")
+    assert any("kept the host busy" in note for note in result.notes), result.notes
+    result = await session.run("import os; os.waitpid(-1, os.WNOHANG)")
+    assert result.error is not None and result.error.type == "ChildProcessError"
+    assert not result.notes

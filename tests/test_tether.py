@@ -3,11 +3,13 @@
 import asyncio
 import os
 import socket
+import threading
+from collections.abc import Callable
 
 import pytest
 
-from divingbell.host_time import HostTime
-from divingbell.tether import MARK_SIZE, Tether, TextDecoder, _possible_mark
+from divingbell.host_time import BURST, HostTime
+from divingbell.tether import MARK_SIZE, MAX_STEPS, Tether, TextDecoder, _possible_mark
 from divingbell_inside import frames
 from tests.waiting import until
 
@@ -179,3 +181,83 @@ def test_text_is_decoded_across_cuts() -> None:
     assert "".join(decoder.feed(bytes([byte])) for byte in raw) == "grüße"
     assert decoder.feed(b"\xe2\x82") == ""
     assert decoder.feed(b"", last=True) == "\ufffd"
+
+
+async def turns_while(seen: Callable[[], int], until_seen: int) -> list[int]:
+    """How much was seen before each turn of the others, until all of it was."""
+    found: list[int] = []
+    async with asyncio.timeout(30):
+        while seen() < until_seen:
+            before = seen()
+            await asyncio.sleep(0)
+            found.append(seen() - before)
+    return found
+
+
+async def test_tiny_frames_by_the_thousand_let_others_run(other: Other) -> None:
+    count = 5_000
+    flood = asyncio.create_task(
+        asyncio.to_thread(other.line.sendall, frames.pack({"event": "x"}) * count)
+    )
+    turns = await turns_while(lambda: len(other.seen), count)
+    await flood
+    assert max(turns) <= MAX_STEPS and sum(turns) == count
+
+
+async def test_forged_marks_by_the_thousand_let_others_run(other: Other) -> None:
+    steps = 0
+    take = other.tether._step
+
+    def counted() -> bool:
+        nonlocal steps
+        steps += 1
+        return take()
+
+    other.tether._step = counted  # type: ignore[method-assign]
+    noise = b"".join(b"x" + other.mark + number.to_bytes(4, "big") for number in range(3_000))
+    flood = asyncio.create_task(asyncio.to_thread(other.text, noise))
+    turns = await turns_while(lambda: steps, 6_000)
+    await flood
+    assert max(turns) <= MAX_STEPS
+    await until(lambda: other.merged() == [b"x" * 3_000], "all of the text")
+    assert len(other.seen) < 3_000, "text between forged marks is passed on in larger pieces"
+
+
+async def test_events_whose_marks_never_come_are_passed_on_a_few_at_a_time(other: Other) -> None:
+    count = 3_000
+    numbered = b"".join(frames.pack({"event": "e", "n": each}) for each in range(count))
+    flood = asyncio.create_task(
+        asyncio.to_thread(other.line.sendall, numbered + frames.pack({"event": "done"}))
+    )
+    turns = await turns_while(lambda: len(other.seen), count + 1)
+    await flood
+    assert max(turns) <= MAX_STEPS
+    assert other.seen[-1] == ("done", b"")
+
+
+async def test_an_answer_waits_for_the_text_before_it_and_not_for_what_comes_later(
+    other: Other,
+) -> None:
+    stop = threading.Event()
+
+    def flood() -> None:
+        other.text(b"before ")
+        other.answer("done")
+        while not stop.is_set():
+            other.text(b"x" * 4096)
+
+    task = asyncio.create_task(asyncio.to_thread(flood))
+    await until(lambda: ("done", b"") in other.seen, "the answer")
+    stop.set()
+    await task
+    at = other.seen.index(("done", b""))
+    assert b"".join(each for each in other.seen[:at] if isinstance(each, bytes)).startswith(
+        b"before "
+    )
+
+
+async def test_what_is_read_is_charged(other: Other) -> None:
+    other.tether._host_time.charge(BURST)
+    other.answer("done")
+    await until(lambda: ("done", b"") in other.seen, "the answer")
+    assert other.overdrawn

@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 SHARE = 0.25
 """Of one processor, over time. A session that runs one small cell after another takes 0.1."""
-BURST = 2.0
-"""Seconds in hand. A hundred thousand lines on stderr take about this much."""
+BURST = 1.0
+"""Seconds in hand. Fifty thousand lines on stderr take about this much."""
+UNNOTICED = 0.25
+"""Of those, seconds that may be taken in one go. After that it is turn and turn about."""
 
 
 class HostTime:
@@ -27,7 +29,7 @@ class HostTime:
         self._looked = time.monotonic()
 
     def charge(self, seconds: float) -> float:
-        """Take seconds off the account; return how long to leave the session alone."""
+        """Take seconds off the account; return for how long the others come first."""
         now = time.monotonic()
         gained = (now - self._looked) * SHARE
         self._looked = now
@@ -35,7 +37,7 @@ class HostTime:
         if self._left >= 0:
             if self._left > BURST / 2:
                 self._overdrawn = 0.0
-            return 0.0
+            return 0.0 if self._left > BURST - UNNOTICED else seconds
         self._overdrawn += seconds
         self._on_overdrawn(self._overdrawn)
         return -self._left / SHARE

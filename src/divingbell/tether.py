@@ -37,8 +37,9 @@ MAX_PENDING_BYTES = 64 << 20
 REST = 0.003
 """Seconds between reads while text pours in. A reader that is always there is woken for every
 line, which takes writer and reader longer than the line itself."""
+MAX_ANSWERS = 1000
 MAX_ANSWERS_BYTES = 20 << 20
-"""Of answers that wait for text before them; a forged mark may not make us take in more."""
+"""Answers that wait for text before them; a forged mark may not make us take in more."""
 MAX_EVENT_HEADER = 1 << 14
 HEADER_WEIGHT = 20
 """A megabyte of JSON can be this many megabytes of objects."""
@@ -368,7 +369,7 @@ class Tether:
             self._numbered_bytes -= len(found[1]) + PENDING_COST
             self._pass_on(found)
             return True
-        if self._answers_bytes > MAX_ANSWERS_BYTES:
+        if len(self._answers) > MAX_ANSWERS or self._answers_bytes > MAX_ANSWERS_BYTES:
             return True
         # The frame was sent before its mark, so it is there, unless the mark is forged.
         frame = self._decoder.next_frame()

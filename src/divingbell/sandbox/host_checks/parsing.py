@@ -3,8 +3,10 @@
 import asyncio
 import os
 import re
+import time
 from pathlib import Path
 
+from divingbell.host_time import SHARE
 from divingbell.models import MB
 from divingbell.sandbox.host_checks.bench import (
     SAMPLE,
@@ -17,6 +19,9 @@ from divingbell.sandbox.host_checks.bench import (
 MOST_OUTPUTS = 20_000
 """A result with more parts than this is not counted by anyone."""
 SETTLE = 0.5
+SLOWED_AFTER = 4.0
+"""Seconds in which a session has used up all that it has in hand."""
+MOST_SHARE = 2 * SHARE
 _MIME = re.compile(r"[\w.+-]{1,100}/[\w.+;=-]{1,100}")
 
 
@@ -141,8 +146,26 @@ def _flood(identifier: str) -> None:
             return f"{result.status}; {words}"
 
 
-for _identifier in ("H43", "H47", "H48", "H50", "H52"):
+for _identifier in ("H43", "H47", "H48", "H50", "H52", "H60", "H61", "H63", "H64", "H65"):
     _flood(_identifier)
+
+
+@checks("H62", alone=True)
+async def flood_after_the_cell(bench: Bench) -> str:
+    """What a cell has left behind floods the host: it is slowed down, and then ended."""
+    async with bench.session() as session, Watch() as watch:
+        result = await bench.run(session, "H62.py")
+        expect(result.status == "ok", f"the cell itself: {result.status} {result.error}")
+        await asyncio.sleep(SLOWED_AFTER)
+        before = time.thread_time()
+        await asyncio.sleep(1.0)
+        share = time.thread_time() - before
+        expect(share < MOST_SHARE, f"the host spends {share:.0%} of its time on it")
+        after = await session.run("1 + 1", timeout=10)
+        expect(after.value == 2, f"the session does not work afterwards: {after.error}")
+        ended = any("kept the host busy" in note for note in after.notes)
+    words = "ended, and told" if ended else f"slowed down to {share:.0%} of a processor"
+    return f"{words}; {watch.judge()}"
 
 
 @checks("H49", alone=True)

@@ -1,0 +1,239 @@
+"""What one session feels of another that does its worst: `./dev bench neighbour`.
+
+A neighbour's warm `1 + 1` is measured beside an idle session, one that spins, and each flood. The
+floods are those of the self-check, from a session with half a core. Beside the times stands the
+longest piece of processor time that the event loop has spent without letting others run.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import selectors
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apart
+import table
+
+from divingbell import Divingbell, Session
+from divingbell.promises import PREAMBLE, PROBES
+
+SERVER = str(Path(__file__).with_name("flood_server.py"))
+TIMES_SPINNING = 3.0
+LONGEST_PIECE = 0.05
+CORES = 0.5
+PAUSE = 0.002
+"""Seconds between two cells of the neighbour, so that they meet the flood anywhere."""
+SETTLE = 0.5
+SPINNING = "spinning"
+CALLS = """
+from preamble import frame, tether
+line = tether()
+number = 1 << 40
+while True:
+    number += 1
+    line.sendall(frame(b'{"event":"call","id":%d,"name":"NAME"}' % number, b'BODY'))
+    if number % 100 == 0:
+        line.recv(1 << 20)
+"""
+GATHERED = """
+import asyncio
+while True:
+    await asyncio.gather(*[call_mcp_tool(NAME, BODY) for _ in range(100)])
+"""
+
+
+def _calls(name: str, **arguments: Any) -> str:
+    return GATHERED.replace("NAME", repr(name)).replace("BODY", repr(arguments))
+
+
+FLOODS: Mapping[str, str] = {
+    "idle": "",
+    SPINNING: "while True: pass",
+    "tiny frames": (PROBES / "H60.py").read_text("utf-8"),
+    "forged marks and tiny frames": (PROBES / "H61.py").read_text("utf-8"),
+    "the same by processes left behind": (PROBES / "H62.py").read_text("utf-8"),
+    "displays": (PROBES / "H63.py").read_text("utf-8"),
+    "events among text": (PROBES / "H64.py").read_text("utf-8"),
+    "headers full of brackets": (PROBES / "H65.py").read_text("utf-8"),
+    "text without end": "while True: print('x' * 1000)",
+    "displays of megabytes": (
+        "from IPython.display import display\n"
+        "while True: display({'image/png': bytes(7 << 20)}, raw=True)"
+    ),
+    "calls, 100 at once": _calls("flood.echo", text="x"),
+    "calls with a megabyte of brackets": (
+        "import json\nfrom divingbell_inside import tools\n"
+        + _calls("flood.echo", text=[[]] * 150_000)
+    ),
+    "searches, 100 at once": (
+        "import asyncio\nwhile True:\n"
+        "    for turn in range(100): search_tools('report on shipments of customers', limit=50)"
+    ),
+    "results of 20 MB": "while True:\n    call_mcp_tool('flood.rows', {'megabytes': 20})",
+}
+
+
+@dataclass(slots=True)
+class Measured:
+    """One condition: the neighbour's times, and the loop's longest piece."""
+
+    times: list[float] = field(default_factory=list)
+    longest: float = 0.0
+
+    def at(self, part: float) -> float:
+        ordered = sorted(self.times)
+        return ordered[min(round(len(ordered) * part), len(ordered) - 1)]
+
+
+class Pieces(selectors.EpollSelector):
+    """A selector that sees how long the loop's thread has worked between two looks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.longest = 0.0
+        self._since = time.thread_time()
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.longest = max(self.longest, time.thread_time() - self._since)
+        found = super().select(timeout)
+        self._since = time.thread_time()
+        return found
+
+
+async def measure(
+    chosen: argparse.Namespace, pieces: Pieces, names: list[str]
+) -> dict[str, Measured]:
+    """Measure all conditions in turn, round by round."""
+    found = {name: Measured() for name in names}
+    servers = {"flood": {"command": sys.executable, "args": [SERVER]}}
+    limits = {"timeout": 600.0, "cpu_seconds": 600.0, "cores": CORES}
+    policy = {"default": "allow"}
+    async with Divingbell(
+        chosen.backend, pool=0, servers=servers, policy=policy, **chosen.settings
+    ) as bell:
+        for turn in range(chosen.rounds):
+            for name in names:
+                print(f"· round {turn + 1}: beside {name}", file=sys.stderr, flush=True)
+                async with bell.session() as neighbour, bell.session(**limits) as attacker:
+                    await attacker.files.put(PREAMBLE.name, PREAMBLE)
+                    await attacker.run("await_tools = list_mcp_tools()", timeout=60)
+                    await neighbour.run("1 + 1")
+                    async with _flooding(attacker, FLOODS[name]):
+                        await _beside(neighbour, chosen.seconds, pieces, found[name])
+    return found
+
+
+@contextlib.asynccontextmanager
+async def _flooding(session: Session, code: str) -> AsyncIterator[None]:
+    async def flood() -> None:
+        while code:
+            await session.run(code)
+            await asyncio.sleep(PAUSE)
+
+    task = asyncio.create_task(flood())
+    await asyncio.sleep(SETTLE)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        if not task.cancelled() and task.exception() is not None:
+            raise task.exception()  # type: ignore[misc]
+
+
+async def _beside(
+    neighbour: Session, seconds: float, pieces: Pieces, into: Measured
+) -> None:
+    pieces.longest = 0.0
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        await asyncio.sleep(PAUSE)
+        started = time.perf_counter()
+        result = await neighbour.run("1 + 1")
+        into.times.append(time.perf_counter() - started)
+        assert result.value == 2, result
+    into.longest = max(into.longest, pieces.longest)
+
+
+def render(found: Mapping[str, Measured]) -> str:
+    spinning = found[SPINNING].at(0.99)
+    lines = [
+        ("beside", "p50", "p99", f"p99, of {SPINNING}", "longest piece of the loop", "cells"),
+        *(
+            (
+                name,
+                table.seconds(one.at(0.5)),
+                table.seconds(one.at(0.99)),
+                f"{one.at(0.99) / spinning:.1f}×",
+                table.seconds(one.longest),
+                str(len(one.times)),
+            )
+            for name, one in found.items()
+        ),
+    ]
+    return table.aligned(lines)
+
+
+def missed(found: Mapping[str, Measured]) -> list[str]:
+    """The conditions in which an aim is not met, in words."""
+    spinning = found[SPINNING].at(0.99)
+    words = []
+    for name, one in found.items():
+        times = one.at(0.99) / spinning
+        if name != SPINNING and times > TIMES_SPINNING:
+            words.append(f"{name}: p99 is {times:.1f} times that beside one that spins")
+        if one.longest > LONGEST_PIECE:
+            words.append(f"{name}: the loop was held for {table.seconds(one.longest)}")
+    return words
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench neighbour", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="one second each, one round")
+    parser.add_argument("--only", action="append", choices=FLOODS, help="this flood; may be repeated")
+    parser.add_argument("--seconds", type=float, help="of each flood in each round (10; quick: 1)")
+    parser.add_argument("--rounds", type=int, help="turns of all floods (3; quick: 1)")
+    parser.add_argument("--backend", default="local", help="the walls (local)")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as JSON")
+    chosen = parser.parse_args()
+    chosen.seconds = chosen.seconds or (1.0 if chosen.quick else 10.0)
+    chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
+    chosen.settings = {}
+    return chosen
+
+
+def main() -> None:
+    chosen = _arguments()
+    names = [
+        name
+        for name in FLOODS
+        if chosen.only is None or name in chosen.only or name in ("idle", SPINNING)
+    ]
+    pieces = Pieces()
+    with (
+        apart.home(),
+        asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(pieces)) as runner,
+    ):
+        found = runner.run(measure(chosen, pieces, names))
+    words = [f"NOT met: {line}" for line in missed(found)] or [
+        f"met: p99 at most {TIMES_SPINNING:g} times that beside one that spins, "
+        f"and no piece over {table.seconds(LONGEST_PIECE)}"
+    ]
+    text = "\n".join((table.heading(), "", render(found), "", *words, ""))
+    print(text)
+    if chosen.markdown is not None:
+        chosen.markdown.write_text(text, encoding="utf-8")
+    if chosen.json is not None:
+        plain = {name: {"times": one.times, "longest": one.longest} for name, one in found.items()}
+        chosen.json.write_text(json.dumps(plain), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
