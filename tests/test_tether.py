@@ -256,6 +256,13 @@ async def test_an_answer_waits_for_the_text_before_it_and_not_for_what_comes_lat
     )
 
 
+async def test_after_a_rest_it_reads_on_however_little_is_left(other: Other) -> None:
+    other.tether._host_time.charge(BURST + 0.001)
+    for number in range(20):
+        other.answer(str(number))
+        await until(lambda: (str(number), b"") in other.seen, "the answer")  # noqa: B023
+
+
 async def test_what_is_read_is_charged(other: Other) -> None:
     other.tether._host_time.charge(BURST)
     other.answer("done")

@@ -14,6 +14,8 @@ BURST = 1.0
 """Seconds in hand. Fifty thousand lines on stderr take about this much."""
 UNNOTICED = 0.25
 """Of those, seconds that may be taken in one go. After that it is turn and turn about."""
+LONGEST_REST = 0.25
+"""Seconds; the word that a cell has ended may be among what waits."""
 
 
 class HostTime:
@@ -40,4 +42,8 @@ class HostTime:
             return 0.0 if self._left > BURST - UNNOTICED else seconds
         self._overdrawn += seconds
         self._on_overdrawn(self._overdrawn)
-        return -self._left / SHARE
+        return min(-self._left / SHARE, LONGEST_REST)
+
+    def forgive(self) -> None:
+        """Begin to count anew: whoever has overdrawn it was stopped."""
+        self._overdrawn = 0.0

@@ -407,12 +407,14 @@ class Session:
     def overdrawn(self, seconds: float) -> None:
         if self._cell is not None:
             if seconds > OVERDRAFT:
+                self._interpreter.host_time.forgive()
                 self._cell.stop("host")
         elif seconds > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
             reason = (
                 "what an earlier cell had left running kept the host busy with what it sent, "
                 "and was ended"
             )
+            self._interpreter.host_time.forgive()
             self._interpreter.give_up(reason)
             self._ending = asyncio.create_task(self._end_all(reason))
 

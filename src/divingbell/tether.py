@@ -204,14 +204,15 @@ class Tether:
         self._pipe_resting = None
         self._watch()
 
-    def _rest(self, seconds: float) -> None:
-        self._resting = self._loop.call_later(seconds, self._end_rest)
+    def _rest(self, seconds: float, more: bool) -> None:
+        self._resting = self._loop.call_later(seconds, self._end_rest, more)
         self._watch()
 
-    def _end_rest(self) -> None:
+    def _end_rest(self, more: bool) -> None:
         self._resting = None
         self._watch()
-        self._pump()
+        if more or self._socket_ended:
+            self._pump()
 
     def close(self) -> None:
         """Let go of both ends. What is still in the pipe is read first, within reason."""
@@ -253,8 +254,8 @@ class Tether:
         rest = self._host_time.charge(time.thread_time() - began)
         if self.closed:
             return
-        if more or rest:
-            self._rest(max(rest, SLICE))
+        if more or rest > SLICE:
+            self._rest(max(rest, SLICE), more)
         elif self._socket_ended:
             self._fail("the interpreter has closed its line")
 

@@ -19,7 +19,7 @@ MEANINGS = {
     FAILED: "the code failed; or a promise was found broken (doctor --check)",
     USAGE: "wrong usage or configuration",
     UNAVAILABLE: "the sandbox is not available here: see divingbell doctor",
-    LIMIT: "a limit was reached: memory, CPU, processes, disk or output",
+    LIMIT: "a limit was reached: memory, CPU, processes, disk, output or the host's time",
     KILLED: "the interpreter was killed or crashed",
     TIMEOUT: "the code ran out of time",
     INTERRUPTED: "interrupted (Ctrl-C)",

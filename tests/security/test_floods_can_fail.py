@@ -1,0 +1,35 @@
+"""The checks of floods can fail: without what bounds the work, each of their rows is broken."""
+
+import sys
+
+import pytest
+
+from divingbell import Divingbell, tether
+from divingbell.sandbox.self_check import check
+from divingbell_inside import frames
+
+
+async def broken(rows: set[str]) -> set[str]:
+    async with Divingbell(pool=0) as bell:
+        return {verdict.promise.id async for verdict in check(bell, rows) if not verdict.kept}
+
+
+async def test_a_line_that_is_read_to_its_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tether, "MAX_STEPS", sys.maxsize)
+    monkeypatch.setattr(tether, "SLICE", 3.0)
+    assert await broken({"H60", "H61", "H63", "H64"}) == {"H60", "H61", "H63", "H64"}
+
+
+async def test_processes_left_behind_that_are_not_slowed_down_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("divingbell.host_time.HostTime.charge", lambda *_: 0.0)
+    monkeypatch.setattr(tether, "SLICE", 0.05)
+    assert await broken({"H62"}) == {"H62"}
+
+
+async def test_headers_that_are_parsed_whatever_is_in_them_are_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frames, "check_values", lambda _: None)
+    assert await broken({"H65"}) == {"H65"}
