@@ -25,7 +25,7 @@ for number in range(TOOLS):
     mcp.add_tool(
         lambda text: text,
         name=f"report_{number}",
-        description=f"Make report {number} on orders, customers and shipments of region {number % 7}",
+        description=f"Make report {number} on orders and shipments of region {number % 7}",
     )
 
 if __name__ == "__main__":

@@ -31,15 +31,15 @@ PAUSE = 0.002
 """Seconds between two cells of the neighbour, so that they meet the flood anywhere."""
 SETTLE = 0.5
 SPINNING = "spinning"
-CALLS = """
-from preamble import frame, tether
-line = tether()
-number = 1 << 40
+EVENTS = """
+import sys
+from IPython.display import clear_output, display
 while True:
-    number += 1
-    line.sendall(frame(b'{"event":"call","id":%d,"name":"NAME"}' % number, b'BODY'))
-    if number % 100 == 0:
-        line.recv(1 << 20)
+    for number in range(50):
+        print(number, file=sys.stderr)
+        print(number)
+    display(number)
+    clear_output()
 """
 GATHERED = """
 import asyncio
@@ -59,8 +59,8 @@ FLOODS: Mapping[str, str] = {
     "forged marks and tiny frames": (PROBES / "H61.py").read_text("utf-8"),
     "the same by processes left behind": (PROBES / "H62.py").read_text("utf-8"),
     "displays": (PROBES / "H63.py").read_text("utf-8"),
-    "events among text": (PROBES / "H64.py").read_text("utf-8"),
-    "headers full of brackets": (PROBES / "H65.py").read_text("utf-8"),
+    "headers full of brackets": (PROBES / "H64.py").read_text("utf-8"),
+    "events among text": EVENTS,
     "text without end": "while True: print('x' * 1000)",
     "displays of megabytes": (
         "from IPython.display import display\n"
@@ -71,7 +71,7 @@ FLOODS: Mapping[str, str] = {
         "import json\nfrom divingbell_inside import tools\n"
         + _calls("flood.echo", text=[[]] * 150_000)
     ),
-    "searches, 100 at once": (
+    "searches in a row": (
         "import asyncio\nwhile True:\n"
         "    for turn in range(100): search_tools('report on shipments of customers', limit=50)"
     ),
@@ -147,9 +147,7 @@ async def _flooding(session: Session, code: str) -> AsyncIterator[None]:
             raise task.exception()  # type: ignore[misc]
 
 
-async def _beside(
-    neighbour: Session, seconds: float, pieces: Pieces, into: Measured
-) -> None:
+async def _beside(neighbour: Session, seconds: float, pieces: Pieces, into: Measured) -> None:
     pieces.longest = 0.0
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -196,7 +194,9 @@ def missed(found: Mapping[str, Measured]) -> list[str]:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench neighbour", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one second each, one round")
-    parser.add_argument("--only", action="append", choices=FLOODS, help="this flood; may be repeated")
+    parser.add_argument(
+        "--only", action="append", choices=FLOODS, help="this flood; may be repeated"
+    )
     parser.add_argument("--seconds", type=float, help="of each flood in each round (10; quick: 1)")
     parser.add_argument("--rounds", type=int, help="turns of all floods (3; quick: 1)")
     parser.add_argument("--backend", default="local", help="the walls (local)")

@@ -15,9 +15,16 @@ async def broken(rows: set[str]) -> set[str]:
 
 
 async def test_a_line_that_is_read_to_its_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = tether.Tether._read_socket
+
+    def read_again(self: tether.Tether) -> bool:
+        self._socket_ready = read(self)
+        return self._socket_ready
+
+    monkeypatch.setattr(tether.Tether, "_read_socket", read_again)
     monkeypatch.setattr(tether, "MAX_STEPS", sys.maxsize)
     monkeypatch.setattr(tether, "SLICE", 3.0)
-    assert await broken({"H60", "H61", "H63", "H64"}) == {"H60", "H61", "H63", "H64"}
+    assert await broken({"H60", "H61", "H63"}) == {"H60", "H61", "H63"}
 
 
 async def test_processes_left_behind_that_are_not_slowed_down_are_noticed(
@@ -32,4 +39,4 @@ async def test_headers_that_are_parsed_whatever_is_in_them_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(frames, "check_values", lambda _: None)
-    assert await broken({"H65"}) == {"H65"}
+    assert await broken({"H64"}) == {"H64"}

@@ -148,7 +148,7 @@ def _flood(identifier: str, timeout: float) -> None:
 
 for _identifier in ("H43", "H47", "H48", "H50", "H52"):
     _flood(_identifier, 4.0)
-for _identifier in ("H60", "H61", "H63", "H64", "H65"):
+for _identifier in ("H60", "H61", "H63", "H64"):
     _flood(_identifier, 1.5)
 
 
