@@ -25,7 +25,8 @@ from typing import Any
 from divingbell.host_time import HostTime
 from divingbell_inside import frames
 
-READ_SIZE = 1 << 18
+READ_SIZE = 1 << 16
+"""What a pipe holds. A larger buffer, made for each read, costs ten times as much as the read."""
 MAX_STEPS = 256
 """Steps in a row: a step takes in one frame, one mark or one read. Then others have their turn."""
 SLICE = 0.001
