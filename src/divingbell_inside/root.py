@@ -82,6 +82,8 @@ _TMPFS = kernel.MS_NOSUID | kernel.MS_NODEV
 def main(descriptor: int) -> None:
     line = socket.socket(fileno=descriptor)
     raw = json.loads(line.recv(MAX_PLAN))
+    if raw["owner"] is not None:
+        kernel.own_namespaces_as(raw["owner"])
     kernel.die_with_parent()
     kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
     line.send(b"unshared")

@@ -34,9 +34,8 @@ fgetxattr flistxattr fremovexattr fsetxattr getxattr getxattrat lgetxattr listxa
 llistxattr lremovexattr lsetxattr removexattr removexattrat setxattr setxattrat
 inotify_add_watch inotify_init inotify_init1 inotify_rm_watch
 
-brk madvise map_shadow_stack membarrier memfd_create mincore mlock mlock2 mlockall mmap
-mprotect mremap mseal msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect
-remap_file_pages
+brk madvise map_shadow_stack membarrier mincore mlock mlock2 mlockall mprotect mremap mseal
+msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect remap_file_pages
 
 arch_prctl execve execveat exit exit_group fork get_robust_list getcpu getpgid getpgrp getpid
 getppid getsid gettid pidfd_open pidfd_send_signal process_mrelease restart_syscall rseq
@@ -102,7 +101,8 @@ _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # Linux, 32-bit, old un
 _FILE_TYPES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _PR_SET_SECCOMP, _PR_SET_MM = 22, 35
 _SECCOMP_MODE_FILTER = 2
-_SHARED_ANONYMOUS = 0x21
+_SHARED, _ANONYMOUS = 0x1, 0x20
+_MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 
 
 def _compare(
@@ -133,6 +133,9 @@ BY_ARGUMENT: dict[str, _Block] = {
     "clone3": (_MISSING,),
     # Keystrokes into a terminal that the host reads from.
     "ioctl": _all_but(1, _TIOCSTI, _TIOCLINUX, _TIOCSETD),
+    # Huge pages are set aside for the whole machine, and no limit on memory counts them.
+    "memfd_create": _only(1, 0, mask=_MFD_HUGETLB),
+    "mmap": _only(3, 0, mask=_MAP_HUGETLB),
     "mknod": _only(1, *_FILE_TYPES, mask=0o170000),
     "mknodat": _only(2, *_FILE_TYPES, mask=0o170000),
     "personality": _only(0, *_PERSONALITIES),
@@ -160,7 +163,8 @@ def _answer(name: str, deny: frozenset[str], private_memory: bool) -> _Block:
     if name in deny and name != "clone3":
         return (_FORBIDDEN,)
     if name == "mmap" and private_memory:
-        return _compare(3, (_SHARED_ANONYMOUS,), _SHARED_ANONYMOUS, _FORBIDDEN, _ALLOW)
+        private = (0, _SHARED, _ANONYMOUS)
+        return _only(3, *private, mask=_MAP_HUGETLB | _SHARED | _ANONYMOUS)
     return BY_ARGUMENT.get(name, (_ALLOW,) if name in ALLOWED else (_FORBIDDEN,))
 
 

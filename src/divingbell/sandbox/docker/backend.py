@@ -106,8 +106,6 @@ class DockerBackend(Backend):
             remove_leftovers(client, above)
             self._image = images.provide(client, made, self._progress)
         self._folders = folders.HostFolders(above)
-        # The daemon is root and gets there; nobody else has any business there.
-        self._folders.path.chmod(0o700)
         locks = {} if os.geteuid() == 0 else {"locks": profile.home() / "uids"}
         self._uids = Uids(settings.uid_base, settings.uid_count, **locks)
 

@@ -22,6 +22,7 @@ _AF_UNIX = 1
 _CLONE_NAMESPACE_FLAGS = 0x7E020000
 _FILE_TYPES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
+_MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _TERMINAL_TRICKS = (0x5412, 0x541C, 0x5423)
 
 
@@ -41,6 +42,8 @@ def _other(index: int, value: int) -> dict[str, Any]:
 _CONDITIONS: dict[str, list[list[dict[str, Any]]]] = {
     "clone": [[_masked(0, _CLONE_NAMESPACE_FLAGS, 0)]],
     "ioctl": [[_other(1, value) for value in _TERMINAL_TRICKS]],
+    "memfd_create": [[_masked(1, _MFD_HUGETLB, 0)]],
+    "mmap": [[_masked(3, _MAP_HUGETLB, 0)]],
     "mknod": [[_masked(1, 0o170000, kind)] for kind in _FILE_TYPES],
     "mknodat": [[_masked(2, 0o170000, kind)] for kind in _FILE_TYPES],
     "personality": [[_equal(0, value)] for value in _PERSONALITIES],
