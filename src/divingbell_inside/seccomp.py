@@ -23,7 +23,7 @@ _Block = tuple[_Instruction, ...]
 
 _ALLOWED_NAMES = """
 access cachestat chdir chmod chown close close_range copy_file_range creat dup dup2 dup3
-faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat fcntl
+faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat
 fdatasync flock fstat fstatfs fsync ftruncate futimesat getcwd getdents getdents64 lchown link
 linkat lseek lstat mkdir mkdirat newfstatat open openat openat2 pread64 preadv preadv2 pwrite64
 pwritev pwritev2 read readahead readlink readlinkat readv rename renameat renameat2 rmdir
@@ -101,6 +101,7 @@ _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # Linux, 32-bit, old un
 _FILE_TYPES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _PR_SET_SECCOMP, _PR_SET_MM = 22, 35
 _SECCOMP_MODE_FILTER = 2
+_F_SETLEASE, _F_NOTIFY, _F_SETDELEG = 1024, 1026, 1040
 _SHARED, _ANONYMOUS = 0x1, 0x20
 _MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 
@@ -131,6 +132,9 @@ BY_ARGUMENT: dict[str, _Block] = {
     "clone": _only(0, 0, mask=_CLONE_NAMESPACE_FLAGS),
     # The flags of clone3 are behind a pointer, where no filter can look.
     "clone3": (_MISSING,),
+    # Who has a lease on a file holds up everyone that opens it, on the host too. A read-only
+    # mount is no hindrance; that the file is the user's own is enough.
+    "fcntl": _all_but(1, _F_SETLEASE, _F_NOTIFY, _F_SETDELEG),
     # Keystrokes into a terminal that the host reads from.
     "ioctl": _all_but(1, _TIOCSTI, _TIOCLINUX, _TIOCSETD),
     # Huge pages are set aside for the whole machine, and no limit on memory counts them.

@@ -29,8 +29,8 @@ EPERM, ENOSYS = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 LOAD, AND, JUMP, EQUAL, AT_LEAST, RETURN = 0x20, 0x54, 0x05, 0x15, 0x35, 0x06
 
 BY_ARGUMENT = {
-    *("clone", "ioctl", "memfd_create", "mknod", "mknodat", "mmap", "personality", "prctl"),
-    *("socket", "socketpair"),
+    *("clone", "fcntl", "ioctl", "memfd_create", "mknod", "mknodat", "mmap"),
+    *("personality", "prctl", "socket", "socketpair"),
 }
 # What Docker allows without capabilities and Divingbell does not.
 WITHDRAWN = {
@@ -253,6 +253,7 @@ def test_a_foreign_architecture_is_killed(machine: str) -> None:
         ("socket", (), [1], [0, *range(2, 48), 0xFFFFFFFF]),
         ("socketpair", (), [1], [0, *range(2, 48), 0xFFFFFFFF]),
         ("ioctl", (0,), [0x5401, 0x5413, 0x541B, 0x5421], [0x5412, 0x541C, 0x5423]),
+        ("fcntl", (0,), [0, 1, 3, 6, 1025, 1030, 1031, 1032, 1033], [1024, 1026, 1040]),
         ("personality", (), [0, 8, 0x20000, 0x20008, 0xFFFFFFFF], [0x40000, 0x400000, 1, 9]),
         ("mknod", (0,), [0o644, 0o100644, 0o10600, 0o140600], [0o20600, 0o60600, 0o40600]),
         ("mknodat", (0, 0), [0o644, 0o100644, 0o10600, 0o140600], [0o20600, 0o60600, 0o120600]),
