@@ -31,7 +31,9 @@ class Quotas:
         signals, _ = resource.getrlimit(resource.RLIMIT_SIGPENDING)
         self.pending_signals = layout.PENDING_SIGNALS
         if signals != resource.RLIM_INFINITY:
-            self.pending_signals = min(layout.PENDING_SIGNALS, signals // part // sessions)
+            # Half is left: for the user, and for kill(), which the kernel queues past every limit,
+            # at most once a signal and process.
+            self.pending_signals = min(layout.PENDING_SIGNALS, signals // 2 // sessions)
 
     def take_inotify(self) -> Inotify:
         """Return a share; of nothing if all are taken, because who has one must find it there."""
