@@ -45,7 +45,7 @@ async def test_a_session_that_takes_all_of_a_quota_is_noticed(
 @as_root
 async def test_sessions_with_one_uid_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uids.Uids, "take", lambda _: 1)
-    assert await broken("R62", "R63") == {"R62", "R63"}
+    assert await broken("R62", "R63", "R65") == {"R62", "R63", "R65"}
 
 
 async def test_a_workspace_that_others_can_enter_is_noticed(
