@@ -27,7 +27,7 @@ faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchmodat2 fchown
 fdatasync flock fstat fstatfs fsync ftruncate futimesat getcwd getdents getdents64 lchown link
 linkat lseek lstat mkdir mkdirat newfstatat open openat openat2 pread64 preadv preadv2 pwrite64
 pwritev pwritev2 read readahead readlink readlinkat readv rename renameat renameat2 rmdir
-sendfile splice stat statfs statx symlink symlinkat sync sync_file_range syncfs tee truncate
+sendfile splice stat statfs statx symlink symlinkat sync_file_range tee truncate
 umask unlink unlinkat utime utimensat utimes write writev
 
 fgetxattr flistxattr fremovexattr fsetxattr getxattr getxattrat lgetxattr listxattr listxattrat

@@ -41,6 +41,8 @@ WITHDRAWN = {
     # What they make stays when its maker is gone, and so does the memory that it takes.
     *("msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop", "semtimedop"),
     *("shmat", "shmctl", "shmdt", "shmget"),
+    # These write out what everyone on the machine has written; fsync does for the own files.
+    *("sync", "syncfs"),
     # Contexts for these are counted for the whole machine: one session could take all.
     *("io_cancel", "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit"),
 }
