@@ -38,6 +38,9 @@ class Shape:
     host_folder: str | None
     program: bytes
     """The seccomp filter, built once by the zygote."""
+    pending_signals: int = layout.PENDING_SIGNALS
+    inotify: tuple[int, int] = (0, 0)
+    """Instances and watches, where the session has a user namespace that can count its own."""
     in_gvisor: bool = False
     uid: int | None = None
     """Whom the user's processes are to be, where pid 1 is root of a kernel that is not the host's.
@@ -88,8 +91,20 @@ def _mount_root(shape: Shape) -> None:
             # The last one, shm, covers the disk itself.
             kernel.bind(f"{disk}/{name}", root + target)
     kernel.mount("proc", f"{root}/proc", "proc", _NO_PROGRAMS)
+    _limit_inotify(f"{root}/proc/sys/user", shape)
     _mask_proc(f"{root}/proc")
     kernel.enter_root(root)
+
+
+def _limit_inotify(limits: str, shape: Shape) -> None:
+    """Bound what the kernel counts against whoever made this user namespace, too.
+
+    No rlimit does. Who has no capability in the namespace can't take it back.
+    """
+    for name, most in zip(("instances", "watches"), shape.inotify, strict=True):
+        file = os.open(f"{limits}/max_inotify_{name}", os.O_WRONLY | os.O_CLOEXEC)
+        os.write(file, b"%d" % most)
+        os.close(file)
 
 
 def _mask_proc(proc: str) -> None:
@@ -119,6 +134,7 @@ def set_limits(shape: Shape) -> None:
         # Twice the disk: what is really written meets the end of the disk first.
         resource.RLIMIT_FSIZE: resource.RLIM_INFINITY if shape.host_folder else 2 * shape.disk,
         resource.RLIMIT_NPROC: shape.processes + layout.OWN_PROCESSES,
+        resource.RLIMIT_SIGPENDING: shape.pending_signals,
     }
     for which, value in limits.items():
         _lower(shape, which, value)

@@ -23,6 +23,8 @@ WRITABLE = {"workspace": WORKSPACE, "tmp": "/tmp", "home": HOME, "shm": "/dev/sh
 
 OWN_PROCESSES = 3
 """Those that are not the user's: the supervisor, the waiting copy and a file server."""
+PENDING_SIGNALS = 1024
+"""Signals that may wait in a session; each POSIX timer holds one."""
 LOST_LINE = 70
 """Exit status of an interpreter that has lost its line to the host."""
 

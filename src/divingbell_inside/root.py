@@ -79,9 +79,21 @@ def _build(root: str, plan: Plan) -> None:
 _TMPFS = kernel.MS_NOSUID | kernel.MS_NODEV
 
 
+def _give_namespaces_to(owner: int) -> None:
+    try:
+        kernel.own_namespaces_as(owner)
+    except OSError as error:
+        raise SystemExit(
+            f"the uid {owner} can't be taken on here ({error.strerror}); "
+            "inside a container set uid_base to uids that it has"
+        ) from None
+
+
 def main(descriptor: int) -> None:
     line = socket.socket(fileno=descriptor)
     raw = json.loads(line.recv(MAX_PLAN))
+    if raw["owner"] is not None:
+        _give_namespaces_to(raw["owner"])
     kernel.die_with_parent()
     kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
     line.send(b"unshared")

@@ -23,20 +23,19 @@ _Block = tuple[_Instruction, ...]
 
 _ALLOWED_NAMES = """
 access cachestat chdir chmod chown close close_range copy_file_range creat dup dup2 dup3
-faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat fcntl
+faccessat faccessat2 fadvise64 fallocate fchdir fchmod fchmodat fchmodat2 fchown fchownat
 fdatasync flock fstat fstatfs fsync ftruncate futimesat getcwd getdents getdents64 lchown link
 linkat lseek lstat mkdir mkdirat newfstatat open openat openat2 pread64 preadv preadv2 pwrite64
 pwritev pwritev2 read readahead readlink readlinkat readv rename renameat renameat2 rmdir
-sendfile splice stat statfs statx symlink symlinkat sync sync_file_range syncfs tee truncate
+sendfile splice stat statfs statx symlink symlinkat sync_file_range tee truncate
 umask unlink unlinkat utime utimensat utimes write writev
 
 fgetxattr flistxattr fremovexattr fsetxattr getxattr getxattrat lgetxattr listxattr listxattrat
 llistxattr lremovexattr lsetxattr removexattr removexattrat setxattr setxattrat
 inotify_add_watch inotify_init inotify_init1 inotify_rm_watch
 
-brk madvise map_shadow_stack membarrier memfd_create mincore mlock mlock2 mlockall mmap
-mprotect mremap mseal msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect
-remap_file_pages
+brk madvise map_shadow_stack membarrier mincore mlock mlock2 mlockall mprotect mremap mseal
+msync munlock munlockall munmap pkey_alloc pkey_free pkey_mprotect remap_file_pages
 
 arch_prctl execve execveat exit exit_group fork get_robust_list getcpu getpgid getpgrp getpid
 getppid getsid gettid pidfd_open pidfd_send_signal process_mrelease restart_syscall rseq
@@ -102,7 +101,9 @@ _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)  # Linux, 32-bit, old un
 _FILE_TYPES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _PR_SET_SECCOMP, _PR_SET_MM = 22, 35
 _SECCOMP_MODE_FILTER = 2
-_SHARED_ANONYMOUS = 0x21
+_F_SETLEASE, _F_NOTIFY, _F_SETDELEG = 1024, 1026, 1040
+_SHARED, _ANONYMOUS = 0x1, 0x20
+_MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 
 
 def _compare(
@@ -131,8 +132,14 @@ BY_ARGUMENT: dict[str, _Block] = {
     "clone": _only(0, 0, mask=_CLONE_NAMESPACE_FLAGS),
     # The flags of clone3 are behind a pointer, where no filter can look.
     "clone3": (_MISSING,),
+    # Who has a lease on a file holds up everyone that opens it, on the host too. A read-only
+    # mount is no hindrance; that the file is the user's own is enough.
+    "fcntl": _all_but(1, _F_SETLEASE, _F_NOTIFY, _F_SETDELEG),
     # Keystrokes into a terminal that the host reads from.
     "ioctl": _all_but(1, _TIOCSTI, _TIOCLINUX, _TIOCSETD),
+    # Huge pages are set aside for the whole machine, and no limit on memory counts them.
+    "memfd_create": _only(1, 0, mask=_MFD_HUGETLB),
+    "mmap": _only(3, 0, mask=_MAP_HUGETLB),
     "mknod": _only(1, *_FILE_TYPES, mask=0o170000),
     "mknodat": _only(2, *_FILE_TYPES, mask=0o170000),
     "personality": _only(0, *_PERSONALITIES),
@@ -160,7 +167,8 @@ def _answer(name: str, deny: frozenset[str], private_memory: bool) -> _Block:
     if name in deny and name != "clone3":
         return (_FORBIDDEN,)
     if name == "mmap" and private_memory:
-        return _compare(3, (_SHARED_ANONYMOUS,), _SHARED_ANONYMOUS, _FORBIDDEN, _ALLOW)
+        private = (0, _SHARED, _ANONYMOUS)
+        return _only(3, *private, mask=_MAP_HUGETLB | _SHARED | _ANONYMOUS)
     return BY_ARGUMENT.get(name, (_ALLOW,) if name in ALLOWED else (_FORBIDDEN,))
 
 

@@ -119,6 +119,8 @@ class Zygote:
                 own_groups=self._own_groups,
                 host_folder=request["host_folder"],
                 program=self._program,
+                pending_signals=request["pending_signals"],
+                inotify=tuple(request["inotify"]),
             )
             parts = (chamber.seal, runner.main, files.serve)
             supervisor.Supervisor(line, shape, parts).serve()

@@ -12,7 +12,7 @@ from divingbell import Divingbell
 from divingbell.models import Output, Result
 from divingbell.promises import GROUPS, PREAMBLE, PROBES, PROMISES, Promise, tables
 from divingbell.sandbox.host_checks import CHECKS, WITH_TOOLS, Broken, ToolBench, Watch, judged
-from divingbell.sandbox.self_check import Verdict, check, promised
+from divingbell.sandbox.self_check import Verdict, check, left_out, promised
 
 ROOT = Path(__file__).parents[2]
 KEPT_BY_LOCAL = [promise for promise in PROMISES if promise.kept_by("local")]
@@ -53,7 +53,7 @@ def _among(with_tools: bool) -> list[Promise]:
 async def test_the_promise_is_kept(promise: Promise, own_bell: Divingbell) -> None:
     verdicts = [verdict async for verdict in check(own_bell, {promise.id})]
     if not verdicts:
-        pytest.skip(f"not promised without control groups: {promise.without_cgroups}")
+        pytest.skip(f"not promised here: {promise.without_cgroups or promise.without_own_uid}")
     [verdict] = verdicts
     assert verdict.kept, f"{promise.id} ({promise.attack}): {verdict.detail}"
 
@@ -103,6 +103,12 @@ def test_rows_that_need_control_groups_are_left_out_without_them() -> None:
     with_them = promised("local", "cgroup v1")
     without = promised("local", "rlimits")
     assert {promise.id for promise in with_them} - {promise.id for promise in without} == {"R09"}
+
+
+def test_rows_that_need_a_uid_are_left_out_where_sessions_have_the_uid_of_their_user() -> None:
+    left = {promise.id: reason for promise, reason in left_out("local", "cgroup v2", own_uid=False)}
+    assert {"R62", "R63"} <= left.keys() and "together" in left["R62"]
+    assert {"R62", "R63"} <= {promise.id for promise in promised("gvisor", "cgroup", own_uid=False)}
 
 
 @pytest.mark.parametrize("name", tables.PAGES)

@@ -42,6 +42,8 @@ class Promise:
     """Of a bomb: the files in /workspace must be there afterwards."""
     without_cgroups: str = ""
     """Why it is not promised where there are only rlimits; empty: it is."""
+    without_own_uid: str = ""
+    """Why local does not promise it where sessions have the uid of their user; empty: it does."""
 
     def kept_by(self, backend: str) -> bool:
         return self.backends.get(backend) == KEPT

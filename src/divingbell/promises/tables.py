@@ -56,10 +56,13 @@ def _not_promised(backend: str) -> list[str]:
     ]
     if backend == "local":  # the others have control groups, or do not start
         lines += [
-            f"{promise.id}, {promise.attack}, where there are no control groups: "
-            f"{promise.without_cgroups}."
+            f"{promise.id}, {promise.attack}, {where}: {reason}."
             for promise in PROMISES
-            if promise.kept_by(backend) and promise.without_cgroups
+            for where, reason in (
+                ("where there are no control groups", promise.without_cgroups),
+                ("where an ordinary user has started it", promise.without_own_uid),
+            )
+            if promise.kept_by(backend) and reason
         ]
     return lines
 

@@ -48,26 +48,37 @@ class Verdict:
 
 
 def promised(
-    backend: str, limits_by: str, only: Collection[str] | None = None
+    backend: str,
+    limits_by: str,
+    only: Collection[str] | None = None,
+    *,
+    own_uid: bool = True,
 ) -> tuple[Promise, ...]:
     """The promises that this backend makes with this way to limit."""
     return tuple(
         promise
         for promise in PROMISES
-        if promise.kept_by(backend)
-        and (only is None or promise.id in only)
-        and not (limits_by == "rlimits" and promise.without_cgroups)
+        if (only is None or promise.id in only)
+        and not _reason(promise, backend, limits_by, own_uid)
     )
 
 
-def left_out(backend: str, limits_by: str) -> list[tuple[Promise, str]]:
+def left_out(backend: str, limits_by: str, *, own_uid: bool = True) -> list[tuple[Promise, str]]:
     """What this backend does not promise with this way to limit, and why not."""
-    made = promised(backend, limits_by)
     return [
-        (promise, promise.without_cgroups if promise.kept_by(backend) else reason)
+        (promise, reason)
         for promise in PROMISES
-        if promise not in made and (reason := promise.backends.get(backend, "unknown"))
+        if (reason := _reason(promise, backend, limits_by, own_uid))
     ]
+
+
+def _reason(promise: Promise, backend: str, limits_by: str, own_uid: bool) -> str:
+    """Why a promise is not made; empty if it is."""
+    if not promise.kept_by(backend):
+        return promise.backends.get(backend, "unknown")
+    if limits_by == "rlimits" and promise.without_cgroups:
+        return promise.without_cgroups
+    return promise.without_own_uid if backend == "local" and not own_uid else ""
 
 
 async def check(bell: Divingbell, only: Collection[str] | None = None) -> AsyncIterator[Verdict]:
@@ -107,7 +118,9 @@ class _Check:
             await neighbour.run("here = 42")
             isolation = shared.isolation
             self._slowness = SLOWNESS.get(isolation.backend, 1)
-            chosen = promised(isolation.backend, isolation.limits_by, self._only)
+            chosen = promised(
+                isolation.backend, isolation.limits_by, self._only, own_uid=isolation.own_uid
+            )
             if any(promise.id in WITH_TOOLS for promise in chosen):
                 bench = ToolBench(self._bench.bell)
                 self._bench.tools = await stack.enter_async_context(bench)

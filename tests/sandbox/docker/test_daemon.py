@@ -86,3 +86,11 @@ def test_cgroup_trouble_is_recognised() -> None:
     with pytest.raises(daemon.NoDocker, match="can't limit memory, pids") as caught:
         daemon.check(Client(MemoryLimit=False, PidsLimit=False), "runc")  # type: ignore[arg-type]
     assert "cgroup_enable=memory" in caught.value.advice
+
+
+def test_a_daemon_that_counts_all_containers_together_is_known() -> None:
+    plain = ["name=seccomp,profile=builtin", "name=cgroupns"]
+    assert not daemon.counts_together({"SecurityOptions": plain})
+    assert not daemon.counts_together({"SecurityOptions": None})
+    for option in ("name=userns", "name=rootless"):
+        assert daemon.counts_together({"SecurityOptions": [*plain, option]})

@@ -24,3 +24,10 @@ def test_no_call_is_allowed_that_the_local_backend_refuses(machine: str) -> None
     assert conditionally <= set(BY_ARGUMENT) - {"prctl", "clone3"}
     assert refused.isdisjoint(freely | conditionally)
     assert freely | conditionally | refused | {"clone3"} == set(NUMBERS[machine])
+
+
+def test_calls_can_be_denied_besides() -> None:
+    profile = json.loads(seccomp.profile("x86_64", seccomp.INOTIFY))
+    allowed, refused = profile["syscalls"][:2]
+    assert not seccomp.INOTIFY & set(allowed["names"])
+    assert set(refused["names"]) >= seccomp.INOTIFY and refused["errnoRet"] == 1

@@ -1,10 +1,15 @@
 """Folders of processes that live and of those that are gone."""
 
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
-from divingbell.sandbox.local.folders import HostFolders, is_left_over
+import pytest
+
+from divingbell.sandbox.local.folders import HostFolders, Workspaces, is_left_over
 
 STARTING = """
 import os, sys
@@ -34,3 +39,26 @@ def test_a_folder_is_left_over_when_its_process_is_gone(tmp_path: Path) -> None:
     assert not is_left_over(held.path)
     held.close()
     assert is_left_over(held.path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="it takes other users to try it")
+def test_what_a_session_leaves_is_for_its_own_uid_and_for_nobody_else() -> None:
+    session, other = 1_900_000_001, 65534
+    with tempfile.TemporaryDirectory() as above:
+        os.chmod(above, 0o755)
+        made = Workspaces(Path(above))
+        own = made.path / made.make("session-1", session)
+        planted = Path(shutil.copy("/bin/true", own / "planted"))
+        os.chown(planted, session, session)
+        planted.chmod(0o6755)
+        own.chmod(0o777)
+        with pytest.raises(PermissionError):
+            subprocess.run([planted], user=other, group=other, extra_groups=[])
+        # As the session sees it, which is shown the folder of all, and has no way to those above.
+        listing = ["ls", f"./{own.name}"]
+        seen = subprocess.run(
+            listing, cwd=made.path, user=session, group=session, extra_groups=[], stdout=-1
+        )
+        assert seen.stdout == b"planted\n"
+        made.close()
+        assert not os.listdir(above)

@@ -5,6 +5,7 @@ A probe judges itself: it prints lines that start with SAFE or UNSAFE. One UNSAF
 probe that prints neither is broken. Standard library only, because it runs inside.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
@@ -93,6 +94,15 @@ def in_child(action: Callable[[], object], seconds: float = 5.0) -> tuple[str, i
     if os.WIFSIGNALED(status):
         return "signal", os.WTERMSIG(status)
     return "exit", os.WEXITSTATUS(status)
+
+
+def take(action: Callable[[], bool], most: int) -> None:
+    """Do it until it is refused, `most` times at most. Unsafe if there was nothing left to take."""
+    taken = 0
+    with contextlib.suppress(OSError):
+        while taken < most and action():
+            taken += 1
+    judge(not taken, f"{taken} taken")
 
 
 def opens(path: str, flags: int) -> bool:

@@ -78,6 +78,7 @@ class DockerBackend(Backend):
         self._uids: Uids | None = None
         self._image = ""
         self._limits_by = ""
+        self._denied = frozenset[str]()
 
     @property
     def _by_gvisor(self) -> bool:
@@ -99,6 +100,8 @@ class DockerBackend(Backend):
         info = daemon.check(client, settings.runtime)
         client.timeout = daemon.TIMEOUT
         self._limits_by = f"cgroup v{info.get('CgroupVersion') or 1}"
+        if daemon.counts_together(info):
+            self._denied = seccomp.INOTIFY
         prepared = profile.prepare(settings.packages, progress=self._progress)
         made = root.prepare(prepared, self._progress)
         above = profile.home() / "doors"
@@ -106,8 +109,6 @@ class DockerBackend(Backend):
             remove_leftovers(client, above)
             self._image = images.provide(client, made, self._progress)
         self._folders = folders.HostFolders(above)
-        # The daemon is root and gets there; nobody else has any business there.
-        self._folders.path.chmod(0o700)
         locks = {} if os.geteuid() == 0 else {"locks": profile.home() / "uids"}
         self._uids = Uids(settings.uid_base, settings.uid_count, **locks)
 
@@ -193,7 +194,7 @@ class DockerBackend(Backend):
         if self._servers is not None:
             shown[layout.SERVERS] = self._servers
         shown |= self._settings.mounts
-        profile = seccomp.profile(platform.machine())
+        profile = seccomp.profile(platform.machine(), self._denied)
         memory = limits.memory + OWN_MEMORY[self._settings.runtime]
         return {
             "runtime": self._settings.runtime,

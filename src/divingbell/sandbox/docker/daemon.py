@@ -116,6 +116,15 @@ def check(client: "APIClient", runtime: str) -> dict[str, Any]:
     return info
 
 
+def counts_together(info: dict[str, Any]) -> bool:
+    """Whether all containers have one user namespace, by userns-remap or a rootless daemon.
+
+    What they use by user then counts against whoever made it, as well: root, or the user.
+    """
+    options = info.get("SecurityOptions") or ()
+    return any(option.startswith(("name=userns", "name=rootless")) for option in options)
+
+
 async def beside(work: Callable[[], Outcome]) -> Outcome:
     """Do what may take long in a thread of its own.
 

@@ -22,6 +22,8 @@ _AF_UNIX = 1
 _CLONE_NAMESPACE_FLAGS = 0x7E020000
 _FILE_TYPES = (0, stat.S_IFREG, stat.S_IFIFO, stat.S_IFSOCK)
 _PERSONALITIES = (0, 0x8, 0x20000, 0x20008, 0xFFFFFFFF)
+_LEASES = (1024, 1026, 1040)
+_MAP_HUGETLB, _MFD_HUGETLB = 0x40000, 0x4
 _TERMINAL_TRICKS = (0x5412, 0x541C, 0x5423)
 
 
@@ -40,7 +42,10 @@ def _other(index: int, value: int) -> dict[str, Any]:
 # Each inner list is one rule: all of its conditions must hold. Any rule is enough.
 _CONDITIONS: dict[str, list[list[dict[str, Any]]]] = {
     "clone": [[_masked(0, _CLONE_NAMESPACE_FLAGS, 0)]],
+    "fcntl": [[_other(1, value) for value in _LEASES]],
     "ioctl": [[_other(1, value) for value in _TERMINAL_TRICKS]],
+    "memfd_create": [[_masked(1, _MFD_HUGETLB, 0)]],
+    "mmap": [[_masked(3, _MAP_HUGETLB, 0)]],
     "mknod": [[_masked(1, 0o170000, kind)] for kind in _FILE_TYPES],
     "mknodat": [[_masked(2, 0o170000, kind)] for kind in _FILE_TYPES],
     "personality": [[_equal(0, value)] for value in _PERSONALITIES],
@@ -50,10 +55,17 @@ _CONDITIONS: dict[str, list[list[dict[str, Any]]]] = {
 }
 
 
-def profile(machine: str) -> str:
-    """Return the profile for `machine` as JSON, as `--security-opt seccomp=` takes it."""
+INOTIFY = frozenset({"inotify_init", "inotify_init1"})
+"""What no container may share out: to bound it needs a user namespace of the session's own."""
+
+
+def profile(machine: str, deny: frozenset[str] = frozenset()) -> str:
+    """Return the profile for `machine` as JSON, as `--security-opt seccomp=` takes it.
+
+    `deny` names further calls that shall answer EPERM.
+    """
     known = NUMBERS[machine]
-    allowed = sorted(name for name in ALLOWED if name in known)
+    allowed = sorted(name for name in ALLOWED - deny if name in known)
     by_argument = [name for name in BY_ARGUMENT if name in known and name in _CONDITIONS]
     refused = sorted(set(known) - set(allowed) - set(BY_ARGUMENT))
     rules: list[dict[str, Any]] = [

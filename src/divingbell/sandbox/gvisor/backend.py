@@ -76,7 +76,6 @@ class GVisorBackend(Backend):
         above = profile.home() / "bundles"
         remove_leftovers(self._runsc, above)
         self._folders = folders.HostFolders(above)
-        self._folders.path.chmod(0o700)
         (self._folders.path / STATE).mkdir()
 
     async def create(self, limits: Limits) -> ContainedSandbox:

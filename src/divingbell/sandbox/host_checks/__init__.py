@@ -10,6 +10,7 @@ from divingbell.sandbox.host_checks import (
     files,
     parsing,
     processes,
+    quotas,
     secrecy,
     sessions,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "judged",
     "parsing",
     "processes",
+    "quotas",
     "secrecy",
     "sessions",
 ]

@@ -2,8 +2,14 @@
 
 import asyncio
 import contextlib
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
 
+from divingbell.app import Divingbell
 from divingbell.errors import FileRefused
+from divingbell.gateway.policy import Policy
 from divingbell.sandbox.host_checks.bench import (
     Bench,
     Watch,
@@ -125,3 +131,27 @@ async def names_that_lead_out(bench: Bench) -> str:
             await refused(session.files.remove(name), f"remove {name[:30]!r}")
             await refused(session.files.list(name), f"list {name[:30]!r}")
     return f"{len(names)} names refused"
+
+
+@checks("F50")
+async def setuid_files_for_others(bench: Bench) -> str:
+    settings = bench.bell.settings
+    with tempfile.TemporaryDirectory(prefix="divingbell-") as folder:
+        os.chmod(folder, 0o755)
+        bell = Divingbell(settings.backend)
+        bell.settings = replace(
+            settings, workspace=folder, pool=0, preload=(), servers=(), policy=Policy()
+        )
+        async with bell, Bench(bell).session() as session:
+            expect("planted" in (await bench.run(session, "F50.py")).text, "nothing was planted")
+            [planted] = Path(folder).rglob("planted")
+            above = [each for each in planted.parents if each.is_relative_to(folder)]
+            closed = [each for each in above if _is_closed(each)]
+    expect(bool(closed), "every folder on the way to it is open to other users")
+    return f"{closed[-1].name} is closed to others"
+
+
+def _is_closed(folder: Path) -> bool:
+    """Whether nobody but the user of this process can enter it, or open it up."""
+    status = folder.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & 0o077

@@ -19,6 +19,7 @@ from divingbell.sandbox.host_checks.bench import (
     expect,
     judged,
 )
+from divingbell.session import Session
 
 NEIGHBOUR_ALLOWANCE = 10.0
 
@@ -60,9 +61,7 @@ async def death_of_the_zygote(bench: Bench) -> str:
 async def daemons(bench: Bench) -> str:
     async with bench.session() as session:
         expect("daemonised" in (await bench.run(session, "R15.py")).text, "no daemon was started")
-        sandbox = session._interpreter.sandbox
-        pids = getattr(sandbox, "pids", None)
-        running = pids() if pids else _descendants(getattr(sandbox, "pid", 0))
+        running = processes_of(session)
         expect(len(running) >= 3, f"the daemon is not among {running}")
     deadline = time.monotonic() + CLOSE_ALLOWANCE
     while left := [pid for pid in running if Path(f"/proc/{pid}").exists()]:
@@ -71,8 +70,13 @@ async def daemons(bench: Bench) -> str:
     return f"{len(running)} processes, none left"
 
 
-def _descendants(pid: int) -> list[int]:
-    found = [pid]
+def processes_of(session: Session) -> list[int]:
+    """The pids that the processes of a session have on the host."""
+    sandbox = session._interpreter.sandbox
+    if pids := getattr(sandbox, "pids", None):
+        running: list[int] = pids()
+        return running
+    found = [getattr(sandbox, "pid", 0)]
     for each in found:
         with contextlib.suppress(OSError):
             for thread in Path(f"/proc/{each}/task").iterdir():

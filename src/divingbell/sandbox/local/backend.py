@@ -8,6 +8,7 @@ import platform
 import resource
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 
 from divingbell import profile
@@ -16,6 +17,7 @@ from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend, Isolation
 from divingbell.sandbox.local import cgroups, folders, view
+from divingbell.sandbox.local.quotas import Inotify, Quotas
 from divingbell.sandbox.local.sandbox import LocalSandbox
 from divingbell.sandbox.local.uids import BLOCK, Uids
 from divingbell.sandbox.local.zygote import Zygote, ZygoteDied
@@ -58,7 +60,7 @@ class LocalBackend(Backend):
         self._numbers = itertools.count(1)
         self._hierarchy: cgroups.Hierarchy | None = None
         self._uids: Uids | None = None
-        self._folders: folders.HostFolders | None = None
+        self._folders: folders.Workspaces | None = None
         self.without_cgroups = "turned off in the settings"
 
     async def start(self) -> None:
@@ -76,10 +78,13 @@ class LocalBackend(Backend):
         as_root = os.geteuid() == 0
         if as_root:
             self._uids = Uids(settings.uid_base, settings.uid_count)
+        self._quotas = Quotas(settings.max_sessions + settings.pool, shared=not as_root)
         if settings.workspace != "memory":
-            self._folders = folders.HostFolders(Path(settings.workspace))
+            self._folders = folders.Workspaces(Path(settings.workspace))
         plan = view.plan(prepared, settings.mounts, self._servers).to_dict() | {
             "own_groups": as_root,
+            # Who is charged for what the kernel counts by user: not root, who is the host.
+            "owner": self._uids.first if self._uids else None,
             "memory_is_per_process": self._hierarchy is None,
             "host_folders": str(self._folders.path) if self._folders else None,
         }
@@ -126,6 +131,8 @@ class LocalBackend(Backend):
         self, name: str, uid: int, limits: Limits, undo: contextlib.ExitStack
     ) -> LocalSandbox:
         """Put a sandbox together; `undo` is emptied when the sandbox has taken everything over."""
+        inotify = self._quotas.take_inotify()
+        undo.callback(self._quotas.give_back_inotify, inotify)
         folder = None
         if self._folders:
             folder = self._folders.make(name, self._uids.first + uid if self._uids else None)
@@ -149,6 +156,8 @@ class LocalBackend(Backend):
                 "open_files": limits.open_files,
                 "memory": limits.memory,
                 "host_folder": folder,
+                "pending_signals": self._quotas.pending_signals,
+                "inotify": inotify,
             }
             asked = self.zygote.ask(request, [theirs.fileno(), *entrances])
             undo.callback(self.zygote.abandon, asked)
@@ -160,11 +169,13 @@ class LocalBackend(Backend):
             landlock=int(self.zygote.info.get("landlock", 0)),
             own_uid=self._uids is not None,
         )
-        made = LocalSandbox(pid, ours, group, isolation, limits, lambda: self._clean(uid, folder))
+        clean = partial(self._clean, uid, folder, inotify)
+        made = LocalSandbox(pid, ours, group, isolation, limits, clean)
         undo.pop_all()
         return made
 
-    def _clean(self, uid: int, folder: str | None) -> None:
+    def _clean(self, uid: int, folder: str | None, inotify: Inotify) -> None:
+        self._quotas.give_back_inotify(inotify)
         if self._uids:
             self._uids.give_back(uid)
         if self._folders and folder:

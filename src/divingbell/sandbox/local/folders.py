@@ -30,9 +30,9 @@ class HostFolders:
                 on_left(left)
                 remove_tree(left)
                 os.close(lock)
-        self.path = above / own_name()
+        self.path = self._own = above / own_name()
         # Held as long as this process lives, in whatever container: the folder is not left over.
-        self._held = _make_locked(self.path)
+        self._held = _make_locked(self._own)
 
     def make(self, name: str, owner: int | None) -> str:
         path = self.path / name
@@ -45,15 +45,28 @@ class HostFolders:
         remove_tree(self.path / name)
 
     def close(self) -> None:
-        remove_tree(self.path)
+        remove_tree(self._own)
         os.close(self._held)
+
+
+class Workspaces(HostFolders):
+    """Folders that sessions write to, some with uids of their own, which must get there.
+
+    A session can give its folder and what is in it any mode, setuid too. Only the folder above,
+    which is closed to everyone but this process, keeps other users of the machine out.
+    """
+
+    def __init__(self, above: Path) -> None:
+        super().__init__(above)
+        self.path = self._own / "sessions"
+        self.path.mkdir()
+        self.path.chmod(0o711)
 
 
 def _make_locked(path: Path) -> int:
     """Make a folder and lock it, although another process may take it for left over meanwhile."""
     for _ in range(_ATTEMPTS):
-        # Others may pass through but not look: a session's own folder is closed to them.
-        path.mkdir(mode=0o711, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
         if (lock := _lock(path)) is not None:
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.fstat(lock), path.stat()):

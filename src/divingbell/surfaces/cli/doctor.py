@@ -87,7 +87,8 @@ class Paper:
         """Say what these walls are not for; the rest is what they promise."""
         from divingbell.sandbox.self_check import left_out
 
-        for promise, reason in left_out(isolation.backend, isolation.limits_by):
+        walls, limits_by = isolation.backend, isolation.limits_by
+        for promise, reason in left_out(walls, limits_by, own_uid=isolation.own_uid):
             self._left_out.append({"id": promise.id, "attack": promise.attack, "reason": reason})
             self._print("warn", "Not promised", f"{promise.id}, {promise.attack}: {reason}")
 
