@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from divingbell.allowance import RESULT, Allowance, Hold
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.models import Event, Result, ToolCall
 from divingbell.tether import field_of
@@ -24,6 +25,8 @@ MAX_WAITING = 10_000
 MAX_BYTES = 64 << 20
 """Of the arguments of calls that wait or are under way, and as much again of what parsing makes
 of them: a call whose arguments do not fit beside the others waits for its turn."""
+MAX_RESULTS = 128 << 20
+"""Of results that are under way, as they came and as they are parsed."""
 MAX_NAME = 400
 MAX_PREVIEW = 200
 MAX_MESSAGE = 20_000
@@ -173,6 +176,7 @@ class Calls:
         self._drained = drained
         self._bytes = 0
         self._cost = 0
+        self._results = Allowance(MAX_RESULTS)
         self._tasks: dict[int, asyncio.Task[str]] = {}
         self._waiting: dict[int, Waiting] = {}
         self._runs: dict[int, Run | None] = {}
@@ -300,6 +304,8 @@ class Calls:
             run.tell if run else _to_nobody,
             self.key,
         )
+        hold = Hold(self._results)
+        RESULT.set(hold)  # of this task alone
         try:
             answer = await self._door.answer(visit, name, waiting.body)
             await self._drained()  # code that does not read its answers gets no more of them
@@ -318,6 +324,8 @@ class Calls:
         except Exception:  # a fault of ours: the session and its other calls go on
             log.exception("a call of %s failed in the gateway", name)
             self._fail(line, number, ToolFailed(f"{name}: the gateway failed; its log says why"))
+        finally:
+            hold.close()
         return "tool_error"
 
     def _ended(

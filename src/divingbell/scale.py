@@ -53,6 +53,11 @@ class Scale:
         )
 
 
+def cost(size: int, weight: int) -> int:
+    """Return the bytes of memory that a message takes: as it came, as its text, and parsed."""
+    return 2 * size + UNIT * weight
+
+
 def weight_of(data: bytes, most: int) -> int:
     """Return the weight of JSON; of one that weighs more than `most`, any number above that."""
     scale = Scale()

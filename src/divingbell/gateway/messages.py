@@ -7,13 +7,15 @@ from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Self
+from weakref import WeakValueDictionary
 
 import anyio
 import mcp_types
 from mcp.shared.message import SessionMessage
 
 from divingbell import scale
-from divingbell.gateway.outcome import TOO_MANY_VALUES
+from divingbell.allowance import RESULT, Hold
+from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
 from divingbell.gateway.unanswered import Unanswered
 from divingbell.scale import Scale
 
@@ -41,13 +43,36 @@ class Messages:
         self._give_up = give_up
         self._queue: deque[bytes | mcp_types.JSONRPCError] = deque()
         self._bytes = 0
+        self._holds: WeakValueDictionary[int | str, Hold] = WeakValueDictionary()
         self._invalid = 0
         self._waiting: asyncio.Future[None] | None = None
         self._ended = False
         self.pipe: asyncio.ReadTransport | None = None
 
-    def put(self, line: bytes | mcp_types.JSONRPCError) -> None:
-        """Take a line, or what is to be said in its place."""
+    def expect(self, number: int | str) -> None:
+        """A request leaves with this number; its answer counts against whoever makes it."""
+        hold = RESULT.get()
+        if hold is not None:
+            self._holds[number] = hold
+
+    def put(self, line: bytes, weight: int) -> None:
+        """Take a line, or put an error in the place of an answer that is too large."""
+        number = _number_of(line) if len(line) > LARGE_LINE else None
+        hold = None if number is None else self._holds.get(number)
+        if weight > scale.MAX_RESULT:
+            self._refuse(number, TOO_MANY_VALUES)
+        elif hold is not None and not hold.grow(scale.cost(len(line), weight)):
+            self._refuse(number, TOO_MUCH_AT_ONCE)
+        else:
+            self._add(line)
+
+    def _refuse(self, number: int | None, words: str) -> None:
+        if number is None:
+            self.note_invalid()
+        else:
+            self._add(_error(number, mcp_types.PARSE_ERROR, words))
+
+    def _add(self, line: bytes | mcp_types.JSONRPCError) -> None:
         self._queue.append(line)
         self._bytes += len(line) if isinstance(line, bytes) else 0
         if self.pipe is not None and (len(self._queue) >= MAX_QUEUE or self._bytes >= MAX_LINE):
@@ -174,16 +199,10 @@ class Output(asyncio.Protocol):
                 self._scale.add(part)
 
     def _line(self) -> None:
-        line, heavy = b"".join(self._parts), self._scale.weight > scale.MAX_RESULT
+        line, weight = b"".join(self._parts), self._scale.weight
         self._parts, self._size, self._scale = [], 0, Scale()
-        if self._over or not line.strip():
-            return
-        if not heavy:
-            self._messages.put(line)
-        elif (answer := _refused_answer(line)) is not None:
-            self._messages.put(answer)
-        else:
-            self._messages.note_invalid()
+        if not self._over and line.strip():
+            self._messages.put(line, weight)
 
 
 def _parsed(line: bytes) -> mcp_types.JSONRPCMessage | None:
@@ -207,12 +226,10 @@ def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
     return _error(number, mcp_types.INTERNAL_ERROR, "it answered with what is no result")
 
 
-def _refused_answer(line: bytes) -> mcp_types.JSONRPCError | None:
-    """What to say in place of an answer that is not parsed: its number stands at either end."""
+def _number_of(line: bytes) -> int | None:
+    """The number of an answer that is not parsed: it stands at one end of it."""
     found = _FIRST.match(line[:MAX_ENDS]) or _LAST.search(line[-MAX_ENDS:])
-    if found is None:
-        return None
-    return _error(int(found[1]), mcp_types.PARSE_ERROR, TOO_MANY_VALUES)
+    return None if found is None else int(found[1])
 
 
 def _error(number: int | str, code: int, words: str) -> mcp_types.JSONRPCError:

@@ -17,6 +17,10 @@ TOO_MANY_VALUES = (
     "the result holds too many lists, objects and values. "
     "The call was made: ask for less at a time, in pages for instance, or for a plain text"
 )
+TOO_MUCH_AT_ONCE = (
+    "the results that are under way are too large together. "
+    "The call was made: make fewer calls at once, or ask for less"
+)
 
 
 def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import scale
-from divingbell.gateway.outcome import TOO_MANY_VALUES
+from divingbell.allowance import RESULT
+from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
 from divingbell.gateway.servers import Server
 from divingbell.gateway.unanswered import Unanswered
 from divingbell.scale import Scale
@@ -42,6 +43,7 @@ class _CappedStream(httpx2.AsyncByteStream):
         self._stream = stream
         self._size = 0
         self._scale = Scale()
+        self._hold = RESULT.get()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for piece in self._stream:
@@ -53,8 +55,14 @@ class _CappedStream(httpx2.AsyncByteStream):
         if self._size > MAX_ANSWER:
             raise AnswerTooLarge(f"the answer has more than {MAX_ANSWER >> 20} MB")
         self._scale.add(piece)
+        self._check(AnswerTooLarge)
+
+    def _check(self, error: type[Exception]) -> None:
         if self._scale.weight > scale.MAX_RESULT:
-            raise AnswerTooLarge(TOO_MANY_VALUES)
+            raise error(TOO_MANY_VALUES)
+        cost = scale.cost(self._size, self._scale.weight)
+        if self._hold is not None and not self._hold.grow(cost):
+            raise error(TOO_MUCH_AT_ONCE)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -70,17 +78,12 @@ class _CappedEvents(_CappedStream):
         # nobody sends it, and two events are then weighed as one.
         data = self._rest + piece.replace(b"\r", b"")
         self._rest = b"\n" if data.endswith(b"\n") else b""
-        first, *others = data.split(b"\n\n")
-        self._scale.add(first)
-        for part in others:
-            self._check()
-            self._scale = Scale()
+        for number, part in enumerate(data.split(b"\n\n")):
+            if number > 0:
+                self._size, self._scale = 0, Scale()
+            self._size += len(part)
             self._scale.add(part)
-        self._check()
-
-    def _check(self) -> None:
-        if self._scale.weight > scale.MAX_RESULT:
-            raise httpx2.SSEError(TOO_MANY_VALUES)
+            self._check(httpx2.SSEError)
 
 
 class CappedTransport(httpx2.AsyncHTTPTransport):

@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import anyio
+import mcp_types
 from mcp.shared.message import SessionMessage
 
 from divingbell.errors import ToolFailed
@@ -75,15 +76,22 @@ class Writer:
     """The side of the connection that the SDK writes to."""
 
     def __init__(
-        self, pipe: asyncio.WriteTransport, protocol: _Input, unanswered: Unanswered
+        self,
+        pipe: asyncio.WriteTransport,
+        protocol: _Input,
+        messages: Messages,
+        unanswered: Unanswered,
     ) -> None:
         self._pipe = pipe
         self._protocol = protocol
+        self._messages = messages
         self._unanswered = unanswered
 
     async def send(self, item: SessionMessage, /) -> None:
         if self._protocol.lost or self._pipe.is_closing():
             raise anyio.BrokenResourceError
+        if isinstance(item.message, mcp_types.JSONRPCRequest):
+            self._messages.expect(item.message.id)
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode() + b"\n")
         await self._protocol.drain()
@@ -171,7 +179,7 @@ class StdioConnection:
             noise, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
             opened.append(noise)
             watching = asyncio.create_task(self._watch(process, output, messages))
-            yield messages, Writer(taken, feed, unanswered)
+            yield messages, Writer(taken, feed, messages, unanswered)
         finally:
             await self._close(process, messages, output, opened, taken, watching)
             if self._groups is not None:

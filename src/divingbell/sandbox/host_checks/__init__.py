@@ -11,6 +11,7 @@ from divingbell.sandbox.host_checks import (
     parsing,
     processes,
     secrecy,
+    serving,
     sessions,
 )
 from divingbell.sandbox.host_checks.bench import ALONE, CHECKS, Bench, Broken, Watch, judged
@@ -31,5 +32,6 @@ __all__ = [
     "parsing",
     "processes",
     "secrecy",
+    "serving",
     "sessions",
 ]

@@ -1,9 +1,9 @@
 """What one user may have under way over HTTP, so that there is room for the others."""
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, authorization_context
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -15,6 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell import scale
+from divingbell.allowance import Allowance, Hold
 from divingbell.scale import Scale
 from divingbell.surfaces.mcp.connections import Connections
 
@@ -26,17 +27,34 @@ MAX_HELD = 64 << 20
 """Bytes of bodies, and of what parsing makes of them; a single one may take more."""
 
 
-@dataclass(slots=True)
-class _Share:
-    requests: int = 0
-    opening: int = 0
-    held: int = 0
-
-
 class _Refused(Exception):
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
         self.status = status
+
+
+class _Gone(Exception):
+    """The client has left before its request was whole. The SDK would log a traceback each time."""
+
+
+@dataclass(slots=True)
+class _Share:
+    """What one user has under way."""
+
+    requests: int = 0
+    opening: set[int] = field(default_factory=set)
+    """Requests that may become a session of the older protocol."""
+    bodies: Allowance = field(default_factory=lambda: Allowance(MAX_HELD))
+
+    @contextlib.contextmanager
+    def request(self) -> Iterator[None]:
+        if self.requests >= MAX_REQUESTS:
+            raise _Refused(429, f"you have {MAX_REQUESTS} requests under way: wait for one to end")
+        self.requests += 1
+        try:
+            yield
+        finally:
+            self.requests -= 1
 
 
 class Admission:
@@ -55,43 +73,35 @@ class Admission:
         known = user if isinstance(user, AuthenticatedUser) else None
         share = self._shares[None if known is None else known.username]
         self._connections.left(scope.get("client"))
-        with ExitStack() as leaving:
-            try:
-                self._admit(scope, known, share, leaving.callback)
-                body = _Body(receive, share)
-                leaving.callback(body.forget)
-                await self._app(scope, body.receive, send)
-            except _Refused as refusal:
-                await PlainTextResponse(str(refusal), refusal.status)(scope, receive, send)
-
-    def _admit(
-        self,
-        scope: Scope,
-        user: AuthenticatedUser | None,
-        share: _Share,
-        later: Callable[..., object],
-    ) -> None:
-        if share.requests >= MAX_REQUESTS:
-            raise _Refused(429, f"you have {MAX_REQUESTS} requests under way: wait for one to end")
-        share.requests += 1
-        later(_leave, share)
-        if user is None or not _opens_session(Headers(scope=scope)):
+        try:
+            with share.request(), contextlib.closing(_Body(receive, share.bodies)) as body:
+                if known is None or not _opens_session(Headers(scope=scope)):
+                    await self._app(scope, body.receive, send)
+                else:
+                    await self._open(known, share, scope, body.receive, send)
+        except _Refused as refusal:
+            await PlainTextResponse(str(refusal), refusal.status)(scope, receive, send)
+        except _Gone:
             return
+
+    async def _open(
+        self, user: AuthenticatedUser, share: _Share, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         # The manager counts the sessions of all users together. It says nowhere whose they are.
         owner = authorization_context(user)
         owned = sum(other == owner for other in self._manager._session_owners.values())
-        if owned + share.opening >= MAX_CONNECTIONS:
+        if owned + len(share.opening) >= MAX_CONNECTIONS:
             raise _Refused(429, f"you have {MAX_CONNECTIONS} connections: end one (DELETE) first")
-        share.opening += 1
-        later(_open, share)
+        share.opening.add(id(scope))
 
+        async def opened(message: Message) -> None:
+            share.opening.discard(id(scope))  # from its answer on it is among those that are owned
+            await send(message)
 
-def _leave(share: _Share) -> None:
-    share.requests -= 1
-
-
-def _open(share: _Share) -> None:
-    share.opening -= 1
+        try:
+            await self._app(scope, receive, opened)
+        finally:
+            share.opening.discard(id(scope))
 
 
 def _opens_session(headers: Headers) -> bool:
@@ -103,29 +113,29 @@ def _opens_session(headers: Headers) -> bool:
 class _Body:
     """The body of a request, weighed as it comes. Its bytes are counted by the SDK as well."""
 
-    def __init__(self, receive: Receive, share: _Share) -> None:
+    def __init__(self, receive: Receive, allowance: Allowance) -> None:
         self._receive = receive
-        self._share = share
+        self._hold = Hold(allowance)
         self._scale = Scale()
         self._size = 0
-        self._cost = 0
+        self._whole = False
 
     async def receive(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
+            self._whole = not message.get("more_body", False)
             self._take(message.get("body", b""))
+        elif not self._whole:
+            raise _Gone
         return message
 
-    def forget(self) -> None:
-        self._share.held -= self._cost
+    def close(self) -> None:
+        self._hold.close()
 
     def _take(self, piece: bytes) -> None:
         self._scale.add(piece)
         self._size += len(piece)
         if self._scale.weight > scale.MAX_ARGUMENTS:
             raise _Refused(413, "the request holds too many lists, objects and values")
-        cost = self._size + self._scale.weight * scale.UNIT
-        others = self._share.held - self._cost
-        if others and others + cost > MAX_HELD:
+        if not self._hold.grow(self._size + self._scale.weight * scale.UNIT):
             raise _Refused(429, "your requests are too large together: send fewer at once")
-        self._share.held, self._cost = others + cost, cost
