@@ -6,7 +6,7 @@ in bytes say little, and whatever others send is weighed as well.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -22,7 +22,7 @@ MAX_ARGUMENTS = 400_000
 LARGE_TEXT = 1 << 18
 LARGE_COUNT = 2_000
 _CHUNK = 1 << 16
-_TEXT, _CONTAINER = 2, 8
+_CONTAINER = 8
 
 
 class Scale:
@@ -45,7 +45,8 @@ class Scale:
         outside = b"".join(parts[self._in_text :: 2])
         self._in_text ^= len(parts) % 2 == 0
         self.weight += (
-            len(parts) // 2 * _TEXT
+            len(parts)
+            - 1  # of quotes: a text weighs two
             + (outside.count(b"[") + outside.count(b"{")) * _CONTAINER
             + outside.count(b",")
             + outside.count(b":")
@@ -75,19 +76,20 @@ async def beside(work: Callable[[Value], Made], value: Value) -> Made:
 
 def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bool:
     """Whether a value that was parsed has more parts, or more text, than this."""
-    level: list[Any] = [value]
-    while level:
-        item = level.pop()
-        count -= 1
+    left: list[Any] = [value]
+    while left and count >= 0 and text >= 0:
+        item = left.pop()
         if isinstance(item, str | bytes):
             text -= len(item)
-        elif isinstance(item, Mapping):
-            count -= len(item)
-            level += list(item.values())[: max(count, 0)]
-        elif isinstance(item, Sequence):
-            level += item[: max(count, 0)]
+            continue
+        parts: Collection[Any] = ()
+        if isinstance(item, Mapping):
+            parts = item.values()
+        elif isinstance(item, list | tuple):
+            parts = item
         elif hasattr(item, "__pydantic_fields__"):
-            level += list(vars(item).values())
-        if count < 0 or text < 0:
-            return True
-    return False
+            parts = vars(item).values()
+        count -= len(parts)
+        if count >= 0:
+            left += parts
+    return count < 0 or text < 0
