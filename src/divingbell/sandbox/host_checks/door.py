@@ -10,6 +10,7 @@ from divingbell.sandbox.host_checks.tool_bench import NAME, ToolBench, tool_chec
 
 _SETTLE = 0.3
 _LOOK = 0.002
+_OVERTIME = 5.0
 _SWOLLEN, _AT_ONCE = 12, 2
 """Calls of a megabyte and a half that take 25 MB each once they are parsed."""
 _FLOOD_PATIENCE = 20.0
@@ -176,6 +177,20 @@ async def arguments_that_swell(bench: ToolBench) -> str:
         expect(task.result().value == _SWOLLEN, f"not all were answered: {task.result().error}")
         expect(0 < most <= _AT_ONCE, f"{most} of them were parsed at once")
     return f"{_SWOLLEN} calls, {most} at once at most; {watch.judge()}"
+
+
+@tool_checks("H72")
+async def calls_cancelled_at_once(bench: ToolBench) -> str:
+    async with bench.session(timeout=0.5) as session:
+        task = asyncio.create_task(bench.run(session, "H72.py"))
+        done, _ = await asyncio.wait({task}, timeout=_OVERTIME)
+        if not done:
+            await session.interrupt()
+        result = await task
+        expect(bool(done) and result.status == "timeout", f"it ended with {result.status}")
+        expect(not session._calls._tasks, "the host still counts the call")
+        await bench.works(session)
+    return "timeout, as without a call"
 
 
 def _flood(identifier: str) -> None:
