@@ -17,13 +17,14 @@ class Hold:
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
         self._size = 0
+        self._closed = False
 
     def grow(self, size: int) -> bool:
         """Take as much as makes this many bytes in all; return whether they were to be had.
 
         Who is alone may take more than there is: otherwise nobody could ever have it.
         """
-        if size <= self._size:
+        if self._closed or size <= self._size:  # what comes too late is thrown away at once
             return True
         others = self._allowance.held - self._size
         if others and others + size > self._allowance.most:
@@ -33,7 +34,7 @@ class Hold:
 
     def close(self) -> None:
         self._allowance.held -= self._size
-        self._size = 0
+        self._size, self._closed = 0, True
 
 
 RESULT: ContextVar[Hold | None] = ContextVar("result", default=None)

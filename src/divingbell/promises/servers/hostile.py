@@ -149,7 +149,7 @@ TOOLS: list[tuple[Object, Callable[[Object, Any], Object]]] = [
     (tool("counted", "Tell.", {"name": WORDS}, "name"), lambda given, _: tell(given["name"])),
     (tool("slow", "Take a while.", {"seconds": {"type": "number"}}, "seconds"), slow),
     (tool("flood", "Say many values.", {"values": {}, "aside": {}}, "values"), counting("flood")),
-    (tool("long", "Say much."), lambda _, __: text("long " * 2_000_000)),
+    (tool("long", "Say much."), lambda _, __: text("long " * 1_000_000)),
     (tool("hold", "Take anything, and a moment."), hold),
     (tool("nag", "Ask without end.", {"method": WORDS}, "method"), nag),
     (tool("swell", "Have more tools.", {"tools": {"type": "integer"}}, "tools"), swell),

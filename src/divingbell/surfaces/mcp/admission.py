@@ -15,7 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell import scale
-from divingbell.allowance import Allowance, Hold
+from divingbell.allowance import RESULT, Allowance, Hold
+from divingbell.calls import MAX_RESULTS
 from divingbell.scale import Scale
 from divingbell.surfaces.mcp.connections import Connections
 
@@ -45,16 +46,21 @@ class _Share:
     opening: set[int] = field(default_factory=set)
     """Requests that may become a session of the older protocol."""
     bodies: Allowance = field(default_factory=lambda: Allowance(MAX_HELD))
+    results: Allowance = field(default_factory=lambda: Allowance(MAX_RESULTS))
+    """Of tools that are called directly; those that code calls count for its session."""
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
         if self.requests >= MAX_REQUESTS:
             raise _Refused(429, f"you have {MAX_REQUESTS} requests under way: wait for one to end")
         self.requests += 1
+        hold = Hold(self.results)
+        RESULT.set(hold)  # the SDK does what the request asks for in the same context
         try:
             yield
         finally:
             self.requests -= 1
+            hold.close()
 
 
 class Admission:
