@@ -9,9 +9,12 @@ import httpx2
 import pytest
 
 from divingbell import Divingbell
+from divingbell.allowance import RESULT, Hold
+from divingbell.gateway.gateway import Gateway
 from divingbell.surfaces.mcp import admission, http
 from divingbell.surfaces.mcp.tokens import Tokens, hash_of
-from tests.surfaces.mcp.test_http import ACCEPT, ANNE, BERT, HANDSHAKE
+from tests.surfaces.mcp.conftest import Era
+from tests.surfaces.mcp.test_http import ACCEPT, ANNE, BERT, HANDSHAKE, connected
 from tests.waiting import PATIENCE
 
 LISTS = b'{"a":[' + b"[]," * 100_000 + b"[]]}"
@@ -137,3 +140,20 @@ async def test_a_client_that_leaves_half_way_is_no_error_to_be_logged(
     async with client(ANNE) as anne:
         assert (await anne.post(url, json=HANDSHAKE)).status_code == 200
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+
+
+async def test_what_tools_bring_back_counts_for_the_user_who_called(
+    url: str, era: Era, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[Hold | None] = []
+
+    def search(*_: object, **__: object) -> list[dict[str, Any]]:
+        found.append(RESULT.get())
+        return []
+
+    monkeypatch.setattr(Gateway, "search", search)
+    for token in (ANNE, ANNE, BERT):
+        async with connected(url, token, era) as each:
+            await each.call_tool("search_tools", {"query": "x"})
+    anne, again, bert = [hold._allowance for hold in found if hold is not None]
+    assert anne is again and anne is not bert
