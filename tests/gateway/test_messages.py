@@ -64,6 +64,13 @@ async def test_an_answer_of_too_many_values_is_an_error_of_its_call(
     assert sum(parsed) < 100 and pipe.given_up == []
 
 
+async def test_a_line_that_is_too_heavy_is_always_a_large_one() -> None:
+    assert scale.weight_of(b"[" * messages.LARGE_LINE, 10**9) <= scale.MAX_RESULT
+    pipe = Pipe()
+    pipe.hear(answer(7, "[" * 130_000))
+    assert "too many lists" in (await pipe.next()).error.message
+
+
 async def test_what_is_too_heavy_and_no_answer_counts_as_no_message() -> None:
     pipe = Pipe()
     pipe.hear(said("x", HEAVY))

@@ -21,8 +21,8 @@ from divingbell.scale import Scale
 
 MAX_LINE = 32 << 20
 """Bytes of one message. How much parsing makes of it is weighed as well."""
-LARGE_LINE = 1 << 18
-"""Bytes; a longer one is parsed in a thread."""
+LARGE_LINE = 1 << 16
+"""Bytes; a longer one is parsed in a thread. None that is shorter can be too heavy."""
 MAX_INVALID = 100
 """Lines that are no messages, before the connection is given up."""
 MAX_QUEUE = 64
@@ -57,6 +57,8 @@ class Messages:
 
     def put(self, line: bytes, weight: int) -> None:
         """Take a line, or put an error in the place of an answer that is too large."""
+        if self._ended:
+            return
         number = _number_of(line) if len(line) > LARGE_LINE else None
         hold = None if number is None else self._holds.get(number)
         if weight > scale.MAX_RESULT:
