@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from divingbell import Divingbell, Result, Session
+from divingbell.calls import MAX_BYTES
+from divingbell.gateway import gateway
 from tests.gateway.galley import galley
 from tests.waiting import until
 
@@ -453,3 +455,64 @@ def _lives(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+# What their arguments take
+
+
+SENDING = (
+    "from divingbell_inside import frames, tools\n"
+    "def send(number, name, body, event='call'):\n"
+    "    header = {'event': event, 'id': 10**6 + number, 'name': name}\n"
+    "    tools._line._outlet.send(frames.pack(header, body))\n"
+)
+
+
+async def test_arguments_are_parsed_in_turn_as_far_as_there_is_room(session: Session) -> None:
+    code = (
+        f"{SENDING}"
+        "for number in range(20):\n"
+        "    send(number, 'galley.echo', b'{\"text\":[' + b'[],' * 40_000 + b'[]]}')\n"
+        "servers.galley.add(2, 2)"
+    )
+    calls, most = session._calls, 0
+    run = asyncio.create_task(session.run(code))
+    while not run.done():
+        most = max(most, calls._cost)
+        await asyncio.sleep(0)
+    assert (await run).value == 4
+    assert 20_000_000 < most <= MAX_BYTES
+    assert calls._cost == calls._bytes == 0
+
+
+@pytest.mark.parametrize("name", ["search_tools", "list_mcp_tools", "galley.echo", "no.such"])
+async def test_what_is_too_large_is_refused_before_it_is_parsed(
+    session: Session, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[int] = []
+    parse = gateway.frames.parse
+    monkeypatch.setattr(
+        gateway.frames, "parse", lambda text: parsed.append(len(text)) or parse(text)
+    )
+    result = await session.run(
+        "for value in ('x' * 2_000_000, [[]] * 100_000):\n"
+        f"    try: call_mcp_tool({name!r}, {{'query': value}})\n"
+        "    except ToolError as error: print(error.code, error)"
+    )
+    assert result.text.count("tool_limit") == 2, result.text
+    assert "send less at a time" in result.text and "send fewer" in result.text
+    assert max(parsed) < 10_000
+
+
+async def test_a_call_that_is_cancelled_before_it_begins_is_over(session: Session) -> None:
+    code = (
+        f"{SENDING}"
+        "both = [frames.pack({'event': 'call', 'id': 10**6, 'name': 'galley.sleep'}, b'{}'),\n"
+        "        frames.pack({'event': 'cancel', 'id': 10**6})]\n"
+        "tools._line._outlet.send(b''.join(both))\n"
+        "servers.galley.add(2, 2)"
+    )
+    result = await good(session, code)
+    assert result.value == 4
+    assert not session._calls._tasks and not session._calls._runs and session._calls._bytes == 0
+    assert sorted(call.status for call in result.calls) == ["not_made", "ok"]

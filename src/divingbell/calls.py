@@ -1,13 +1,15 @@
 """The calls of tools that the code of one session makes, while they are under way."""
 
 import asyncio
+import functools
 import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from divingbell.allowance import RESULT, Allowance, Hold
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.models import Event, Result, ToolCall
 from divingbell.tether import field_of
@@ -21,7 +23,10 @@ log = logging.getLogger("divingbell")
 MAX_WAITING = 10_000
 """Calls that may wait for their turn; those beyond are refused at once."""
 MAX_BYTES = 64 << 20
-"""Of the arguments of calls that wait or are under way."""
+"""Of the arguments of calls that wait or are under way, and as much again of what parsing makes
+of them: a call whose arguments do not fit beside the others waits for its turn."""
+MAX_RESULTS = 128 << 20
+"""Of results that are under way, as they came and as they are parsed."""
 MAX_NAME = 400
 MAX_PREVIEW = 200
 MAX_MESSAGE = 20_000
@@ -84,6 +89,9 @@ class Door(Protocol):
     def generation(self) -> int:
         """Changes when the files under /servers do."""
 
+    def cost(self, arguments: bytes) -> int:
+        """Bytes of memory that the arguments take once they are parsed, about."""
+
     async def answer(self, visit: Visit, name: str, arguments: bytes) -> Answer:
         """Answer a call.
 
@@ -140,8 +148,13 @@ class Run(Protocol):
     def tell(self, event: Event) -> None: ...
 
 
-Waiting = tuple[str, bytes]
-"""A call that waits for its turn: the name and the arguments."""
+class Waiting(NamedTuple):
+    """A call that waits for its turn."""
+
+    name: str
+    body: bytes
+    """Its arguments, which are parsed when it is its turn."""
+    cost: int
 
 
 class Calls:
@@ -162,7 +175,9 @@ class Calls:
         self._send = send
         self._drained = drained
         self._bytes = 0
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._cost = 0
+        self._results = Allowance(MAX_RESULTS)
+        self._tasks: dict[int, asyncio.Task[str]] = {}
         self._waiting: dict[int, Waiting] = {}
         self._runs: dict[int, Run | None] = {}
         """The cell that each call belongs to: the one in which it began, or a later one."""
@@ -196,7 +211,7 @@ class Calls:
                 run.call_began()
             self._bytes += len(body)
             self._runs[number] = run
-            self._waiting[number] = name[:MAX_NAME], body
+            self._waiting[number] = Waiting(name[:MAX_NAME], body, self._door.cost(body))
             self._start_next()
 
     def cancel(self, header: frames.Header) -> None:
@@ -236,7 +251,7 @@ class Calls:
         while self._waiting:
             number, waiting = self._waiting.popitem()
             self._drop(number, waiting)
-            self._refuse(number, _cancelled(waiting[0]))
+            self._refuse(number, _cancelled(waiting.name))
 
     def line_lost(self) -> None:
         """The interpreter is gone; what it asked for has nowhere to go."""
@@ -256,25 +271,31 @@ class Calls:
             await self._door.forget(self.key)
 
     def _drop(self, number: int, waiting: Waiting) -> None:
-        name, body = waiting
-        self._bytes -= len(body)
+        self._bytes -= len(waiting.body)
         run = self._runs.pop(number, None)
         if run is not None:
-            run.call_ended(_record(name, body, NOT_MADE, 0.0))
+            run.call_ended(_record(waiting, NOT_MADE, 0.0))
 
     def _start_next(self) -> None:
         assert self._door is not None
         while self._waiting and len(self._tasks) < self._door.calls_at_once:
-            number = next(iter(self._waiting))
-            name, body = self._waiting.pop(number)
-            task = asyncio.create_task(self._answer(number, name, body, self._current))
+            number, waiting = next(iter(self._waiting.items()))
+            if self._tasks and self._cost + waiting.cost > MAX_BYTES:
+                return
+            del self._waiting[number]
+            self._cost += waiting.cost
+            task = asyncio.create_task(self._answer(number, waiting, self._current))
             self._tasks[number] = task
+            ended = functools.partial(
+                self._ended, number, waiting, self._current, time.perf_counter()
+            )
+            task.add_done_callback(ended)
 
-    async def _answer(self, number: int, name: str, body: bytes, line: int) -> None:
+    async def _answer(self, number: int, waiting: Waiting, line: int) -> str:
+        """Answer a call; return what has become of it."""
         assert self._door is not None
+        name = waiting.name
         run = self._runs.get(number)
-        started = time.perf_counter()
-        outcome = "ok"
         visit = Visit(
             self._session,
             self._user,
@@ -283,35 +304,47 @@ class Calls:
             run.tell if run else _to_nobody,
             self.key,
         )
+        hold = Hold(self._results)
+        RESULT.set(hold)  # of this task alone
         try:
-            answer = await self._door.answer(visit, name, body)
+            answer = await self._door.answer(visit, name, waiting.body)
             await self._drained()  # code that does not read its answers gets no more of them
             if line == self._current:
                 header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}
                 self._send(header, answer.body)
+            return "ok"
         except asyncio.CancelledError:
-            outcome = "cancelled" if visit.sent else NOT_MADE
             self._fail(line, number, _cancelled(name))
+            return "cancelled" if visit.sent else NOT_MADE
         except ToolFailed as error:
-            outcome = error.code
             self._fail(line, number, error)
+            return error.code
         except DivingbellError as error:
-            outcome = "tool_error"
             self._fail(line, number, ToolFailed(str(error)))
         except Exception:  # a fault of ours: the session and its other calls go on
             log.exception("a call of %s failed in the gateway", name)
-            outcome = "tool_error"
             self._fail(line, number, ToolFailed(f"{name}: the gateway failed; its log says why"))
         finally:
-            self._bytes -= len(body)
-            run = None
-            if line == self._current:
-                self._tasks.pop(number, None)
-                run = self._runs.pop(number, None)
-            if run is not None:
-                milliseconds = (time.perf_counter() - started) * 1000
-                run.call_ended(_record(name, body, outcome, milliseconds))
-            self._start_next()
+            hold.close()
+        return "tool_error"
+
+    def _ended(
+        self, number: int, waiting: Waiting, line: int, started: float, task: "asyncio.Task[str]"
+    ) -> None:
+        """A call is over; also one that was cancelled before its task had its first turn."""
+        self._bytes -= len(waiting.body)
+        self._cost -= waiting.cost
+        if task.cancelled():
+            self._fail(line, number, _cancelled(waiting.name))
+        run = None
+        if line == self._current:
+            self._tasks.pop(number, None)
+            run = self._runs.pop(number, None)
+        if run is not None:
+            outcome = NOT_MADE if task.cancelled() else task.result()
+            milliseconds = (time.perf_counter() - started) * 1000
+            run.call_ended(_record(waiting, outcome, milliseconds))
+        self._start_next()
 
     def _fail(self, line: int, number: int, error: ToolFailed) -> None:
         if line == self._current:
@@ -330,10 +363,10 @@ def _cancelled(name: str) -> ToolFailed:
     return ToolFailed(f"{name}: the call was cancelled", "tool_cancelled")
 
 
-def _record(name: str, body: bytes, status: str, milliseconds: float) -> ToolCall:
-    text = body[: MAX_PREVIEW + 1].decode("utf-8", "replace")
+def _record(waiting: Waiting, status: str, milliseconds: float) -> ToolCall:
+    text = waiting.body[: MAX_PREVIEW + 1].decode("utf-8", "replace")
     preview = text if len(text) <= MAX_PREVIEW else text[:MAX_PREVIEW] + "…"
-    return ToolCall(name, preview, status, round(milliseconds, 3))
+    return ToolCall(waiting.name, preview, status, round(milliseconds, 3))
 
 
 def _to_nobody(event: Event) -> None:

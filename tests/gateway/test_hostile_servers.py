@@ -211,7 +211,7 @@ async def test_a_forged_number_is_answered_to_its_own_session_only(harbour: Divi
 
 
 async def test_refusals_of_any_length_arrive(session: Session) -> None:
-    kind, words = await failure(session, "search_tools('x', 'y' * 2_000_000)")
+    kind, words = await failure(session, "search_tools('x', 'y' * 900_000)")
     assert kind == "tool_arguments" and len(words) < 100_000
 
 

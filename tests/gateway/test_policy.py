@@ -386,14 +386,22 @@ def test_the_code_does_not_see_bound_arguments() -> None:
 
 def test_sizes_are_checked_with_words_that_help() -> None:
     small = policy('[policy]\nmax_arguments = "1KB"\nmax_result = 2000')
-    small.check_arguments_size(tool("a.b"), 1024)
-    small.check_result_size(tool("a.b"), 2000)
+    small.check_arguments("a.b", b" " * 1024)
+    small.check_result_size("a.b", 2000)
     with pytest.raises(ToolFailed, match="1,025 bytes, 1,024 are allowed") as caught:
-        small.check_arguments_size(tool("a.b"), 1025)
+        small.check_arguments("a.b", b" " * 1025)
     assert caught.value.code == "tool_limit"
     with pytest.raises(ToolFailed, match="The call was made") as caught:
-        small.check_result_size(tool("a.b"), 2001)
+        small.check_result_size("a.b", 2001)
     assert caught.value.code == "tool_result"
+
+
+def test_arguments_of_very_many_values_are_refused_by_their_weight() -> None:
+    as_text = b'{"x":"' + b"[]," * 300_000 + b'"}'
+    Policy().check_arguments("a.b", as_text)
+    with pytest.raises(ToolFailed, match=r"too many lists.*send fewer") as caught:
+        Policy().check_arguments("a.b", as_text.replace(b'"', b""))
+    assert caught.value.code == "tool_limit"
 
 
 # The page about it

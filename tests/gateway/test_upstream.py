@@ -392,7 +392,15 @@ async def test_a_redirect_does_not_carry_the_token_to_another_address(tmp_path: 
         assert stolen == []
 
 
-@pytest.mark.parametrize(("path", "words"), [("/bomb", "more than 32 MB"), ("/zip", "compressed")])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/bomb", "more than 32 MB"),
+        ("/zip", "compressed"),
+        ("/values", "too many lists"),
+        ("/events", "too many lists"),
+    ],
+)
 async def test_an_answer_over_http_has_an_end(tmp_path: Path, path: str, words: str) -> None:
     port = free_port()
     command, arguments = fixture("reflecting")

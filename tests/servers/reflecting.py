@@ -1,5 +1,6 @@
 """A web server that says back what it should not: `/401` quotes the Authorization header, `/away`
-redirects to another port, `/bomb` never ends its answer, `/zip` compresses it."""
+redirects to another port, `/bomb` never ends its answer, `/zip` compresses it, `/values` and
+`/events` answer with a million lists."""
 
 import gzip
 import json
@@ -26,6 +27,13 @@ class Handler(BaseHTTPRequestHandler):
             self.end_headers()
         elif self.path == "/zip":
             self._raw(gzip.compress(b"{}"), ("Content-Encoding", "gzip"))
+        elif self.path in ("/values", "/events"):
+            lists = b"[" + b"[]," * 1_000_000 + b"[]]"
+            answer = b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (request["id"], lists)
+            if self.path == "/values":
+                self._raw(answer, ("X-Nothing", "-"))
+            else:
+                self._raw(b"data: %s\n\n" % answer, ("X-Nothing", "-"), kind="text/event-stream")
         else:
             self.send_response(200)
             self.send_header("Content-Type", "application/json")
@@ -39,9 +47,15 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, status: int, document: object) -> None:
         self._raw(json.dumps(document).encode(), ("X-Nothing", "-"), status)
 
-    def _raw(self, data: bytes, header: tuple[str, str], status: int = 200) -> None:
+    def _raw(
+        self,
+        data: bytes,
+        header: tuple[str, str],
+        status: int = 200,
+        kind: str = "application/json",
+    ) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(data)))
         self.send_header(*header)
         self.end_headers()

@@ -2,9 +2,10 @@
 
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from divingbell import scale
 from divingbell.calls import Answer, Visit
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway import policy
@@ -73,12 +74,12 @@ class Discovery:
         upstream, _ = await self._admit(visit, server, "list_resources")
         found = await upstream.list_resources()
         templates = await upstream.list_resource_templates()
-        return _value([_plain(item) for item in (*found, *templates)])
+        return await _listed([*found, *templates])
 
     async def _read_resource(self, visit: Visit, server: str, uri: str) -> Answer:
         caller = Behind(self._gateway.policy, visit, f"{server}.read_resource")
         result = await self._gateway.read_resource(str(server), str(uri), visit, caller)
-        return _value([_plain(item) for item in result.contents], "resource")
+        return await _listed(result.contents, "resource")
 
     async def _admit(
         self, visit: Visit, server: str, name: str
@@ -87,7 +88,7 @@ class Discovery:
 
     async def _list_prompts(self, visit: Visit, server: str) -> Answer:
         upstream, _ = await self._admit(visit, server, "list_prompts")
-        return _value([_plain(item) for item in await upstream.list_prompts()])
+        return await _listed(await upstream.list_prompts())
 
     async def _get_prompt(
         self, visit: Visit, server: str, name: str, arguments: dict[str, Any] | None = None
@@ -97,8 +98,7 @@ class Discovery:
             raise InvalidInput("arguments is an object of names and texts")
         words = {str(key): str(value) for key, value in (arguments or {}).items()}
         result = await self._gateway.get_prompt(str(server), str(name), words, visit, caller)
-        found = _plain(result)
-        return _value({key: found[key] for key in ("description", "messages") if key in found})
+        return await scale.beside(_prompt, result)
 
 
 OWN: dict[str, Any] = {
@@ -115,6 +115,15 @@ OWN: dict[str, Any] = {
 
 def _plain(model: Any) -> Any:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _prompt(result: Any) -> Answer:
+    found = _plain(result)
+    return _value({key: found[key] for key in ("description", "messages") if key in found})
+
+
+async def _listed(items: Sequence[Any], kind: str = "value") -> Answer:
+    return await scale.beside(lambda found: _value([_plain(item) for item in found], kind), items)
 
 
 def _value(value: Any, kind: str = "value") -> Answer:

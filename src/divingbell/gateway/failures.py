@@ -12,6 +12,7 @@ from mcp.client.auth import OAuthFlowError
 from pydantic import ValidationError
 
 from divingbell.errors import ToolFailed, ToolFailure
+from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
 from divingbell.gateway.redaction import Redactor
 from divingbell.gateway.servers import Server
 
@@ -86,6 +87,9 @@ def failed_call(
             f"{what} took longer than {limit:g} seconds and was cancelled", "tool_timeout"
         )
     gone = isinstance(cause, anyio.ClosedResourceError | anyio.BrokenResourceError)
+    for words in (TOO_MANY_VALUES, TOO_MUCH_AT_ONCE):  # the SDK puts words of its own around ours
+        if isinstance(cause, MCPError) and words in cause.message:
+            return failed(f"{what}: {words}", "tool_result")
     if isinstance(cause, MCPError):
         if lost is not None or cause.code == mcp_types.CONNECTION_CLOSED:
             gone = True

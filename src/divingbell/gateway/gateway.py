@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from divingbell import scale
 from divingbell.calls import Answer, Visit
 from divingbell.errors import ToolFailed
 from divingbell.gateway import approvals, policy, schema, wrappers
@@ -35,6 +36,7 @@ from divingbell_inside import frames
 
 if TYPE_CHECKING:
     import mcp_types
+    import pydantic
 
     from divingbell.gateway.caller import Caller
     from divingbell.gateway.meaning import Meaning
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("divingbell.gateway")
 
 MAX_PROBLEMS = 3
-LONG_RESULT = 1 << 18
-"""Characters; a longer one is checked and packed in a thread, so that nobody else waits."""
+MAX_NAME = 200
+"""Characters of what was called, in a message."""
 NOBODY = ""
 """The user of a session that has none, as rules see it."""
 
@@ -124,30 +126,34 @@ class Gateway:
     def generation(self) -> int:
         return self.catalog.generation
 
+    def cost(self, arguments: bytes) -> int:
+        if len(arguments) > self.policy.max_arguments:
+            return 0  # they will not be parsed
+        return scale.weight_of(arguments, scale.MAX_ARGUMENTS) * scale.UNIT
+
     async def answer(self, visit: Visit, name: str, arguments: bytes) -> Answer:
         if name not in ("read_resource", "get_prompt"):
             # Whatever is asked counts: also what is not there costs the host some work.
             await self._reserve(visit)
+        self.policy.check_arguments(name[:MAX_NAME], arguments)
         if name in OWN:
-            return await self._discovery.answer(visit, name, _parsed(name, arguments))
+            answer = await self._discovery.answer(visit, name, _parsed(name, arguments))
+            self.policy.check_result_size(name, len(answer.body))
+            return answer
         tool = await self.find(name)
-        self.policy.check_arguments_size(tool, len(arguments))
         given = _parsed(name, arguments)
         if self._problems(tool, given) and await self.fleet.refreshed(tool.server):
             tool = await self.find(name)  # the server has changed since its list was kept
         caller = Behind(self.policy, visit, tool.full_name)
         result = await self._call(tool, given, visit, caller)
-        length = sum(len(block.text) for block in result.content if block.type == "text")
-        if length > LONG_RESULT:
-            return await asyncio.to_thread(self._packed, tool, result)
-        return self._packed(tool, result)
+        return await scale.beside(lambda found: self._packed(tool, found), result)
 
     def _packed(self, tool: Tool, result: "mcp_types.CallToolResult") -> Answer:
         from divingbell.gateway import outcome
 
         wire = outcome.wire_of(tool, result)
         body = json.dumps(wire, separators=(",", ":")).encode()
-        self.policy.check_result_size(tool, len(body))
+        self.policy.check_result_size(tool.full_name, len(body))
         return Answer(body, "tool")
 
     async def find(self, name: str) -> Tool:
@@ -223,9 +229,9 @@ class Gateway:
         """
         await self._reserve(visit)
         found = self.catalog.find(tool.full_name)
-        self.policy.check_arguments_size(found, len(json.dumps(arguments)))
+        self.policy.check_arguments(found.full_name, json.dumps(arguments).encode())
         result = await self._call(found, arguments, visit, caller)
-        self.policy.check_result_size(found, len(result.model_dump_json(by_alias=True)))
+        await self._check_result(found, result)
         return result
 
     async def read_resource(
@@ -237,7 +243,7 @@ class Gateway:
         upstream, _ = await self.admit(tool, {"uri": uri}, visit)
         visit.sent = True
         result = await upstream.read_resource(uri, caller, timeout=self._timeout(tool))
-        self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
+        await self._check_result(tool, result)
         return result
 
     async def get_prompt(
@@ -255,8 +261,12 @@ class Gateway:
         upstream, _ = await self.admit(tool, asked, visit)
         visit.sent = True
         result = await upstream.get_prompt(name, arguments, caller, timeout=self._timeout(tool))
-        self.policy.check_result_size(tool, len(result.model_dump_json(by_alias=True)))
+        await self._check_result(tool, result)
         return result
+
+    async def _check_result(self, tool: Tool, result: "pydantic.BaseModel") -> None:
+        size = await scale.beside(lambda found: len(found.model_dump_json(by_alias=True)), result)
+        self.policy.check_result_size(tool.full_name, size)
 
     async def _reserve(self, visit: Visit) -> None:
         await self._meter.reserve(visit.key, visit.user or NOBODY, visit.run)
@@ -272,24 +282,11 @@ class Gateway:
         upstream, arguments = await self.admit(tool, given, visit)
         visit.sent = True
         result = await upstream.call_tool(tool.name, arguments, timeout=timeout, caller=caller)
-        self._note(tool, given, result, visit)
-        return result
-
-    def _note(
-        self,
-        tool: Tool,
-        given: Mapping[str, Any],
-        result: "mcp_types.CallToolResult",
-        visit: Visit,
-    ) -> None:
-        """Enter a call in the books, as a client would have shown it to its model."""
-        texts = [block.text for block in result.content if block.type == "text"]
-        shown = "\n".join(texts)
-        if not shown and result.structured_content is not None:
-            shown = json.dumps(result.structured_content)
+        shown = await scale.beside(_shown, result)
         images = sum(block.type == "image" for block in result.content)
         accountant = self.books.of(visit.key)
         accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
+        return result
 
     async def admit(
         self, tool: Tool, given: Mapping[str, Any], visit: Visit
@@ -375,9 +372,17 @@ class Gateway:
         return Tool(server, name, server, name)
 
 
+def _shown(result: "mcp_types.CallToolResult") -> str:
+    """What a client would have shown to its model; the books count it."""
+    texts = "\n".join(block.text for block in result.content if block.type == "text")
+    if not texts and result.structured_content is not None:
+        return json.dumps(result.structured_content)
+    return texts
+
+
 def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
     try:
         return frames.parse(arguments)
     except frames.FrameError as error:
         words = str(error).removeprefix("the header ")
-        raise ToolFailed(f"{name[:200]}: the arguments: {words}", "tool_arguments") from None
+        raise ToolFailed(f"{name[:MAX_NAME]}: the arguments: {words}", "tool_arguments") from None

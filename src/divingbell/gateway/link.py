@@ -19,6 +19,7 @@ from divingbell.gateway import lists
 from divingbell.gateway.caller import Flights
 from divingbell.gateway.failures import Failure, why
 from divingbell.gateway.groups import Groups
+from divingbell.gateway.lists import Item
 from divingbell.gateway.oauth import Credentials
 from divingbell.gateway.questions import Questions
 from divingbell.gateway.redaction import Redactor, guard_logs
@@ -296,8 +297,8 @@ class Link:
         # Beside the event loop, which thousands of long descriptions would hold up.
         return await asyncio.to_thread(self._cleaned, await lists.tools(client))
 
-    def _cleaned(self, tools: list[mcp_types.Tool]) -> list[mcp_types.Tool]:
-        return [self._questions.cleaned(tool) for tool in tools]
+    def _cleaned(self, items: list[Item]) -> list[Item]:
+        return [self._questions.cleaned(item) for item in items]
 
     def _announce(self, tools: list[mcp_types.Tool], live: bool = False) -> None:
         text = "\n".join(tool.model_dump_json(by_alias=True) for tool in tools)

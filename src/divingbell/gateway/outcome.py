@@ -6,12 +6,21 @@ from typing import Any
 
 import mcp_types
 
+from divingbell import scale
 from divingbell.errors import ToolFailed
 from divingbell.gateway import schema, text
 from divingbell.gateway.tool import Tool
 
 MAX_MESSAGE = 10_000
 MAX_PROBLEMS = 3
+TOO_MANY_VALUES = (
+    "the result holds too many lists, objects and values. "
+    "The call was made: ask for less at a time, in pages for instance, or for a plain text"
+)
+TOO_MUCH_AT_ONCE = (
+    "the results that are under way are too large together. "
+    "The call was made: make fewer calls at once, or ask for less"
+)
 
 
 def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
@@ -26,7 +35,7 @@ def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
     if result.structured_content is not None:
         wire["structured"] = result.structured_content
     elif tool.output_schema is not None:
-        found = _parsed(result)
+        found = _parsed(tool, result)
         if found is not None:
             wire["structured"] = found[0]
     if tool.output_schema is not None:
@@ -43,14 +52,17 @@ def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
     return wire
 
 
-def _parsed(result: mcp_types.CallToolResult) -> tuple[Any] | None:
+def _parsed(tool: Tool, result: mcp_types.CallToolResult) -> tuple[Any] | None:
     """The value of a result that is one text with JSON in it."""
-    if len(result.content) == 1 and isinstance(result.content[0], mcp_types.TextContent):
-        try:
-            return (json.loads(result.content[0].text),)
-        except (ValueError, RecursionError):
-            return None
-    return None
+    if len(result.content) != 1 or not isinstance(result.content[0], mcp_types.TextContent):
+        return None
+    found = result.content[0].text.encode("utf-8", "surrogatepass")
+    if scale.weight_of(found, scale.MAX_RESULT) > scale.MAX_RESULT:
+        raise ToolFailed(f"{tool.full_name}: {TOO_MANY_VALUES}", "tool_result")
+    try:
+        return (json.loads(found),)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _check(tool: Tool, wire: Mapping[str, Any]) -> None:

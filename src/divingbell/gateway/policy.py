@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
 
+from divingbell import scale
 from divingbell.errors import ConfigError, ToolFailed
 from divingbell.gateway import bindings, reading
 from divingbell.gateway.bindings import Binding
@@ -130,20 +131,26 @@ class Policy:
             tool, (binding.argument for binding in self.bound if binding.names(tool))
         )
 
-    def check_arguments_size(self, tool: Tool, size: int) -> None:
-        """Raise ToolFailed if arguments of that many bytes are too large."""
-        if size > self.max_arguments:
+    def check_arguments(self, name: str, arguments: bytes) -> None:
+        """Raise ToolFailed if arguments are too large to be parsed; `name` is what is called."""
+        if len(arguments) > self.max_arguments:
             raise ToolFailed(
-                f"{tool.full_name}: the arguments have {size:,} bytes, {self.max_arguments:,} are "
+                f"{name}: the arguments have {len(arguments):,} bytes, {self.max_arguments:,} are "
                 "allowed (max_arguments in [policy]): send less at a time",
                 "tool_limit",
             )
+        if scale.weight_of(arguments, scale.MAX_ARGUMENTS) > scale.MAX_ARGUMENTS:
+            raise ToolFailed(
+                f"{name}: the arguments hold too many lists, objects and values: send fewer at a "
+                "time, or send them as one text",
+                "tool_limit",
+            )
 
-    def check_result_size(self, tool: Tool, size: int) -> None:
+    def check_result_size(self, name: str, size: int) -> None:
         """Raise ToolFailed if a result of that many bytes is too large."""
         if size > self.max_result:
             raise ToolFailed(
-                f"{tool.full_name}: the result has {size:,} bytes, {self.max_result:,} are allowed "
+                f"{name}: the result has {size:,} bytes, {self.max_result:,} are allowed "
                 "(max_result in [policy]). The call was made: ask for less at a time",
                 "tool_result",
             )

@@ -5,13 +5,14 @@ import json
 import logging
 import re
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
 from divingbell.gateway.secrecy import SHORTEST
 
 MAX_DEPTH = 200
+_PIECE = 1 << 20
 _CORE = 8
 """Characters of an encoded form that have to be there: fewer are found by chance."""
 
@@ -23,6 +24,7 @@ class Redactor:
         self._mark = f"[secret of {name}]"
         self._secrets: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
+        self._longest = 0
         self.learn(*secrets)
         _redactors.add(self)
 
@@ -41,11 +43,30 @@ class Redactor:
         forms = {form for secret in self._secrets for form in _forms(secret)}
         # The longest first: a secret may be part of another.
         ordered = sorted(forms, key=lambda form: (-len(form), form))
+        self._longest = len(ordered[0])
         self._pattern = re.compile("|".join(map(re.escape, ordered)))
 
     def clean(self, text: str) -> str:
         """Return the text without the secrets."""
-        return text if self._pattern is None else self._pattern.sub(self._mark, text)
+        if self._pattern is None:
+            return text
+        if len(text) <= _PIECE:
+            return self._pattern.sub(self._mark, text)
+        return "".join(self._pieces(text, self._pattern))
+
+    def _pieces(self, text: str, pattern: re.Pattern[str]) -> Iterator[str]:
+        """Clean a long text bit by bit: nothing else runs while a pattern looks through a text."""
+        start = 0
+        while start < len(text):
+            end = start + _PIECE
+            found = pattern.search(text, start, end + self._longest)
+            if found is None or found.start() >= end:
+                yield text[start:end]
+                start = end
+            else:
+                yield text[start : found.start()]
+                yield self._mark
+                start = found.end()
 
     def clean_value(self, value: Any) -> Any:
         """Return a JSON value without the secrets, in its keys too."""

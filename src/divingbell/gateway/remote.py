@@ -13,8 +13,12 @@ import httpx2
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from divingbell import scale
+from divingbell.allowance import RESULT
+from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
 from divingbell.gateway.servers import Server
-from divingbell.gateway.unanswered import REASON, Unanswered
+from divingbell.gateway.unanswered import Unanswered
+from divingbell.scale import Scale
 
 GiveUp = Callable[[str], None]
 
@@ -33,19 +37,53 @@ class AnswerTooLarge(httpx2.StreamError):
 
 
 class _CappedStream(httpx2.AsyncByteStream):
+    """An answer that ends with an error before it gets too large, or too much to be parsed."""
+
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream
+        self._size = 0
+        self._scale = Scale()
+        self._hold = RESULT.get()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
         async for piece in self._stream:
-            size += len(piece)
-            if size > MAX_ANSWER:
-                raise AnswerTooLarge(f"the answer has more than {MAX_ANSWER >> 20} MB")
+            self._weigh(piece)
             yield piece
+
+    def _weigh(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > MAX_ANSWER:
+            raise AnswerTooLarge(f"the answer has more than {MAX_ANSWER >> 20} MB")
+        self._scale.add(piece)
+        self._check(AnswerTooLarge)
+
+    def _check(self, error: type[Exception]) -> None:
+        if self._scale.weight > scale.MAX_RESULT:
+            raise error(TOO_MANY_VALUES)
+        cost = scale.cost(self._size, self._scale.weight)
+        if self._hold is not None and not self._hold.grow(cost):
+            raise error(TOO_MUCH_AT_ONCE)
 
     async def aclose(self) -> None:
         await self._stream.aclose()
+
+
+class _CappedEvents(_CappedStream):
+    """The same for a stream of events. It has no end, and the SDK caps the bytes of each event."""
+
+    _rest = b""
+
+    def _weigh(self, piece: bytes) -> None:
+        # An empty line ends an event. One between bare carriage returns is not seen: it is legal,
+        # nobody sends it, and two events are then weighed as one.
+        data = self._rest + piece.replace(b"\r", b"")
+        self._rest = b"\n" if data.endswith(b"\n") else b""
+        for number, part in enumerate(data.split(b"\n\n")):
+            if number > 0:
+                self._size, self._scale = 0, Scale()
+            self._size += len(part)
+            self._scale.add(part)
+            self._check(httpx2.SSEError)
 
 
 class CappedTransport(httpx2.AsyncHTTPTransport):
@@ -58,10 +96,10 @@ class CappedTransport(httpx2.AsyncHTTPTransport):
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
             raise httpx2.RemoteProtocolError("the answer is compressed though it was not to be")
-        # An event stream has no end; each event of it is capped by the SDK.
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _CappedStream(response.stream)
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        capped = _CappedEvents if kind == "text/event-stream" else _CappedStream
+        response.stream = capped(response.stream)
         return response
 
 
@@ -83,9 +121,10 @@ class _Watched:
     async def receive(self) -> Any:
         try:
             received = await self._stream.receive()
-            if self._unanswered.heard(getattr(received, "message", None)):
+            reason = self._unanswered.heard(getattr(received, "message", None))
+            if reason is None:
                 return received
-            self._give_up(REASON)
+            self._give_up(reason)
             raise anyio.EndOfStream
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._over.set()

@@ -7,12 +7,10 @@ process group of its own that ends with it.
 
 import asyncio
 import contextlib
-import json
 import logging
 import signal
 import subprocess
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,18 +20,14 @@ from mcp.shared.message import SessionMessage
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway.groups import Groups
+from divingbell.gateway.messages import Messages, Output
 from divingbell.gateway.process import Process
 from divingbell.gateway.server_log import ServerLog
 from divingbell.gateway.servers import Server
-from divingbell.gateway.unanswered import REASON, Unanswered
+from divingbell.gateway.unanswered import Unanswered
 
 log = logging.getLogger(__name__)
 
-MAX_LINE = 32 << 20
-"""Bytes of one message. Parsed, a hostile one takes twenty times as much memory."""
-MAX_INVALID = 100
-"""Lines that are no messages, before the connection is given up."""
-MAX_QUEUE = 64
 REST = 1.0
 """Seconds that output may still come after the process itself has ended."""
 
@@ -52,159 +46,6 @@ def environment_for(server: Server, environment: Mapping[str, str]) -> dict[str,
         if name in environment and not environment[name].startswith("()")
     }
     return basics | dict(server.env)
-
-
-class Messages:
-    """What the server says, message by message; the side of the connection that the SDK reads."""
-
-    def __init__(self, over: asyncio.Event) -> None:
-        self._over = over
-        self._queue: deque[SessionMessage] = deque()
-        self._waiting: asyncio.Future[None] | None = None
-        self._ended = False
-        self.pipe: asyncio.ReadTransport | None = None
-
-    def put(self, message: SessionMessage) -> None:
-        self._queue.append(message)
-        if len(self._queue) >= MAX_QUEUE and self.pipe is not None:
-            self.pipe.pause_reading()
-        self._wake()
-
-    def end(self) -> None:
-        self._ended = True
-        self._over.set()
-        self._wake()
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
-
-    async def receive(self) -> SessionMessage:
-        while not self._queue:
-            if self._ended:
-                raise anyio.EndOfStream
-            self._waiting = asyncio.get_running_loop().create_future()
-            try:
-                await self._waiting
-            finally:
-                self._waiting = None
-        message = self._queue.popleft()
-        if not self._queue and self.pipe is not None and not self.pipe.is_closing():
-            self.pipe.resume_reading()
-        return message
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
-    async def aclose(self) -> None:
-        self.end()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class _Output(asyncio.Protocol):
-    """Cuts the server's output into lines and the lines into messages."""
-
-    def __init__(
-        self, messages: Messages, unanswered: Unanswered, give_up: Callable[[str], None]
-    ) -> None:
-        self._messages = messages
-        self._unanswered = unanswered
-        self._give_up = give_up
-        self._parts: list[bytes] = []
-        self._size = 0
-        self._invalid = 0
-        self._over = False
-        self.closed = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.ReadTransport)
-        self._messages.pipe = transport
-
-    def data_received(self, data: bytes) -> None:
-        if self._over:
-            return
-        first, *others = data.split(b"\n")
-        self._add(first)
-        for part in others:
-            self._line(b"".join(self._parts))
-            self._parts, self._size = [], 0
-            self._add(part)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._messages.end()
-        if not self.closed.done():
-            self.closed.set_result(None)
-
-    def discard(self) -> None:
-        """Throw away what still comes."""
-        self._over = True
-        self._parts = []
-
-    def _add(self, part: bytes) -> None:
-        self._size += len(part)
-        if self._size > MAX_LINE:
-            self._stop(f"it sent a message of more than {MAX_LINE >> 20} MB")
-        elif part:
-            self._parts.append(part)
-
-    def _line(self, line: bytes) -> None:
-        if self._over or not line.strip():
-            return
-        try:
-            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except ValueError:
-            if (answer := _failed_answer(line)) is not None:
-                self._messages.put(SessionMessage(answer))
-                return
-            # Many a server prints a greeting first. What it says is not logged: it may be anything.
-            self._invalid += 1
-            if self._invalid > MAX_INVALID:
-                self._stop(f"it sent more than {MAX_INVALID} lines that are no messages of MCP")
-            return
-        if self._unanswered.heard(message):
-            self._messages.put(SessionMessage(message))
-        else:
-            self._stop(REASON)
-
-    def _stop(self, reason: str) -> None:
-        if not self._over:
-            self._over = True
-            self._parts = []
-            self._give_up(reason)
-            self._messages.end()
-
-
-def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
-    """What to make of an answer to a question of ours that is none: whoever waits is to know."""
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or "method" in found or "id" not in found:
-        return None
-    number = found["id"]
-    if isinstance(number, bool) or not isinstance(number, int | str):
-        return None
-    words = mcp_types.ErrorData(
-        code=mcp_types.INTERNAL_ERROR, message="it answered with what is no result"
-    )
-    return mcp_types.JSONRPCError(jsonrpc="2.0", id=number, error=words)
 
 
 class _Input(asyncio.Protocol):
@@ -235,15 +76,22 @@ class Writer:
     """The side of the connection that the SDK writes to."""
 
     def __init__(
-        self, pipe: asyncio.WriteTransport, protocol: _Input, unanswered: Unanswered
+        self,
+        pipe: asyncio.WriteTransport,
+        protocol: _Input,
+        messages: Messages,
+        unanswered: Unanswered,
     ) -> None:
         self._pipe = pipe
         self._protocol = protocol
+        self._messages = messages
         self._unanswered = unanswered
 
     async def send(self, item: SessionMessage, /) -> None:
         if self._protocol.lost or self._pipe.is_closing():
             raise anyio.BrokenResourceError
+        if isinstance(item.message, mcp_types.JSONRPCRequest):
+            self._messages.expect(item.message.id)
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode() + b"\n")
         await self._protocol.drain()
@@ -282,7 +130,7 @@ class StdioConnection:
         self._log = server_log
         self._given_up: str | None = None
         self._process: Process | None = None
-        self._output: _Output | None = None
+        self._output: Output | None = None
         self._story: str | None = None
         self._closed = False
 
@@ -317,9 +165,9 @@ class StdioConnection:
         self._process = process
         if self._groups is not None:
             self._groups.note(process.pid)
-        messages, pipes = Messages(over), process.child
         unanswered = Unanswered()
-        output = self._output = _Output(messages, unanswered, self.give_up)
+        messages, pipes = Messages(over, unanswered, self.give_up), process.child
+        output = self._output = Output(messages)
         taken: asyncio.BaseTransport | None = None
         opened: list[asyncio.BaseTransport] = []
         watching: asyncio.Task[None] | None = None
@@ -331,7 +179,7 @@ class StdioConnection:
             noise, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
             opened.append(noise)
             watching = asyncio.create_task(self._watch(process, output, messages))
-            yield messages, Writer(taken, feed, unanswered)
+            yield messages, Writer(taken, feed, messages, unanswered)
         finally:
             await self._close(process, messages, output, opened, taken, watching)
             if self._groups is not None:
@@ -366,7 +214,7 @@ class StdioConnection:
         if self._process is not None:
             self._process.signal_group(signal.SIGKILL)
 
-    async def _watch(self, process: Process, output: _Output, messages: Messages) -> None:
+    async def _watch(self, process: Process, output: Output, messages: Messages) -> None:
         # A child of the server may hold its output open. The server is gone all the same.
         await asyncio.wait([process.exited])
         await asyncio.wait([output.closed], timeout=REST)
@@ -376,7 +224,7 @@ class StdioConnection:
         self,
         process: Process,
         messages: Messages,
-        output: _Output,
+        output: Output,
         opened: list[asyncio.BaseTransport],
         taken: asyncio.BaseTransport | None,
         watching: asyncio.Task[None] | None,

@@ -4,9 +4,12 @@ from typing import Any
 
 import mcp_types
 
+from divingbell import scale
+
 MAX_UNANSWERED = 256
 """The SDK makes a task for each of them, and they all wait if the server does not read."""
-REASON = "it asks without waiting for answers"
+MAX_PARTS, MAX_TEXT = 5_000, 1 << 20
+"""Of one question or notification. An answer may be larger: somebody has asked for it."""
 
 
 class Unanswered:
@@ -15,11 +18,13 @@ class Unanswered:
     def __init__(self) -> None:
         self._count = 0
 
-    def heard(self, message: Any) -> bool:
-        """Count what comes from the server; return whether it is still within bounds."""
+    def heard(self, message: Any) -> str | None:
+        """Count what comes from the server; return why it is to be given up, if it is."""
+        if scale.is_large(getattr(message, "params", None), MAX_PARTS, MAX_TEXT):
+            return "it sent a question or a notification that is far too large"
         if isinstance(message, mcp_types.JSONRPCRequest):
             self._count += 1
-        return self._count <= MAX_UNANSWERED
+        return None if self._count <= MAX_UNANSWERED else "it asks without waiting for answers"
 
     def said(self, message: Any) -> None:
         """Count what has reached the server."""

@@ -3,22 +3,22 @@
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import mcp_types
 from mcp import Client, MCPError
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
+from divingbell import scale
 from divingbell.errors import ToolFailed
 from divingbell.gateway import lists
 from divingbell.gateway.caller import Caller, Flight
 from divingbell.gateway.failures import NO_WORDS, closed, failed_call
 from divingbell.gateway.link import LIST_TIMEOUT, PATIENCE, Change, Link, State
+from divingbell.gateway.lists import Item
 
 __all__ = ["CALL_TIMEOUT", "Caller", "Change", "State", "Upstream"]
-
-Item = TypeVar("Item", bound=BaseModel)
 
 CALL_TIMEOUT = 60.0
 MOST_ROUNDS = 10
@@ -141,7 +141,7 @@ class Upstream(Link):
         except Exception as error:
             what = f"{self.server.name}: its list"
             raise await self._failed(error, client, what, limit) from None
-        return [self._questions.cleaned(item) for item in found]
+        return await scale.beside(self._cleaned, found)
 
     async def _ask(
         self,
@@ -159,7 +159,7 @@ class Upstream(Link):
                 try:
                     async with asyncio.timeout(limit) as flight.clock:
                         result = await self._rounds(client, request, adapter, flight)
-                    return self._questions.cleaned(result)
+                    return await scale.beside(self._questions.cleaned, result)
                 except Exception as error:
                     if not again or not await self._unheard(error, client):
                         raise await self._failed(error, client, what, limit) from None

@@ -113,6 +113,20 @@ def swell(arguments: Object, _: Any) -> Object:
     return change(arguments, None)
 
 
+def flood(number: int, arguments: Object) -> None:
+    """Answer with very many values, or say them aside; the values themselves are never made."""
+    values = f'{{"many":[{"[]," * int(arguments["values"])}[]]}}'
+    answer = f'"id":{number},"result":{{"content":[],"structuredContent":{values}}}'
+    aside = f'"method":"notifications/message","params":{{"level":"info","data":{values}}}'
+    with speaking:
+        print(f'{{"jsonrpc":"2.0",{aside if arguments.get("aside") else answer}}}', flush=True)
+
+
+def hold(_: Object, __: Any) -> Object:
+    time.sleep(0.02)
+    return text("held")
+
+
 def slow(arguments: Object, _: Any) -> Object:
     time.sleep(min(float(arguments["seconds"]), 30))
     counts["slow"] += 1
@@ -134,6 +148,9 @@ TOOLS: list[tuple[Object, Callable[[Object, Any], Object]]] = [
     (tool("count", "Count.", {"name": WORDS}, "name"), count),
     (tool("counted", "Tell.", {"name": WORDS}, "name"), lambda given, _: tell(given["name"])),
     (tool("slow", "Take a while.", {"seconds": {"type": "number"}}, "seconds"), slow),
+    (tool("flood", "Say many values.", {"values": {}, "aside": {}}, "values"), counting("flood")),
+    (tool("long", "Say much."), lambda _, __: text("long " * 1_000_000)),
+    (tool("hold", "Take anything, and a moment."), hold),
     (tool("nag", "Ask without end.", {"method": WORDS}, "method"), nag),
     (tool("swell", "Have more tools.", {"tools": {"type": "integer"}}, "tools"), swell),
     (tool("forbidden", "Nobody may call it."), counting("forbidden")),
@@ -196,6 +213,9 @@ def list_tools() -> list[Object]:
 
 def call(request: Object) -> None:
     params = request["params"]
+    if params["name"] == "flood":
+        flood(request["id"], params["arguments"])
+        return
     token = (params.get("_meta") or {}).get("progressToken")
     known = {definition["name"]: action for definition, action in TOOLS}
     action = known.get(params["name"], counting("named"))

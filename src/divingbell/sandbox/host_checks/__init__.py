@@ -12,6 +12,7 @@ from divingbell.sandbox.host_checks import (
     processes,
     quotas,
     secrecy,
+    serving,
     sessions,
 )
 from divingbell.sandbox.host_checks.bench import ALONE, CHECKS, Bench, Broken, Watch, judged
@@ -33,5 +34,6 @@ __all__ = [
     "processes",
     "quotas",
     "secrecy",
+    "serving",
     "sessions",
 ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import signal
 import threading
@@ -99,6 +100,7 @@ class Watch:
         self.busy = 0.0
 
     async def __aenter__(self) -> "Watch":
+        gc.freeze()  # as `divingbell serve` does
         self._base = _resident()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)
@@ -113,6 +115,7 @@ class Watch:
         self._task.cancel()
         await asyncio.wait({self._task})
         self._thread.join()
+        gc.unfreeze()
 
     def _sample(self) -> None:
         while not self._ended.wait(SAMPLE):

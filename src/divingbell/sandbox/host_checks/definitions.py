@@ -17,7 +17,10 @@ from divingbell.session import Session
 
 _PATIENCE = 20.0
 _PAUSE = 0.2
-_MANY_TOOLS = 8_000
+_MANY_TOOLS = 3_000
+"""In one page of its list. Some more, and the page is too heavy to be parsed."""
+_VERY_MANY = 7_000_000
+"""Empty lists: twenty megabytes to send, half a gigabyte to hold."""
 _NAG_MEMORY = 64 * MB
 """Forty thousand questions that are kept make twice as much."""
 MOST_ERROR = 50_000
@@ -140,6 +143,52 @@ async def lists_without_end(bench: ToolBench) -> str:
         undo()
         await gateway.remove(SWELLING)
     return f"{seen:,} tools are known; {words}"
+
+
+@tool_checks("D50", alone=True)
+async def results_to_choke_on(bench: ToolBench) -> str:
+    gateway = bench.bell.gateway
+    before = gateway.upstream(NAME).pid
+    async with bench.session() as session:
+        async with Watch() as watch:
+            codes = [await _flooded(session, NAME, values) for values in (50_000, _VERY_MANY)]
+        expect(codes == ["ok", "tool_result"], f"the calls ended with {codes}")
+        await bench.value(session, f"servers.{NAME}.echo('goes on')")
+        expect(gateway.upstream(NAME).pid == before, "the server was lost to all who use it")
+    return f"a result of {_VERY_MANY:,} lists is refused unparsed; {watch.judge()}"
+
+
+@tool_checks("D51", alone=True)
+async def notifications_to_choke_on(bench: ToolBench) -> str:
+    async with bench.session() as session:
+        async with Watch() as watch:
+            code = await _flooded(session, NAGGING, 50_000, aside=True)
+        expect(code == "tool_unavailable", f"it was not given up: {code}")
+        await bench.value(session, f"servers.{NAME}.echo('the others')")
+    return f"it is given up, others go on; {watch.judge()}"
+
+
+@tool_checks("D52", alone=True)
+async def results_that_nobody_reads(bench: ToolBench) -> str:
+    async with bench.session() as session, Watch() as watch:
+        results, held = session._calls._results, 0
+        task = asyncio.create_task(bench.run(session, "D52.py"))
+        while not task.done():
+            held = max(held, results.held)
+            await asyncio.sleep(SAMPLE)
+        result = await task
+        expect(result.value == [9, []], f"they ended with {result.value} {result.error}")
+        expect(0 < held <= results.most, f"{held:,} bytes of results are held")
+        expect(results.held == 0, f"{results.held:,} bytes are never given back")
+    return f"{held // MB} MB are held at most; {watch.judge()}"
+
+
+async def _flooded(session: Session, server: str, values: int, aside: bool = False) -> str:
+    code = (
+        f"try:\n    call_mcp_tool('{server}.flood', {{'values': {values}, 'aside': {aside}}})\n"
+        "except ToolError as error: print(error.code)\nelse: print('ok')"
+    )
+    return (await session.run(code, timeout=_PATIENCE)).text.strip()
 
 
 @tool_checks("D08")

@@ -3,11 +3,16 @@
 import asyncio
 import os
 
+from divingbell.calls import MAX_BYTES
 from divingbell.models import MB
 from divingbell.sandbox.host_checks.bench import Watch, expect, judged
 from divingbell.sandbox.host_checks.tool_bench import NAME, ToolBench, tool_checks
 
 _SETTLE = 0.3
+_LOOK = 0.002
+_OVERTIME = 5.0
+_SWOLLEN, _AT_ONCE = 12, 2
+"""Calls of a megabyte and a half that take 25 MB each once they are parsed."""
 _FLOOD_PATIENCE = 20.0
 _FLOOD_MEMORY = 80 * MB
 """Four seconds of refusals that are kept make more than that."""
@@ -149,6 +154,43 @@ async def loose_headers(bench: ToolBench) -> str:
             expect(result.status == "killed", f"{header} was taken: {result.status}")
             await bench.works(session)
     return f"{len(headers)} refused, the session went on each time"
+
+
+@tool_checks("H70", alone=True)
+async def arguments_to_choke_on(bench: ToolBench) -> str:
+    async with bench.session(memory="256MB") as session:
+        async with Watch() as watch:
+            words = judged(await bench.run(session, "H70.py"))
+        await bench.works(session)
+    return f"{words}; {watch.judge()}"
+
+
+@tool_checks("H71", alone=True)
+async def arguments_that_swell(bench: ToolBench) -> str:
+    async with bench.session() as session, Watch() as watch:
+        calls, most = session._calls, 0
+        task = asyncio.create_task(bench.run(session, "H71.py"))
+        while not task.done():
+            most = max(most, len(calls._tasks))
+            expect(calls._cost <= MAX_BYTES, f"{calls._cost:,} bytes are parsed at once")
+            await asyncio.sleep(_LOOK)
+        expect(task.result().value == _SWOLLEN, f"not all were answered: {task.result().error}")
+        expect(0 < most <= _AT_ONCE, f"{most} of them were parsed at once")
+    return f"{_SWOLLEN} calls, {most} at once at most; {watch.judge()}"
+
+
+@tool_checks("H72")
+async def calls_cancelled_at_once(bench: ToolBench) -> str:
+    async with bench.session(timeout=0.5) as session:
+        task = asyncio.create_task(bench.run(session, "H72.py"))
+        done, _ = await asyncio.wait({task}, timeout=_OVERTIME)
+        if not done:
+            await session.interrupt()
+        result = await task
+        expect(bool(done) and result.status == "timeout", f"it ended with {result.status}")
+        expect(not session._calls._tasks, "the host still counts the call")
+        await bench.works(session)
+    return "timeout, as without a call"
 
 
 def _flood(identifier: str) -> None:

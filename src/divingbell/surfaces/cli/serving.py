@@ -1,5 +1,6 @@
 """`divingbell serve`: Divingbell as an MCP server."""
 
+import gc
 import json
 import logging
 import sys
@@ -103,6 +104,7 @@ async def serve(options: ServeOptions, signals: "Signals") -> int:
         from divingbell.surfaces.mcp import stdio
 
         async with Divingbell(progress=_tell, **_for_a_model(options)) as bell:
+            gc.freeze()  # as below
             await stdio.serve(bell)
     return exit_status.OK
 
@@ -129,6 +131,7 @@ async def _over_http(options: ServeOptions) -> None:
     listener = http.bound(options.host, options.port)
     with listener:
         async with Divingbell(progress=_tell, **_for_a_model(options)) as bell:
+            gc.freeze()  # else each large message has all that is loaded looked through: 70 ms
             hosts = (*options.allow_host, *(() if local else (options.host,)))
             app = http.application(bell, known, hosts)
             port = listener.getsockname()[1]

@@ -21,11 +21,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError
+from divingbell.surfaces.mcp.admission import MAX_CONNECTIONS, Admission
+from divingbell.surfaces.mcp.connections import Connections, Protocol
 from divingbell.surfaces.mcp.server import Surface
 from divingbell.surfaces.mcp.tokens import Tokens
 
 PATH = "/mcp"
-MAX_BODY = 32 << 20
+MAX_BODY = 16 << 20
+"""Bytes of a request: as much as a cell may have."""
 SHUTDOWN_TIMEOUT = 2
 """Seconds that streams which are open are given when it ends."""
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -61,9 +64,12 @@ def application(bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] 
         ),
         session_idle_timeout=bell.settings.idle_timeout,
         max_request_body_size=MAX_BODY,
-        max_sessions=bell.settings.max_sessions,
+        # What each user may have has a limit of its own, so that nobody meets this one.
+        max_sessions=max(bell.settings.max_sessions, MAX_CONNECTIONS * len(tokens or ())),
     )
+    connections = Connections()
     inner: ASGIApp = _Endings(StreamableHTTPASGIApp(manager), surface)
+    inner = Admission(inner, manager, connections)
     middleware: list[Middleware] = []
     if tokens is not None:
         inner = RequireAuthMiddleware(inner, [])
@@ -80,7 +86,9 @@ def application(bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] 
         finally:
             await surface.close()
 
-    return Starlette(routes=[Route(PATH, inner)], middleware=middleware, lifespan=lifespan)
+    app = Starlette(routes=[Route(PATH, inner)], middleware=middleware, lifespan=lifespan)
+    app.state.connections = connections
+    return app
 
 
 class _Endings:
@@ -141,6 +149,9 @@ async def serve(
     """Serve until cancelled; `ready` is called once clients are answered."""
     config = uvicorn.Config(
         app,
+        http=Protocol,
+        ws="none",
+        proxy_headers=False,  # who is at the other end is told by the socket, not by a header
         log_config=None,
         access_log=False,
         server_header=False,

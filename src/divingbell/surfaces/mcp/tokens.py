@@ -29,6 +29,9 @@ class Tokens:
     def __init__(self, hashes: Mapping[str, str]) -> None:
         self._hashes = {name: bytes.fromhex(value) for name, value in hashes.items()}
 
+    def __len__(self) -> int:
+        return len(self._hashes)
+
     def name_of(self, token: str) -> str | None:
         """Return whose token it is. Takes as long for a wrong one as for a right one."""
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,41 @@
+"""Memory of the host that one session, or one user, may take at once with what it has under way."""
+
+from contextvars import ContextVar
+
+
+class Allowance:
+    """So many bytes, for all that is under way together."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+
+
+class Hold:
+    """What one call, or one request, has taken of an allowance; it is given back with `close`."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+        self._size = 0
+        self._closed = False
+
+    def grow(self, size: int) -> bool:
+        """Take as much as makes this many bytes in all; return whether they were to be had.
+
+        Who is alone may take more than there is: otherwise nobody could ever have it.
+        """
+        if self._closed or size <= self._size:  # what comes too late is thrown away at once
+            return True
+        others = self._allowance.held - self._size
+        if others and others + size > self._allowance.most:
+            return False
+        self._allowance.held, self._size = others + size, size
+        return True
+
+    def close(self) -> None:
+        self._allowance.held -= self._size
+        self._size, self._closed = 0, True
+
+
+RESULT: ContextVar[Hold | None] = ContextVar("result", default=None)
+"""What the result of the call that is made in this context counts against."""

@@ -1,0 +1,239 @@
+"""Messages of a server, over a pipe: cut, weighed, and parsed when they are read."""
+
+import asyncio
+import json
+import re
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+from weakref import WeakValueDictionary
+
+import anyio
+import mcp_types
+from mcp.shared.message import SessionMessage
+
+from divingbell import scale
+from divingbell.allowance import RESULT, Hold
+from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
+from divingbell.gateway.unanswered import Unanswered
+from divingbell.scale import Scale
+
+MAX_LINE = 32 << 20
+"""Bytes of one message. How much parsing makes of it is weighed as well."""
+LARGE_LINE = 1 << 16
+"""Bytes; a longer one is parsed in a thread. None that is shorter can be too heavy."""
+MAX_INVALID = 100
+"""Lines that are no messages, before the connection is given up."""
+MAX_QUEUE = 64
+MAX_ENDS = 200
+_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
+_FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb',\s*)?"id"\s*:\s*(\d{1,18})\s*,')
+_LAST = re.compile(rb'[,{]\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*' + _VERSION + rb")?\}\s*$")
+
+
+class Messages:
+    """What the server says, message by message; the side of the connection that the SDK reads."""
+
+    def __init__(
+        self, over: asyncio.Event, unanswered: Unanswered, give_up: Callable[[str], None]
+    ) -> None:
+        self._over = over
+        self._unanswered = unanswered
+        self._give_up = give_up
+        self._queue: deque[bytes | mcp_types.JSONRPCError] = deque()
+        self._bytes = 0
+        self._holds: WeakValueDictionary[int | str, Hold] = WeakValueDictionary()
+        self._invalid = 0
+        self._waiting: asyncio.Future[None] | None = None
+        self._ended = False
+        self.pipe: asyncio.ReadTransport | None = None
+
+    def expect(self, number: int | str) -> None:
+        """A request leaves with this number; its answer counts against whoever makes it."""
+        hold = RESULT.get()
+        if hold is not None:
+            self._holds[number] = hold
+
+    def put(self, line: bytes, weight: int) -> None:
+        """Take a line, or put an error in the place of an answer that is too large."""
+        if self._ended:
+            return
+        number = _number_of(line) if len(line) > LARGE_LINE else None
+        hold = None if number is None else self._holds.get(number)
+        if weight > scale.MAX_RESULT:
+            self._refuse(number, TOO_MANY_VALUES)
+        elif hold is not None and not hold.grow(scale.cost(len(line), weight)):
+            self._refuse(number, TOO_MUCH_AT_ONCE)
+        else:
+            self._add(line)
+
+    def _refuse(self, number: int | None, words: str) -> None:
+        if number is None:
+            self.note_invalid()
+        else:
+            self._add(_error(number, mcp_types.PARSE_ERROR, words))
+
+    def _add(self, line: bytes | mcp_types.JSONRPCError) -> None:
+        self._queue.append(line)
+        self._bytes += len(line) if isinstance(line, bytes) else 0
+        if self.pipe is not None and (len(self._queue) >= MAX_QUEUE or self._bytes >= MAX_LINE):
+            self.pipe.pause_reading()
+        self._wake()
+
+    def end(self) -> None:
+        self._ended = True
+        self._over.set()
+        self._wake()
+
+    def stop(self, reason: str) -> None:
+        """End it for a reason; what has come and was not read yet is thrown away."""
+        self._queue.clear()
+        self._give_up(reason)
+        self.end()
+
+    def note_invalid(self) -> None:
+        """A line that is no message: many a server prints a greeting first."""
+        self._invalid += 1
+        if self._invalid > MAX_INVALID:
+            self.stop(f"it sent more than {MAX_INVALID} lines that are no messages of MCP")
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
+
+    async def receive(self) -> SessionMessage:
+        while True:
+            item = await self._next()
+            if isinstance(item, bytes):
+                large = len(item) > LARGE_LINE
+                found = await asyncio.to_thread(_parsed, item) if large else _parsed(item)
+            else:
+                found = item
+            if found is None:
+                self.note_invalid()  # what it says is not logged: it may be anything
+            elif (reason := self._unanswered.heard(found)) is not None:
+                self.stop(reason)
+            else:
+                return SessionMessage(found)
+
+    async def _next(self) -> bytes | mcp_types.JSONRPCError:
+        while not self._queue:
+            if self._ended:
+                raise anyio.EndOfStream
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+        item = self._queue.popleft()
+        self._bytes -= len(item) if isinstance(item, bytes) else 0
+        if not self._queue and self.pipe is not None and not self.pipe.is_closing():
+            self.pipe.resume_reading()
+        return item
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> SessionMessage:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        self.end()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class Output(asyncio.Protocol):
+    """Cuts the server's output into lines, and weighs them as they come."""
+
+    def __init__(self, messages: Messages) -> None:
+        self._messages = messages
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._scale = Scale()
+        self._over = False
+        self.closed = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.ReadTransport)
+        self._messages.pipe = transport
+
+    def data_received(self, data: bytes) -> None:
+        first, *others = data.split(b"\n")
+        self._add(first)
+        for part in others:
+            self._line()
+            self._add(part)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._messages.end()
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def discard(self) -> None:
+        """Throw away what still comes."""
+        self._over = True
+        self._parts = []
+
+    def _add(self, part: bytes) -> None:
+        if self._over or not part:
+            return
+        self._size += len(part)
+        if self._size > MAX_LINE:
+            self.discard()
+            self._messages.stop(f"it sent a message of more than {MAX_LINE >> 20} MB")
+        else:
+            self._parts.append(part)
+            if self._scale.weight <= scale.MAX_RESULT:
+                self._scale.add(part)
+
+    def _line(self) -> None:
+        line, weight = b"".join(self._parts), self._scale.weight
+        self._parts, self._size, self._scale = [], 0, Scale()
+        if not self._over and line.strip():
+            self._messages.put(line, weight)
+
+
+def _parsed(line: bytes) -> mcp_types.JSONRPCMessage | None:
+    try:
+        return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        return _failed_answer(line)
+
+
+def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
+    """What to make of an answer to a question of ours that is none: whoever waits is to know."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict) or "method" in found or "id" not in found:
+        return None
+    number = found["id"]
+    if isinstance(number, bool) or not isinstance(number, int | str):
+        return None
+    return _error(number, mcp_types.INTERNAL_ERROR, "it answered with what is no result")
+
+
+def _number_of(line: bytes) -> int | None:
+    """The number of an answer that is not parsed: it stands at one end of it."""
+    found = _FIRST.match(line[:MAX_ENDS]) or _LAST.search(line[-MAX_ENDS:])
+    return None if found is None else int(found[1])
+
+
+def _error(number: int | str, code: int, words: str) -> mcp_types.JSONRPCError:
+    error = mcp_types.ErrorData(code=code, message=words)
+    return mcp_types.JSONRPCError(jsonrpc="2.0", id=number, error=error)

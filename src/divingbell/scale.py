@@ -1,0 +1,95 @@
+"""The weight of JSON: what parsing makes of it, told from its bytes before anything is parsed.
+
+A megabyte of text is a megabyte once parsed. A megabyte of `[],[],…` is thirty, and takes a
+hundred times as long, in one call of C that nothing else in this process can interrupt. So sizes
+in bytes say little, and whatever others send is weighed as well.
+"""
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, TypeVar
+
+Value = TypeVar("Value")
+Made = TypeVar("Made")
+
+UNIT = 64
+"""Bytes of memory for each unit of weight, about; and parsing takes some 60 ns for it."""
+MAX_RESULT = 1_000_000
+"""Of one message of a server: parsed within some 60 ms. That is a table of 16,000 rows with ten
+columns; a text weighs next to nothing, whatever is in it."""
+MAX_ARGUMENTS = 400_000
+"""Of what comes from code and from clients: our own strict reading of it takes twice as long."""
+LARGE_TEXT = 1 << 18
+LARGE_COUNT = 2_000
+_CHUNK = 1 << 16
+_CONTAINER = 8
+
+
+class Scale:
+    """Weighs JSON as it comes, piece by piece. What is in texts does not count."""
+
+    def __init__(self) -> None:
+        self.weight = 0
+        self._in_text = False
+        self._rest = b""
+
+    def add(self, piece: bytes) -> None:
+        for start in range(0, len(piece), _CHUNK):
+            self._add(piece[start : start + _CHUNK])
+
+    def _add(self, chunk: bytes) -> None:
+        # Without what is escaped, each quote begins or ends a text.
+        plain = (self._rest + chunk).replace(b"\\\\", b"").replace(b'\\"', b"")
+        self._rest = b"\\" if plain.endswith(b"\\") else b""
+        parts = plain.split(b'"')
+        outside = b"".join(parts[self._in_text :: 2])
+        self._in_text ^= len(parts) % 2 == 0
+        self.weight += (
+            len(parts)
+            - 1  # of quotes: a text weighs two
+            + (outside.count(b"[") + outside.count(b"{")) * _CONTAINER
+            + outside.count(b",")
+            + outside.count(b":")
+            + outside.count(b".")
+        )
+
+
+def cost(size: int, weight: int) -> int:
+    """Return the bytes of memory that a message takes: as it came, as its text, and parsed."""
+    return 2 * size + UNIT * weight
+
+
+def weight_of(data: bytes, most: int) -> int:
+    """Return the weight of JSON; of one that weighs more than `most`, any number above that."""
+    scale = Scale()
+    for start in range(0, len(data), _CHUNK):
+        scale.add(data[start : start + _CHUNK])
+        if scale.weight > most:
+            break
+    return scale.weight
+
+
+async def beside(work: Callable[[Value], Made], value: Value) -> Made:
+    """Do work on a value: at once, or in a thread if it is large, so that nobody else waits."""
+    return await asyncio.to_thread(work, value) if is_large(value) else work(value)
+
+
+def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bool:
+    """Whether a value that was parsed has more parts, or more text, than this."""
+    left: list[Any] = [value]
+    while left and count >= 0 and text >= 0:
+        item = left.pop()
+        if isinstance(item, str | bytes):
+            text -= len(item)
+            continue
+        parts: Collection[Any] = ()
+        if isinstance(item, Mapping):
+            parts = item.values()
+        elif isinstance(item, list | tuple):
+            parts = item
+        elif hasattr(item, "__pydantic_fields__"):
+            parts = vars(item).values()
+        count -= len(parts)
+        if count >= 0:
+            left += parts
+    return count < 0 or text < 0

@@ -1,0 +1,106 @@
+"""Connections over HTTP: how many may wait, and for how long, before they say who they are.
+
+uvicorn waits for the rest of a request for ever, and its one limit on connections refuses the next
+one, whoever it is. So half a request, sent often enough and without a token, would keep everybody
+out.
+"""
+
+import asyncio
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_TIMEOUT = 10.0
+"""Seconds from the connection, or from the last answer, until the headers have come."""
+BODY_TIMEOUT = 60.0
+"""Seconds from the headers until the body has come."""
+REST_TIMEOUT = 5.0
+"""Seconds that the rest of a body may still come after it was answered: a client that is cut off
+while it sends does not read the answer."""
+MAX_STRANGERS = 256
+"""Connections that serve nobody: those that have not shown a token, and those that are idle."""
+MAX_OF_PEER = 64
+"""Of these, from one address."""
+
+Peer = tuple[str, int]
+
+
+class Connections:
+    """Those that serve nobody at the moment. When there are too many, the oldest one is closed.
+
+    The oldest, and not the newest: a client sends its request at once, and is then no stranger.
+    """
+
+    def __init__(self) -> None:
+        self._strangers: dict[Peer | None, Protocol] = {}
+
+    def __len__(self) -> int:
+        return len(self._strangers)
+
+    def arrived(self, connection: "Protocol") -> None:
+        """A connection serves nobody, from now on."""
+        self._strangers[connection.client] = connection
+        host = connection.client and connection.client[0]
+        alike = [peer for peer in self._strangers if (peer and peer[0]) == host]
+        if len(alike) > MAX_OF_PEER:
+            self._strangers.pop(alike[0]).drop()
+        elif len(self._strangers) > MAX_STRANGERS:
+            self._strangers.pop(next(iter(self._strangers))).drop()
+
+    def left(self, peer: Peer | None) -> None:
+        """A connection is gone, or serves somebody whom we know."""
+        self._strangers.pop(peer, None)
+
+
+class Protocol(H11Protocol):
+    """uvicorn's own, with an end to each wait for its peer. `app.state.connections` counts it."""
+
+    def __init__(self, config: Any, *arguments: Any, **more: Any) -> None:
+        super().__init__(config, *arguments, **more)
+        self._connections: Connections = config.app.state.connections
+        self._state: Any = None
+        self._late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._connections.arrived(self)
+        self._look()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._connections.arrived(self)
+            self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._connections.left(self.client)
+        self._wait(None)
+
+    def drop(self) -> None:
+        """Close it; what was not sent yet is thrown away."""
+        self.transport.abort()
+
+    def _look(self) -> None:
+        """Set the clock when a request gets to its next part: a byte now and then is no part."""
+        answered = self.cycle is not None and self.cycle.response_complete
+        state = (self.conn.their_state, answered)
+        if state == self._state:
+            return
+        self._state = state
+        if state[0] is h11.IDLE:
+            self._wait(HEAD_TIMEOUT)
+        elif state[0] is h11.SEND_BODY:
+            self._wait(REST_TIMEOUT if answered else BODY_TIMEOUT)
+        else:
+            self._wait(None)
+
+    def _wait(self, seconds: float | None) -> None:
+        if self._late is not None:
+            self._late.cancel()
+        self._late = None if seconds is None else self.loop.call_later(seconds, self.drop)

@@ -1,0 +1,112 @@
+"""Messages over a pipe: none is parsed that is too large, and only whoever asked for it suffers."""
+
+import asyncio
+import json
+from typing import Any
+
+import mcp_types
+import pytest
+
+from divingbell import scale
+from divingbell.allowance import RESULT, Allowance, Hold
+from divingbell.gateway import messages
+from divingbell.gateway.messages import Messages, Output
+from divingbell.gateway.unanswered import Unanswered
+
+HEAVY = '{"many":[' + "[]," * 200_000 + "[]]}"
+
+
+def answer(number: int, result: str) -> str:
+    return f'{{"jsonrpc":"2.0","id":{number},"result":{result}}}'
+
+
+def said(method: str, data: str, more: str = "") -> str:
+    return f'{{"jsonrpc":"2.0",{more}"method":"{method}","params":{{"data":{data}}}}}'
+
+
+class Pipe:
+    """A connection, without the server at its other end."""
+
+    def __init__(self) -> None:
+        self.given_up: list[str] = []
+        self.messages = Messages(asyncio.Event(), Unanswered(), self.given_up.append)
+        self.output = Output(self.messages)
+
+    def hear(self, *lines: str) -> None:
+        data = "".join(f"{line}\n" for line in lines).encode()
+        for start in range(0, len(data), 1 << 16):
+            self.output.data_received(data[start : start + (1 << 16)])
+
+    async def next(self) -> Any:
+        return (await self.messages.receive()).message
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"jsonrpc":"2.0","id":7,"result":HEAVY}', '{"id": 7, "result": HEAVY, "jsonrpc": "2.0"}',
+        '{"result":HEAVY,"jsonrpc":"2.0","id":7}', '{ "result": HEAVY, "id": 7, "jsonrpc": "2.0"} ',
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_an_answer_of_too_many_values_is_an_error_of_its_call(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[int] = []
+    parse = messages._parsed
+    monkeypatch.setattr(messages, "_parsed", lambda line: parsed.append(len(line)) or parse(line))
+    pipe = Pipe()
+    pipe.hear(line.replace("HEAVY", HEAVY), answer(8, "{}"))
+    refused, after = await pipe.next(), await pipe.next()
+    assert isinstance(refused, mcp_types.JSONRPCError) and refused.id == 7
+    assert "too many lists" in refused.error.message
+    assert isinstance(after, mcp_types.JSONRPCResponse) and after.id == 8
+    assert sum(parsed) < 100 and pipe.given_up == []
+
+
+async def test_a_line_that_is_too_heavy_is_always_a_large_one() -> None:
+    assert scale.weight_of(b"[" * messages.LARGE_LINE, 10**9) <= scale.MAX_RESULT
+    pipe = Pipe()
+    pipe.hear(answer(7, "[" * 130_000))
+    assert "too many lists" in (await pipe.next()).error.message
+
+
+async def test_what_is_too_heavy_and_no_answer_counts_as_no_message() -> None:
+    pipe = Pipe()
+    pipe.hear(said("x", HEAVY))
+    assert len(pipe.messages._queue) == 0 and pipe.messages._invalid == 1
+
+
+async def test_a_long_text_weighs_nothing_and_is_parsed_in_a_thread() -> None:
+    pipe = Pipe()
+    text = json.dumps({"text": "[]," * 2_000_000})
+    pipe.hear(answer(7, text))
+    assert len((await pipe.next()).result["text"]) == 6_000_000
+
+
+async def test_answers_that_are_too_large_together_are_errors_of_those_past_the_limit() -> None:
+    pipe, allowance = Pipe(), Allowance(5_000_000)
+    holds = [Hold(allowance) for _ in range(3)]
+    for number, hold in enumerate(holds):
+        RESULT.set(hold)
+        pipe.messages.expect(number)
+        pipe.hear(answer(number, json.dumps({"text": "x" * 10**6})))
+    first, second, third = [await pipe.next() for _ in holds]
+    assert isinstance(first, mcp_types.JSONRPCResponse)
+    assert isinstance(second, mcp_types.JSONRPCResponse)
+    assert isinstance(third, mcp_types.JSONRPCError)
+    assert "make fewer calls at once" in third.error.message
+    assert 4_000_000 < allowance.held <= allowance.most
+
+
+@pytest.mark.parametrize("method", ["notifications/message", "sampling/createMessage"])
+@pytest.mark.parametrize("data", ["[" + "[]," * 50_000 + "[]]", '"' + "x" * (2 << 20) + '"'])
+async def test_a_question_or_a_notification_that_is_far_too_large_ends_the_connection(
+    method: str, data: str
+) -> None:
+    pipe = Pipe()
+    assert scale.weight_of(data.encode(), 10**9) < scale.MAX_RESULT
+    pipe.hear(said(method, data, '"id":1,'))
+    with pytest.raises(StopAsyncIteration):
+        await anext(pipe.messages)
+    assert pipe.given_up == ["it sent a question or a notification that is far too large"]

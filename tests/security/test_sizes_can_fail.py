@@ -1,0 +1,67 @@
+"""The checks of sizes see it when what keeps them is taken away."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from divingbell import Divingbell
+from divingbell.allowance import Hold
+from divingbell.calls import Calls
+from divingbell.gateway import unanswered
+from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.policy import Policy
+from divingbell.sandbox.host_checks import definitions, serving, tool_bench
+from divingbell.sandbox.self_check import check
+from divingbell.surfaces.mcp import admission, connections, http
+
+
+@pytest.fixture(scope="module")
+async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
+    async with Divingbell(pool=0) as bell:
+        yield bell
+
+
+_ended = Calls._ended
+
+
+def _ended_once_begun(self: Calls, *about: Any) -> None:
+    if not about[-1].cancelled():
+        _ended(self, *about)
+
+
+async def _open(self: admission.Admission, _: Any, __: Any, *request: Any) -> None:
+    await self._app(*request)
+
+
+async def broken(bell: Divingbell, rows: set[str]) -> set[str]:
+    return {verdict.promise.id async for verdict in check(bell, rows) if not verdict.kept}
+
+
+async def test_calls_and_results_that_are_not_weighed_are_noticed(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Policy, "check_arguments", lambda *_: None)
+    monkeypatch.setattr(Gateway, "cost", lambda *_: 0)
+    monkeypatch.setattr(Hold, "grow", lambda *_: True)
+    monkeypatch.setattr("divingbell.scale.MAX_RESULT", 1 << 60)
+    monkeypatch.setattr(unanswered, "MAX_PARTS", 1 << 60)
+    monkeypatch.setattr(definitions, "_VERY_MANY", 200_000)  # this process shall survive it
+    monkeypatch.setitem(tool_bench.POLICY, "tool_timeout", 2.0)
+    monkeypatch.setattr(Calls, "_ended", _ended_once_begun)
+    rows = {"H70", "H71", "H72", "D50", "D51", "D52"}
+    assert await broken(own_bell, rows) == rows
+
+
+async def test_a_server_that_serves_everybody_is_noticed(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission.Admission, "_open", _open)
+    monkeypatch.setattr(admission._Body, "_take", lambda *_: None)
+    monkeypatch.setattr(admission._Share, "request", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(connections.Connections, "arrived", lambda *_: None)
+    monkeypatch.setattr(http, "MAX_BODY", 1 << 40)
+    monkeypatch.setattr(serving, "_PATIENCE", 1.0)
+    rows = {"T50", "T51", "T52", "T53"}
+    assert await broken(own_bell, rows) == rows

@@ -1,0 +1,101 @@
+"""Connections over HTTP that have not said who they are: few, and not for long."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from divingbell import Divingbell
+from divingbell.surfaces.mcp import connections, http
+from divingbell.surfaces.mcp.tokens import Tokens, hash_of
+from tests.waiting import PATIENCE
+
+TOKEN = "anne-has-a-long-token"
+HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+KNOWN = HEAD + f"Authorization: Bearer {TOKEN}\r\n".encode()
+
+
+@pytest.fixture
+async def port(bell: Divingbell) -> AsyncIterator[int]:
+    listener, ready = http.bound("127.0.0.1", 0), asyncio.Event()
+    app = http.application(bell, Tokens({"anne": hash_of(TOKEN)}))
+    serving = asyncio.create_task(http.serve(app, listener, ready.set))
+    await ready.wait()
+    yield listener.getsockname()[1]
+    serving.cancel()
+    await asyncio.wait([serving])
+
+
+async def all_of(reader: asyncio.StreamReader) -> bytes:
+    """What comes until the connection is closed."""
+    async with asyncio.timeout(PATIENCE):
+        try:
+            return await reader.read()
+        except ConnectionError:
+            return b""
+
+
+@pytest.mark.parametrize(
+    ("clock", "sent", "answer"),
+    [
+        ("HEAD_TIMEOUT", b"", b""),
+        ("HEAD_TIMEOUT", HEAD, b""),
+        ("BODY_TIMEOUT", KNOWN + b"\r\n{", b""),
+        ("REST_TIMEOUT", HEAD + b"\r\n{", b"HTTP/1.1 401 Unauthorized"),
+    ],
+    ids=["nothing", "half a head", "half a body", "half a body without a token"],
+)
+async def test_half_a_request_is_not_waited_for(
+    port: int, monkeypatch: pytest.MonkeyPatch, clock: str, sent: bytes, answer: bytes
+) -> None:
+    monkeypatch.setattr(connections, clock, 0.1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(sent)
+    assert (await all_of(reader)).split(b"\r\n")[0] == answer
+    writer.close()
+
+
+async def test_a_byte_now_and_then_does_not_keep_a_connection(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "HEAD_TIMEOUT", 0.3)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    closed = asyncio.create_task(all_of(reader))
+    async with asyncio.timeout(PATIENCE):
+        while not closed.done():
+            writer.write(b"G")
+            await asyncio.wait([closed], timeout=0.02)
+    writer.close()
+
+
+async def test_of_too_many_strangers_the_oldest_go(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MAX_OF_PEER", 3)
+    opened = []
+    for _ in range(5):
+        opened.append(await asyncio.open_connection("127.0.0.1", port))
+        opened[-1][1].write(HEAD)
+    for reader, _ in opened[:2]:
+        assert await all_of(reader) == b""
+    newest, writer = opened[-1]
+    writer.write(b"\r\n" + b" " * 100)
+    assert (await newest.readline()).split()[1] == b"401"
+    for _, writer in opened:
+        writer.close()
+
+
+async def test_a_request_under_way_is_no_stranger(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MAX_OF_PEER", 1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(KNOWN + b"Expect: 100-continue\r\n\r\n")
+    assert (await reader.readline()).split()[1] == b"100"  # it is let in, its body is waited for
+    strangers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+    assert await all_of(strangers[0][0]) == b""
+    writer.write(b" " * 100)
+    assert (await reader.readline()) == b"\r\n"
+    assert (await reader.readline()).startswith(b"HTTP/1.1 4")
+    for _, each in (*strangers, (reader, writer)):
+        each.close()
