@@ -299,7 +299,7 @@ def test_a_rule_that_refuses_is_meant_if_one_value_is_of_that_kind(
         ({"path": "/workspace/x", "path\u200b": "/etc/shadow"}, "deny"),
         ({"path": "/workspace/x", "path[0]": "/etc/shadow"}, "deny"),
         ({"path": "/workspace/x", "other": "/etc/shadow"}, "allow"),
-        ({"PATH": "/workspace/x"}, "allow"),
+        ({"PATH": "/workspace/x"}, "deny"),
     ],
 )
 def test_a_rule_that_allows_is_meant_only_if_all_values_are(

@@ -108,11 +108,14 @@ class Condition:
         self._negated = pattern.startswith("!")
         self._pattern = Pattern(pattern.removeprefix("!"))
         last = len(self._steps)
-        self._names = [
-            {spelling.plain(".".join(self._steps[at:end])): end for end in range(at + 1, last + 1)}
+        self._exact = [
+            {".".join(self._steps[at:end]): end for end in range(at + 1, last + 1)}
             for at in range(last)
         ]
         """For each step: its name, or with dots that of several, and which step comes then."""
+        self._names = [
+            {spelling.plain(name): end for name, end in names.items()} for names in self._exact
+        ]
 
     def holds(self, arguments: Mapping[str, Any], *, careful: bool) -> bool:
         """Return whether it holds; where there are several values, on the side of caution.
@@ -148,6 +151,9 @@ class Condition:
             elif isinstance(value, Mapping):
                 left = _spent(left, len(value))
                 inner = [(then, value[name]) for name in value if (then := self._next(name, step))]
+                if self._exact[step].keys().isdisjoint(value):
+                    # A strict server may not know the other spellings, and take its default.
+                    inner.append((len(self._steps), _MISSING))
             waiting += inner or [(len(self._steps), _MISSING)]
 
     def _next(self, name: str, step: int) -> int:

@@ -14,6 +14,7 @@ BESIDE = (
     {"files": [{"path": GOOD}], "Files": BAD},
     {"files": [{"path": GOOD}], "files.path": BAD},
     {"files": [{"path": GOOD}], "files[0]": {"path": BAD}},
+    {"files": {"Path": GOOD}},
     {"files": []},
     {},
 )
