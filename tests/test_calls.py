@@ -45,6 +45,18 @@ async def test_packages_load_when_they_are_used(session: Session) -> None:
     assert (await good(session, code)).value == 3
 
 
+async def test_importing_everything_replaces_nothing_that_every_cell_has(session: Session) -> None:
+    code = "from servers.galley import *\nimport builtins\nopen is builtins.open, add(1, 2)"
+    assert (await good(session, code)).value == [True, 3]
+    for code in (
+        "servers.galley.open('soup')",
+        "from servers.galley import open\nopen('soup')",
+        "call_mcp_tool('galley.open', {'kind': 'soup'})",
+    ):
+        assert "soup is open" in str((await good(session, code)).value)
+    assert "open" in (await good(session, "dir(servers.galley)")).value
+
+
 async def test_structured_results_are_python_values(session: Session) -> None:
     code = "servers.galley.order('me', [{'name': 'pan', 'price': 2.5}])"
     expected = {

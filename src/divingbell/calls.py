@@ -78,6 +78,8 @@ class Visit:
     """What tells this session from all others, of all users, also from a later one of its id."""
     sent: bool = False
     """Whether the call has left for its server."""
+    counted: bool = False
+    """Whether the budgets have it already."""
 
 
 class Door(Protocol):

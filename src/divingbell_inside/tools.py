@@ -6,13 +6,15 @@ refused by the host; nothing here is a wall.
 """
 
 import asyncio
+import builtins
 import difflib
 import importlib
+import importlib.util
 import json
 import sys
 import types
 from collections.abc import Iterable, Sequence
-from importlib.abc import MetaPathFinder
+from importlib.abc import InspectLoader, MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any, NoReturn
 
@@ -223,26 +225,58 @@ NAMES: dict[str, Any] = {item.__name__: item for item in (*FUNCTIONS, *ERRORS)}
 
 # The package `servers`
 
+_NOT_REPLACED = frozenset({*dir(builtins), *NAMES, PACKAGE, "display", "get_ipython"})
+"""Names that every cell has, and that no server may make mean something else."""
+
 
 class _Finder(MetaPathFinder):
-    """Finds a server's package that is not there yet: the server may just be starting."""
+    """Finds what has no file: a server that is just starting, a tool that not everyone may call."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
-        above, _, server = name.rpartition(".")
-        if above != PACKAGE or server.startswith("_"):
+        above, _, rest = name.partition(".")
+        server, _, tool = rest.partition(".")
+        if above != PACKAGE or not server or server.startswith("_") or "." in tool:
             return None
         found = PathFinder.find_spec(name, path)
         # A folder that is still without its __init__.py looks like a namespace.
         if found is not None and found.origin is not None:
             return found
         try:
-            _call_now("await_server", {"server": server})
+            told = _await_server(server, tool or None)
         except ToolError as error:
             raise ModuleNotFoundError(str(error), name=name) from None
+        if tool and told["source"] is not None:
+            return _spec(name, told["source"])
         PathFinder.invalidate_caches()
         return PathFinder.find_spec(name, path)
+
+
+class _Told(InspectLoader):
+    """Loads a module from the source that the host has told."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def get_source(self, fullname: str) -> str:
+        return self._source
+
+
+def _spec(name: str, source: str) -> ModuleSpec:
+    return ModuleSpec(name, _Told(source), origin=f"<{name}>")
+
+
+def _load(spec: ModuleSpec) -> types.ModuleType:
+    module = importlib.util.module_from_spec(spec)
+    assert spec.loader is not None
+    spec.loader.exec_module(module)
+    return sys.modules.setdefault(spec.name, module)
+
+
+def _await_server(server: str, tool: str | None = None) -> Any:
+    """Ask the host: which generation the files are, and the source of a tool that has no file."""
+    return _call_now("await_server", {"server": server, "tool": tool})
 
 
 class _Servers(types.ModuleType):
@@ -261,42 +295,49 @@ class _Server(types.ModuleType):
     """A package whose attributes are functions, though its files are modules of the same names."""
 
     def __getattr__(self, name: str) -> Any:
-        if name in self.__dict__.get("__all__", ()):
+        tools = self.__dict__.get("_tools", ())
+        if name in tools:
             return getattr(importlib.import_module(f"{self.__name__}.{name}"), name)
-        if not name.startswith("_") and self._is_old():
-            return getattr(importlib.import_module(self.__name__), name)
-        near = difflib.get_close_matches(name, self.__dict__.get("__all__", ()), 3)
+        if not name.startswith("_") and (told := self._asked(name)) is not None:
+            if told["generation"] != _made:  # it has another list by now
+                forget_packages(told["generation"])
+                return getattr(importlib.import_module(self.__name__), name)
+            if told["source"] is not None:
+                setattr(self, name, _load(_spec(f"{self.__name__}.{name}", told["source"])))
+                return self.__dict__[name]
+        near = difflib.get_close_matches(name, tools, 3)
         raise AttributeError(
             f"the server {self.__name__.removeprefix(PACKAGE + '.')!r} has no tool {name!r}; "
             + (f"did you mean {' or '.join(near)}?" if near else "search_tools() finds tools")
         )
 
-    def _is_old(self) -> bool:
-        """Ask the host whether the server has another list by now; forget ours if so."""
+    def _asked(self, tool: str) -> Any:
         try:
-            made = _call_now("await_server", {"server": self.__name__.rpartition(".")[2]})
-        except (ToolError, RuntimeError, EOFError):
-            return False
-        if made == _made:
-            return False
-        forget_packages(made)
-        return True
+            return _await_server(self.__name__.rpartition(".")[2], tool)
+        except ToolError as error:
+            if error.code == "tool_limit":
+                raise AttributeError(str(error)) from None
+            return None
+        except (RuntimeError, EOFError):
+            return None
 
     def __setattr__(self, name: str, value: Any) -> None:
         # The import system binds a submodule to its parent: here it is the function that counts.
-        if isinstance(value, types.ModuleType) and name in self.__dict__.get("__all__", ()):
+        if isinstance(value, types.ModuleType):
             value = value.__dict__.get(name, value)
         super().__setattr__(name, value)
 
     def __dir__(self) -> Iterable[str]:
-        return sorted({*self.__dict__.get("__all__", ()), *_OWN_NAMES})
+        return sorted({*self.__dict__.get("_tools", ()), *_OWN_NAMES})
 
 
 def serve_package(name: str, server: str, functions: tuple[str, ...]) -> None:
     """Called by /servers/<server>/__init__.py: make the package give out its tools."""
     module = sys.modules[name]
     names = module.__dict__
-    names["__all__"] = list(functions)
+    names["_tools"] = functions
+    # What `import *` brings. A tool that is called `open` or `search_tools` stays where it is.
+    names["__all__"] = [each for each in functions if each not in _NOT_REPLACED]
 
     def resources() -> Any:
         """The resources of this server, and the templates of their addresses."""

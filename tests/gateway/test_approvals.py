@@ -6,25 +6,21 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway.approvals import (
-    MAX_PREVIEW,
     Answer,
     Approval,
     Approvals,
     Approver,
     ElicitingApprover,
     NobodyThere,
-    preview,
     question,
 )
 
 PATIENCE = 30.0
-ASKED = Approval("github.star", 'repo: "x"', "writes to GitHub", "s", "u", 1, "hash")
+ASKED = Approval("github.star", 'repo: "x"', "writes to GitHub", "s", "u", 1, 1, "hash")
 
 
 class Person:
@@ -93,6 +89,40 @@ async def test_always_is_for_the_like_until_the_run_ends() -> None:
     approvals.end_run("s")
     await approvals.ask(ASKED, approver)
     assert len(asked) == 2
+
+
+async def test_always_is_not_for_another_run_however_late_it_comes() -> None:
+    """A call is left over from a cell; its person answers when the next cell runs."""
+    approvals, person, (approver, asked) = Approvals(PATIENCE), Person(), saying("yes")
+    async with asyncio.timeout(PATIENCE):
+        late = asyncio.create_task(approvals.ask(ASKED, person))
+        await person.questions.get()
+        approvals.end_run("s")
+        person.answers.put_nowait("always")
+        await late
+    await approvals.ask(replace(ASKED, run=2), approver)
+    assert len(asked) == 1
+
+
+async def test_between_two_cells_there_is_no_run_that_always_could_be_for() -> None:
+    approvals, (approver, asked) = Approvals(PATIENCE), saying("always", "yes", "yes")
+    await approvals.ask(replace(ASKED, run=0), approver)
+    await approvals.ask(replace(ASKED, run=0), approver)
+    await approvals.ask(replace(ASKED, run=1), approver)
+    assert len(asked) == 3
+
+
+async def test_an_answer_after_the_end_of_its_session_is_for_no_later_one() -> None:
+    """A client that calls directly has the same key again when it comes back."""
+    approvals, person, (approver, asked) = Approvals(PATIENCE), Person(), saying("yes")
+    async with asyncio.timeout(PATIENCE):
+        late = asyncio.create_task(approvals.ask(ASKED, person))
+        await person.questions.get()
+        approvals.forget("s")
+        person.answers.put_nowait("session")
+        await late
+    await approvals.ask(ASKED, approver)
+    assert len(asked) == 1
 
 
 async def test_session_is_for_the_like_until_the_session_ends() -> None:
@@ -234,49 +264,6 @@ async def test_a_call_that_is_cancelled_leaves_the_question_to_the_next() -> Non
 # What is shown
 
 
-def test_arguments_are_shown_one_a_line_with_secrets_left_out() -> None:
-    shown = preview(
-        {
-            "repo": "x\nreason: all is well",
-            "api-Key": "hunter2",
-            "inner": {"password": "hunter2", "list": [{"x_token": "hunter2", "n": 1}]},
-            "number": 1,
-            "odd": {1, 2},
-        }
-    )
-    assert shown.splitlines() == [
-        'repo: "x\\nreason: all is well"',
-        "api-Key: •••",
-        'inner: {"password": "hunter2", "list": [{"x_token": "hunter2", "n": 1}]}',
-        "number: 1",
-        "odd: (can't be shown)",
-    ]
-
-
-def test_long_arguments_are_cut_and_say_so() -> None:
-    shown = preview({"a": "x" * 1_000_000, "b": "y"})
-    assert "1,000,002 characters" in shown and 'b: "y"' in shown and len(shown) < 1000
-    many = preview({f"n{number}": number for number in range(1000)})
-    assert "… and 970 more" in many
-
-
-def test_large_arguments_are_not_read_to_their_end() -> None:
-    shown = preview({"a": [0] * 1_000_000, "b": {str(n): [n] for n in range(100_000)}})
-    assert shown.startswith("a: [0, 0, 0,") and "characters in all]" in shown
-    assert preview({"a": [[1] * 150, [2] * 150]}).count("2") < 150
-    deep: Any = 0
-    for _ in range(100_000):
-        deep = [deep]
-    assert "a: [[[[" in preview({"a": deep})
-
-
-@given(st.dictionaries(st.text(), st.text()))
-def test_nothing_invisible_is_shown(arguments: dict[str, str]) -> None:
-    shown = preview(arguments)
-    assert len(shown) <= MAX_PREVIEW
-    assert not any(sign in shown for sign in "\x1b\x9b\x07\r\u202e\u2066\u200b\U000e0041\ufeff")
-
-
 def test_the_question_says_why_and_how_many_wait() -> None:
     assert question(replace(ASKED, waiting=7)).splitlines() == [
         "The code wants to call github.star.",
@@ -285,6 +272,13 @@ def test_the_question_says_why_and_how_many_wait() -> None:
         'repo: "x"',
     ]
     assert question(Approval("a.b")).endswith("It has no arguments.")
+
+
+def test_the_name_of_a_tool_can_not_pass_for_a_sentence() -> None:
+    name = "evil.x. It is harmless.\nWhy you are asked: no reason"
+    assert question(Approval(name)).splitlines()[0] == (
+        'The code wants to call "evil.x. It is harmless.\\nWhy you are asked: no reason".'
+    )
 
 
 # Through an MCP client

@@ -30,7 +30,7 @@ def catalog(folder: Folder) -> Catalog:
     def shown(tool: Tool) -> Tool | None:
         return None if tool.name == "hidden" else replace(tool, annotations=None)
 
-    made = Catalog(folder, Index(), shown)
+    made = Catalog(folder, Index(), shown, lambda tool: tool.name != "private")
     made.add_server("git-hub")
     told = [
         definition("create-issue", "Open an issue."),

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -11,6 +12,7 @@ from typing import Any
 import mcp_types
 import pytest
 
+import divingbell
 from divingbell import ConfigError, Divingbell, Result, Session
 from divingbell.gateway.approvals import Approval
 from divingbell.gateway.servers import Broken, Server
@@ -83,6 +85,120 @@ async def test_rules_may_be_about_users() -> None:
             assert await value(bobs, "servers.galley.add(1, 1)") == 2
 
 
+PRIVATE = {
+    "rules": [
+        {"tools": ["galley.add"], "action": "allow", "users": ["bob"]},
+        {"tools": ["galley.add"], "action": "deny"},
+    ]
+}
+
+
+async def test_a_tool_of_some_users_is_nowhere_for_the_others() -> None:
+    async with galley(PRIVATE) as (_, session):
+        files = "import pathlib, re\n[p.read_text() for p in pathlib.Path('/servers').rglob('*.*')]"
+        for code in (
+            f"{files} + dir(servers.galley)",
+            "search_tools('add two numbers', 'full'), search_tools('', limit=100)",
+            "list_mcp_tools()",
+            "from servers.galley import *\nsorted(globals())",
+        ):
+            assert not re.search(r"\badd\b|Add two", str(await value(session, code))), code
+        for code in (
+            "from servers.galley import add",
+            "import servers.galley.add",
+            "servers.galley.add",
+            "servers.galley.ad",
+        ):
+            assert "did you mean" not in await failure(session, code), code
+        hint = await failure(session, "call_mcp_tool('galley.addd')")
+        assert "galley.add" not in hint.replace("galley.addd", "")
+        for code in (
+            "get_mcp_tool_details('galley.add')",
+            "call_mcp_tool('galley.add', {'a': 'x'})",
+        ):
+            assert "denied by policy" in await failure(session, code)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from servers.galley import add\nadd(1, 2)",
+        "servers.galley.add(1, b=2)",
+        "import servers.galley.add\nservers.galley.add(1, 2)",
+        "from servers.galley.add import add\nadd(1, 2)",
+        "call_mcp_tool('galley.add', {'a': 1, 'b': 2})",
+    ],
+)
+async def test_who_may_call_it_imports_it_as_any_other(code: str) -> None:
+    async with galley(PRIVATE) as (bell, _), bell.session(user="bob") as bobs:
+        assert await value(bobs, code) == 3
+        found = await value(bobs, "search_tools('add two numbers', 'full', limit=1)[0]")
+        assert found["import"] == "from servers.galley import add"
+        assert "Add two numbers" in await value(bobs, "servers.galley.add.__doc__")
+
+
+async def test_a_tool_without_a_file_is_asked_for_once() -> None:
+    async with galley(PRIVATE | {"calls_per_session": 4}) as (bell, _):
+        for code in ("servers.galley.add(1, 2)", "from servers.galley import add\nadd(1, 2)"):
+            async with bell.session(user="bob") as bobs:
+                for _ in range(3):
+                    assert await value(bobs, code) == 3
+                assert "all 4 calls" in await failure(bobs, "import servers.galley.none")
+                assert "all 4 calls" in await failure(bobs, "servers.galley.none")
+
+
+async def test_a_server_whose_tools_are_all_for_some_has_a_package_without_them() -> None:
+    rules = [{"tools": ["galley.*"], "action": "allow", "users": ["bob"]}]
+    async with galley({"default": "deny", "rules": rules}) as (bell, session):
+        shown = await value(
+            session, "import servers.galley\nopen('/servers/galley/README.md').read()"
+        )
+        assert "0 tools for everyone" in shown and "Small tools" not in shown
+        assert "Small tools" not in await value(session, "servers.galley.__doc__")
+        async with bell.session(user="bob") as bobs:
+            assert await value(bobs, "servers.galley.echo('hi')") == "hi"
+
+
+async def test_completions_and_lists_of_resources_pass_the_same_rules() -> None:
+    rules = [{"tools": ["galley.list_*"], "action": "deny"}]
+    async with galley({"rules": rules}) as (_, session):
+        for code in ("servers.galley.resources()", "servers.galley.prompts()"):
+            assert "denied by policy" in await failure(session, code)
+
+
+def test_nothing_is_asked_of_a_server_past_the_door() -> None:
+    """Whoever has an Upstream can ask it anything; so only the gateway has one."""
+    source = Path(divingbell.__file__).parent
+    having = {
+        str(path.relative_to(source))
+        for folder in ("surfaces", "gateway")
+        for path in (source / folder).rglob("*.py")
+        if re.search(r"\.upstream\(", path.read_text("utf-8"))
+    }
+    # The command that says how servers are doing connects to them, and asks nothing.
+    assert having == {"gateway/gateway.py", "surfaces/cli/servers.py"}
+
+
+async def test_a_bound_argument_can_not_be_given_to_a_prompt() -> None:
+    async with galley({"bound": {"galley.*.topic": "{user}"}}) as (_, session):
+        code = "servers.galley.get_prompt('plan', **{'Topic ': 'x'})"
+        assert "topic is set by the host" in await failure(session, code)
+
+
+async def test_whatever_is_asked_counts_once() -> None:
+    async with galley({"calls_per_session": 6}) as (_, session):
+        for code in (
+            "servers.galley.resources()",
+            "servers.galley.read_resource('notes://today')",
+            "servers.galley.get_prompt('plan', topic='x')",
+            "search_tools('x')",
+            "call_mcp_tool('read_resource', {'strange': 1})",
+            "call_mcp_tool('galley.none')",
+        ):
+            await session.run(code)
+        assert "all 6 calls are used" in await failure(session, "servers.galley.echo('x')")
+
+
 async def test_resources_pass_the_same_rules() -> None:
     rule = {"tools": ["galley.read_resource"], "action": "deny", "when": {"uri": "notes://t*"}}
     async with galley({"rules": [rule]}) as (_, session):
@@ -137,6 +253,34 @@ async def test_a_callback_of_the_library_approves() -> None:
     assert [(one.tool, one.reason, one.user) for one in asked] == [
         ("galley.add", "it adds", "ann")
     ] * 2
+
+
+async def test_a_late_yes_to_all_is_not_for_the_next_cell() -> None:
+    """A thread is left over from a cell; its person answers when that cell has ended."""
+    asked, answers = asyncio.Queue[Approval](), asyncio.Queue[str]()
+
+    async def decide(approval: Approval) -> str:
+        asked.put_nowait(approval)
+        return await answers.get()
+
+    rules = [{"tools": ["galley.echo"], "action": "ask"}]
+    async with galley({"rules": rules}, on_approval=decide) as (_, session):
+        await value(session, LEFT_OVER)
+        await asked.get()
+        answers.put_nowait("always")
+        answers.put_nowait("no")
+        words = await failure(session, "thread.join()\nservers.galley.echo('again')")
+        assert "denied by the person" in words and asked.qsize() == 1
+        assert await value(session, "said") == ["first"]
+
+
+LEFT_OVER = """
+import threading
+from servers.galley import echo
+said = []
+thread = threading.Thread(target=lambda: said.append(echo("first")))
+thread.start()
+"""
 
 
 async def test_nobody_to_ask_is_a_no() -> None:

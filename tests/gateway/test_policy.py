@@ -1,6 +1,7 @@
 """What the rules at the door let pass, and how mistakes in them are told."""
 
 import inspect
+import json
 import re
 import tomllib
 from dataclasses import fields
@@ -195,6 +196,36 @@ def test_a_tool_that_is_denied_whatever_the_arguments_is_not_visible() -> None:
     assert not policy(RULES).visible(tool("other.tool"), "anna")
 
 
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        ([], "everyone"),
+        ([("deny", "*", "")], "nobody"),
+        ([("deny", "*", "x = '1'")], "everyone"),
+        ([("allow", "*", ""), ("deny", "*", "")], "everyone"),
+        ([("deny", "guest", "")], "some"),
+        ([("deny", "!root", "")], "some"),
+        ([("ask", "ann", ""), ("deny", "*", "")], "some"),
+        ([("ask", "*", "x = '1'"), ("deny", "*", "")], "everyone"),
+        ([("deny", "guest", "x = '1'")], "everyone"),
+        ([("deny", "guest", ""), ("allow", "*", "")], "some"),
+    ],
+)
+def test_who_may_call_a_tool_is_known_without_a_user(
+    rules: list[tuple[str, str, str]], expected: str
+) -> None:
+    lines = [
+        f'[[policy.rules]]\ntools = ["a.*"]\naction = "{action}"\nusers = ["{users}"]\n'
+        f"when = {{ {when} }}"
+        for action, users, when in rules
+    ]
+    made = policy("\n".join(["[policy]", *lines]))
+    assert made.audience(tool("a.b")) == expected
+    assert made.audience(tool("other.b")) == "everyone"
+    closed = policy('[policy]\ndefault = "deny"')
+    assert closed.audience(tool("a.b")) == "nobody"
+
+
 def test_denied_says_why() -> None:
     made = denied(tool("a.b"), Decision("deny", "too dear", 1))
     assert (str(made), made.code) == ("a.b is denied by policy: too dear", "tool_denied")
@@ -230,6 +261,14 @@ def when(conditions: str, action: str = "deny") -> Policy:
         ("'labels.name' = 'x*'", {"labels": [{"name": "xy"}]}, "deny"),
         ("'labels[].name' = 'x*'", {"labels": [{"name": "a"}, 3, None]}, "allow"),
         ("'labels[].name' = 'x*'", {"labels": "x"}, "allow"),
+        ("'labels[].name' = '!x*'", {"labels": [{"name": "xy"}, 3]}, "deny"),
+        ("'labels[].name' = '!x*'", {"labels": [{"name": "xy"}, {}]}, "deny"),
+        ("path = '/etc/*'", {"path": "/tmp/x", "Path": "/etc/passwd"}, "deny"),
+        ("path = '/etc/*'", {"path\u200b": "/etc/passwd"}, "deny"),
+        ("'a.b' = 'x'", {"A": {"B ": "x"}}, "deny"),
+        ("'a.b' = 'x'", {"a[b]": "x"}, "deny"),
+        ("'a.b.c' = 'x'", {"a": {"b.c": "x"}}, "deny"),
+        ("'a.b.c' = 'x'", {"a.b": {"c": "x"}}, "deny"),
         ("'a.b' = 'x'", {"a.b": "x"}, "deny"),
         ("a = '1', b = '2'", {"a": 1, "b": 2}, "deny"),
         ("a = '1', b = '2'", {"a": 1, "b": 3}, "allow"),
@@ -253,13 +292,66 @@ def test_a_rule_that_refuses_is_meant_if_one_value_is_of_that_kind(
         ({"path": ["/workspace/x", "/workspace/y"]}, "allow"),
         ({"path": ["/workspace/x", "/etc/passwd"]}, "deny"),
         ({"path": []}, "deny"),
+        ({"path": ["/workspace/x", []]}, "deny"),
         ({}, "deny"),
+        ({"path": "/workspace/x", "Path": "/etc/shadow"}, "deny"),
+        ({"path": "/workspace/x", "Path": "/workspace/y"}, "allow"),
+        ({"path": "/workspace/x", "path\u200b": "/etc/shadow"}, "deny"),
+        ({"path": "/workspace/x", "path[0]": "/etc/shadow"}, "deny"),
+        ({"path": "/workspace/x", "other": "/etc/shadow"}, "allow"),
+        ({"PATH": "/workspace/x"}, "deny"),
     ],
 )
 def test_a_rule_that_allows_is_meant_only_if_all_values_are(
     arguments: dict[str, Any], expected: str
 ) -> None:
     assert action(when("path = '/workspace/*'", "allow"), "a.b", arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"files": [{"path": "/srv/shared/x"}]}, "allow"),
+        ({"files": {"path": "/srv/shared/x"}}, "allow"),
+        ({"files.path": "/srv/shared/x"}, "allow"),
+        ({"files": [{"path": "/srv/shared/x"}, "/etc/shadow"]}, "deny"),
+        ({"files": [{"path": "/srv/shared/x"}, {"name": "/etc/shadow"}]}, "deny"),
+        ({"files": [{"path": "/srv/shared/x"}, None]}, "deny"),
+        ({"files": [{"path": "/srv/shared/x"}, []]}, "deny"),
+        ({"files": [{"path": "/srv/shared/x", "PATH": "/etc/shadow"}]}, "deny"),
+        ({"files": [{"path": "/srv/shared/x"}], "Files": "/etc/shadow"}, "deny"),
+        ({"files": [{"path": "/srv/shared/x"}], "files.path": "/etc/shadow"}, "deny"),
+    ],
+)
+def test_an_item_without_the_argument_is_not_one_that_is_allowed(
+    arguments: dict[str, Any], expected: str
+) -> None:
+    assert action(when("'files[].path' = '/srv/shared/*'", "allow"), "a.b", arguments) == expected
+
+
+def test_the_docs_table_of_conditions_is_what_the_code_does() -> None:
+    """Each cell: whether a rule with this action and pattern is meant for these arguments."""
+    page = (Path(__file__).parents[2] / "docs" / "policy.md").read_text("utf-8")
+    rows = re.findall(r"^\| .*\| `(\{.*\})` \| (.*) \|$", page, re.MULTILINE)
+    assert len(rows) >= 8
+    columns = [("allow", "x*"), ("allow", "!x*"), ("deny", "x*"), ("deny", "!x*")]
+    for arguments, cells in rows:
+        for (effect, pattern), cell in zip(columns, cells.split(" | "), strict=True):
+            for named in {effect, "ask" if effect == "deny" else effect}:
+                rules = when(f"'items.path' = '{pattern}'", named)
+                made = rules.decide(tool("a.b"), json.loads(arguments), "u")
+                assert (made.rule == 1) is (cell == "yes"), (arguments, named, pattern)
+
+
+def test_as_many_items_as_are_allowed_are_compared() -> None:
+    assert action(when("a = 'x'"), "a.b", {"a": [0] * 9_000 + ["x"]}) == "deny"
+
+
+def test_names_without_end_are_not_compared() -> None:
+    for bad in ({f"n{number}": 1 for number in range(20_000)}, {"n" * 100_000: 1}):
+        with pytest.raises(ToolFailed) as caught:
+            when("a = 'x'").decide(tool("a.b"), bad, "u", "s")
+        assert caught.value.code == "tool_arguments"
 
 
 def test_arguments_that_can_not_be_compared_are_refused() -> None:
@@ -298,6 +390,10 @@ def test_any_arguments_get_a_decision(arguments: dict[str, Any]) -> None:
 
 # Bound arguments
 
+SPELLINGS = [
+    "User_ID", "ｕser_id", "userId", "user-id", "user_id ", "user_id\u200b", "us\u00ader_id",
+    "user_id[0]",
+]  # fmt: skip
 BOUND = policy(
     """
     [policy]
@@ -321,11 +417,16 @@ def test_a_bound_argument_is_set_by_the_host() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["user_id", "User_ID", "ｕser_id"])
+@pytest.mark.parametrize("name", ["user_id", *SPELLINGS])
 def test_the_code_can_not_set_it_under_any_spelling(name: str) -> None:
     with pytest.raises(ToolFailed, match="user_id is set by the host: leave it out") as caught:
         BOUND.bind(tool("crm.get_orders", "user_id"), {name: "someone else"}, "anna", "s")
     assert caught.value.code == "tool_denied" and "anna" not in str(caught.value)
+
+
+def test_a_schema_shows_no_spelling_of_a_bound_argument() -> None:
+    shown = BOUND.without_bound(tool("crm.get_orders", "since", "user_id", *SPELLINGS)).input_schema
+    assert shown is not None and list(shown["properties"]) == ["since"]
 
 
 def test_names_without_end_are_refused() -> None:

@@ -142,6 +142,12 @@ def orders_of(user_id: str, limit: int = 10) -> list[str]:
     return [f"{user_id}-{number}" for number in range(limit)]
 
 
+@mcp.tool(name="open")
+def open_a_tin(kind: str) -> str:
+    """Open a tin."""
+    return f"{kind} is open"
+
+
 @mcp.resource("notes://today")
 def today() -> str:
     """A note."""

@@ -7,14 +7,14 @@ until the run ends, "session" until the session does.
 
 import asyncio
 import itertools
-import json
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, get_args
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.text import one_line, visible
+from divingbell.gateway.preview import label
+from divingbell.gateway.text import one_line
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
@@ -23,14 +23,7 @@ log = logging.getLogger("divingbell.gateway")
 
 Word = Literal["yes", "no", "always", "session"]
 WORDS: tuple[Word, ...] = get_args(Word)
-MAX_ARGUMENTS_SHOWN = 30
-MAX_VALUE_SHOWN = 500
-MAX_PREVIEW = 4000
 MAX_COMMENT = 500
-MAX_PARTS_SHOWN = 200
-HIDDEN = "•••"
-CUT = "…"
-_SECRET_NAMES = ("password", "passwd", "secret", "token", "api_key", "apikey", "authorization")
 _numbers = itertools.count(1)
 
 
@@ -41,11 +34,13 @@ class Approval:
     tool: str
     """`server.tool`."""
     arguments: str = ""
-    """The arguments, one a line, cut and made visible: see `preview`."""
+    """The arguments, one a line: see `divingbell.gateway.preview`."""
     reason: str = ""
     """Why it is asked: the reason of the rule, or that the tool's definition has changed."""
     session: str = ""
     user: str = ""
+    run: int = 0
+    """The cell that the call belongs to; 0 between cells."""
     rule: int | None = None
     definition: str = ""
     """The hash of the tool's definition: a yes does not outlive it."""
@@ -91,6 +86,23 @@ class _Turn:
         self.refusal: ToolFailed | None = None
 
 
+class _Given:
+    """The answers of a session that hold for more than one call."""
+
+    def __init__(self) -> None:
+        self.run: set[tuple[int, Kind]] = set()
+        self.session: set[Kind] = set()
+
+    def holds(self, kind: Kind, run: int) -> bool:
+        return kind in self.session or (run, kind) in self.run
+
+    def take(self, kind: Kind, run: int, word: Word) -> None:
+        if word == "always" and run:  # between cells there is no run that it could be for
+            self.run.add((run, kind))
+        elif word == "session":
+            self.session.add(kind)
+
+
 class Approvals:
     """Asks, remembers what holds for more than one call, and asks nobody two things at once."""
 
@@ -98,8 +110,7 @@ class Approvals:
         self._timeout = timeout
         self._kinds: dict[Kind, _Turn] = {}
         self._approvers: dict[Hashable, _Turn] = {}
-        self._run: set[Kind] = set()
-        self._session: set[Kind] = set()
+        self._given: dict[str, _Given] = {}
 
     async def ask(self, approval: Approval, approver: Approver | None) -> Answer:
         """Return the yes for a call: given now, or before for its like.
@@ -113,11 +124,13 @@ class Approvals:
         """
         kind = (approval.session, approval.tool, approval.rule, approval.definition)
         turn = self._kinds.setdefault(kind, _Turn())
+        # Taken now: what is answered after the session has ended holds for no other.
+        given = self._given.setdefault(approval.session, _Given())
         refusals = turn.refusals
         turn.waiting += 1
         try:
             async with turn.lock:
-                if kind in self._session or kind in self._run:
+                if given.holds(kind, approval.run):
                     return Answer("always")
                 if turn.refusal is not None and turn.refusals > refusals:
                     raise ToolFailed(str(turn.refusal), turn.refusal.code)
@@ -126,10 +139,7 @@ class Approvals:
                 except ToolFailed as refusal:
                     turn.refusals, turn.refusal = turn.refusals + 1, refusal
                     raise
-                if answer.word == "always":
-                    self._run.add(kind)
-                elif answer.word == "session":
-                    self._session.add(kind)
+                given.take(kind, approval.run, answer.word)
                 return answer
         finally:
             turn.waiting -= 1
@@ -138,12 +148,12 @@ class Approvals:
 
     def end_run(self, session: str) -> None:
         """Forget what was said for a run that has ended."""
-        self._run = {kind for kind in self._run if kind[0] != session}
+        if session in self._given:
+            self._given[session].run.clear()
 
     def forget(self, session: str) -> None:
         """Forget a session that has ended."""
-        self.end_run(session)
-        self._session = {kind for kind in self._session if kind[0] != session}
+        self._given.pop(session, None)
 
     async def _queue(self, approval: Approval, approver: Approver | None, turn: _Turn) -> Answer:
         if approver is None:
@@ -205,58 +215,6 @@ def _understood(said: object) -> Answer | None:
     return None
 
 
-def preview(arguments: Mapping[str, Any]) -> str:
-    """Return arguments as a person may read them: one a line, cut, with nothing invisible.
-
-    Values are JSON, so that no text can pass for another line. An argument whose name says that it
-    is secret is not shown. Names further in are the code's to choose, and hide nothing.
-    """
-    lines = []
-    for name, value in itertools.islice(arguments.items(), MAX_ARGUMENTS_SHOWN):
-        lines.append(f"{one_line(name, 100)}: {_shown(name, value)}")
-    if len(arguments) > MAX_ARGUMENTS_SHOWN:
-        lines.append(f"… and {len(arguments) - MAX_ARGUMENTS_SHOWN:,} more")
-    return visible("\n".join(lines), MAX_PREVIEW)
-
-
-def _shown(name: str, value: Any) -> str:
-    if _is_secret(name):
-        return HIDDEN
-    try:
-        text = json.dumps(_Shortened().copy(value), ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        return "(can't be shown)"
-    return visible(text, MAX_VALUE_SHOWN)
-
-
-class _Shortened:
-    """Copies a value up to a number of parts: nobody reads more."""
-
-    def __init__(self) -> None:
-        self._left = MAX_PARTS_SHOWN
-
-    def copy(self, value: Any) -> Any:
-        self._left -= 1
-        if isinstance(value, Mapping):
-            made = {
-                str(key): self.copy(inner)
-                for key, inner in itertools.islice(value.items(), max(0, self._left))
-            }
-            return made | (
-                {CUT: f"{missing:,} more"} if (missing := len(value) - len(made)) else {}
-            )
-        if isinstance(value, list | tuple):
-            items = [self.copy(inner) for inner in itertools.islice(value, max(0, self._left))]
-            missing = len(value) - len(items)
-            return [*items, f"{CUT} {missing:,} more"] if missing else items
-        return value
-
-
-def _is_secret(name: str) -> bool:
-    plain = name.lower().replace("-", "_")
-    return any(word in plain for word in _SECRET_NAMES)
-
-
 class ElicitingApprover:
     """Asks the person behind an MCP client, with a form."""
 
@@ -306,7 +264,7 @@ class ElicitingApprover:
 
 def question(approval: Approval) -> str:
     """Return the question as text of several lines."""
-    lines = [f"The code wants to call {one_line(approval.tool, 200)}."]
+    lines = [f"The code wants to call {label(approval.tool)}."]
     if approval.reason:
         lines.append(f"Why you are asked: {one_line(approval.reason, MAX_COMMENT)}")
     if approval.waiting:

@@ -3,12 +3,11 @@
 import dataclasses
 import json
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from divingbell.errors import ConfigError, ToolFailed
-from divingbell.gateway import reading
+from divingbell.gateway import reading, spelling
 from divingbell.gateway.patterns import Pattern
 from divingbell.gateway.tool import Tool
 
@@ -27,9 +26,11 @@ class Binding:
     value: Any
     """Text in which {user} and {session} are filled in, or any other value."""
     _tool: Pattern = dataclasses.field(init=False, repr=False, compare=False)
+    _plain: str = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_tool", Pattern(self.tool))
+        object.__setattr__(self, "_plain", spelling.plain(self.argument))
 
     def concerns(self, tool: Tool) -> bool:
         """Return whether the tool has this argument, as far as can be known."""
@@ -50,7 +51,7 @@ class Binding:
                 f"{tool.full_name} has no more than {MAX_ARGUMENTS:,} arguments",
                 "tool_arguments",
             )
-        if _plain(self.argument) in map(_plain, arguments):
+        if any(spelling.means(name, self._plain) for name in arguments):
             raise ToolFailed(
                 f"{tool.full_name}: {self.argument} is set by the host: leave it out",
                 "tool_denied",
@@ -73,6 +74,10 @@ class Binding:
         wanted = (_properties(tool) or {}).get(self.argument)
         is_number = isinstance(wanted, Mapping) and wanted.get("type") in ("integer", "number")
         return int(text) if is_number and re.fullmatch(r"-?[0-9]{1,18}", text) else text
+
+    def hides(self, name: str) -> bool:
+        """Return whether an argument of a schema is this one, in any spelling."""
+        return len(name) <= spelling.MAX_LENGTH and spelling.means(name, self._plain)
 
     @property
     def _is_exact(self) -> bool:
@@ -111,27 +116,30 @@ def _binding(key: str, value: Any, where: str) -> Binding:
     return Binding(tool, argument, value)
 
 
-def without(tool: Tool, names: Iterable[str]) -> Tool:
-    """Return the tool with these arguments gone from its schema."""
-    gone = set(names)
-    if not gone or tool.input_schema is None:
+def without(tool: Tool, bound: Iterable[Binding]) -> Tool:
+    """Return the tool with the arguments that these bindings set gone from its schema."""
+    bindings = tuple(bound)
+    if not bindings or tool.input_schema is None:
         return tool
-    return dataclasses.replace(tool, input_schema=_without(tool.input_schema, gone))
+    return dataclasses.replace(tool, input_schema=_without(tool.input_schema, bindings))
 
 
-def _without(schema: Mapping[str, Any], names: set[str], levels: int = 1) -> dict[str, Any]:
+def _without(
+    schema: Mapping[str, Any], bindings: tuple[Binding, ...], levels: int = 1
+) -> dict[str, Any]:
+    def stays(name: object) -> bool:
+        return not any(binding.hides(str(name)) for binding in bindings)
+
     made = dict(schema)
     if isinstance(properties := made.get("properties"), Mapping):
-        made["properties"] = {
-            name: value for name, value in properties.items() if name not in names
-        }
+        made["properties"] = {name: value for name, value in properties.items() if stays(name)}
     if isinstance(required := made.get("required"), list | tuple):
-        made["required"] = [name for name in required if name not in names]
+        made["required"] = [name for name in required if stays(name)]
     # Servers write arguments there too. One level, since a hostile one would nest without end.
     for key in ("allOf", "anyOf", "oneOf") if levels else ():
         if isinstance(branches := made.get(key), list | tuple):
             made[key] = [
-                _without(branch, names, levels - 1) if isinstance(branch, Mapping) else branch
+                _without(branch, bindings, levels - 1) if isinstance(branch, Mapping) else branch
                 for branch in branches
             ]
     return made
@@ -140,8 +148,3 @@ def _without(schema: Mapping[str, Any], names: set[str], levels: int = 1) -> dic
 def _properties(tool: Tool) -> Mapping[str, Any] | None:
     known = (tool.input_schema or {}).get("properties")
     return known if isinstance(known, Mapping) else None
-
-
-def _plain(name: str) -> str:
-    """A server may be less strict about names than we are: `User_ID` is `user_id`."""
-    return unicodedata.normalize("NFKC", name).casefold()

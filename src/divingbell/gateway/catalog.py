@@ -28,8 +28,6 @@ MAX_LIMIT = 100
 MAX_COMPARED = 2_000
 """Names that a misspelt one is compared with, and the most letters that such a name has."""
 MAX_COMPARED_LENGTH = 80
-OVERSAMPLE = 4
-"""Some of what is found may not be for this user."""
 LEVELS = ("name_only", "with_description", "full")
 PREFIX = "mcp__"
 
@@ -45,21 +43,33 @@ class Reading:
     package: str
     tools: dict[str, Tool]
     visible: list[Tool]
+    public: list[Tool]
     entries: list[IndexEntry]
     notes: str
 
 
 class Catalog:
-    """What there is to call. `shown` makes of each tool what the code may see of it."""
+    """What there is to call.
 
-    def __init__(self, folder: Folder, index: Index, shown: Callable[[Tool], Tool | None]) -> None:
+    `shown` makes of each tool what the code may see of it, `is_public` tells whether all users may.
+    """
+
+    def __init__(
+        self,
+        folder: Folder,
+        index: Index,
+        shown: Callable[[Tool], Tool | None],
+        is_public: Callable[[Tool], bool],
+    ) -> None:
         self._folder = folder
         self._index = index
         self._shown = shown
+        self._is_public = is_public
         self._packages: dict[str, str] = {}
         self._tools: dict[str, dict[str, Tool]] = {}
         self._visible: dict[str, list[Tool]] = {}
-        self._notes: dict[str, str] = {}
+        self._public: dict[str, int] = {}
+        """How many tools of a server have files."""
 
     @property
     def generation(self) -> int:
@@ -96,10 +106,11 @@ class Catalog:
             for name, definition in listed.items()
         }
         visible = [shown for tool in made.values() if (shown := self._shown(tool)) is not None]
+        public = [tool for tool in visible if self._is_public(tool)]
         entries = [IndexEntry(tool) for tool in visible]
-        return Reading(
-            server, package, made, visible, entries, text.visible(instructions, MAX_DESCRIPTION)
-        )
+        # Its words are about its tools: where none is for everyone, they are not either.
+        notes = text.visible(instructions, MAX_DESCRIPTION) if public or not made else ""
+        return Reading(server, package, made, visible, public, entries, notes)
 
     def replace(self, reading: Reading) -> Callable[[], None]:
         """The tools of a server are these now.
@@ -110,12 +121,12 @@ class Catalog:
         """
         server = reading.server
         self._tools[server], self._visible[server] = reading.tools, reading.visible
-        self._notes[server] = reading.notes
+        self._public[server] = len(reading.public)
         self._index.replace(server, reading.entries)
         listed_servers = self._listed_servers()
 
         def write() -> None:
-            self._folder.write(server, reading.package, reading.visible, reading.notes)
+            self._folder.write(server, reading.package, reading.public, reading.notes)
             self._folder.write_index(listed_servers)
 
         return write
@@ -125,6 +136,7 @@ class Catalog:
         package = self._packages.pop(server, None)
         self._tools.pop(server, None)
         self._visible.pop(server, None)
+        self._public.pop(server, None)
         self._index.remove(server)
         listed_servers = self._listed_servers()
 
@@ -136,24 +148,22 @@ class Catalog:
         return write
 
     def _listed_servers(self) -> list[tuple[str, str, int]]:
-        return [
-            (server, self._packages[server], len(tools)) for server, tools in self._visible.items()
-        ]
+        return [(server, self._packages[server], number) for server, number in self._public.items()]
 
     # Looking things up
 
-    def find(self, name: str) -> Tool:
+    def find(self, name: str, wanted: Callable[[Tool], bool] = lambda _: True) -> Tool:
         """Return the tool of that name: `server.tool`, with Python's names, or `mcp__server__tool`.
 
         Raises:
-            ToolFailed: there is none; the words name those that are like it.
+            ToolFailed: there is none; the words name those like it that are `wanted`.
         """
-        server, wanted = _split(name)
+        server, called = _split(name)
         tools = self._tools.get(self._server_called(server) or "", {})
-        tool = tools.get(wanted) or _by_function(tools.values(), wanted)
+        tool = tools.get(called) or _by_function(tools.values(), called)
         if tool is not None:
             return tool
-        raise ToolFailed(self._no_such(name, wanted), "tool_unknown")
+        raise ToolFailed(self._no_such(name, called or name, wanted), "tool_unknown")
 
     def has_list(self, server: str) -> bool:
         """Whether the server has ever told its tools."""
@@ -173,12 +183,12 @@ class Catalog:
             return name
         return next((known for known, package in self._packages.items() if package == name), None)
 
-    def _no_such(self, name: str, wanted: str) -> str:
+    def _no_such(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
         near: list[str] = []
         if len(name) <= MAX_COMPARED_LENGTH:
-            known = self.tools(self.server_in(name))[:MAX_COMPARED]
+            known = filter(wanted, self.tools(self.server_in(name))[:MAX_COMPARED])
             near = difflib.get_close_matches(name, [tool.full_name for tool in known], 3)
-        near = near or [tool.full_name for tool in self._index.search(wanted or name, 3)]
+        near = near or [tool.full_name for tool in self._index.search(query, 3, wanted=wanted)]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         shown = text.one_line(name, 200)
         return f"there is no tool {shown!r}{hint or '; search_tools() shows what there is'}"
@@ -223,11 +233,8 @@ class Catalog:
             given = str(limit)[:80]
             raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")
         where = None if server is None else self.check_server(str(server))
-        most = min(limit, MAX_LIMIT)
-        found = [
-            tool for tool in self._index.search(query, OVERSAMPLE * most, where) if wanted(tool)
-        ]
-        return described(found[:most], detail_level)
+        found = self._index.search(query, min(limit, MAX_LIMIT), where, wanted)
+        return described(found, detail_level)
 
 
 def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:

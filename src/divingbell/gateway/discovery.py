@@ -11,10 +11,10 @@ from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway import policy
 from divingbell.gateway.behind import Behind
 from divingbell.gateway.catalog import described
+from divingbell.gateway.wrappers import module_source
 
 if TYPE_CHECKING:
     from divingbell.gateway.gateway import Gateway
-    from divingbell.gateway.upstream import Upstream
 
 
 class Discovery:
@@ -55,40 +55,38 @@ class Discovery:
         return _value([tool.full_name for tool in self._gateway.tools(where, visit.user)])
 
     async def _tool_details(self, visit: Visit, name: str) -> Answer:
-        tool = await self._gateway.find(str(name))
+        tool = await self._gateway.find(str(name), visit.user)
         if not self._gateway.may_see(tool, visit.user):
             decision = self._gateway.policy.decide(tool, {}, visit.user or "")
             raise policy.denied(tool, decision)
         return _value(described([self._gateway.policy.without_bound(tool)], "full")[0])
 
-    async def _await_server(self, visit: Visit, server: str) -> Answer:
-        """For an import that did not find what it wanted: look again after this."""
+    async def _await_server(self, visit: Visit, server: str, tool: str | None = None) -> Answer:
+        """For an import that did not find what it wanted: look again after this.
+
+        A tool that is not for everyone has no file; whoever may call it is told here what would
+        be in it.
+        """
         name = self._gateway.catalog.check_server(str(server))
         await self._gateway.fleet.listed(name)
         await self._gateway.fleet.refreshed(name)
         if not self._gateway.catalog.tools(name):
             self._gateway.fleet.check(name)
-        return _value(self._gateway.generation)
+        seen = [] if tool is None else self._gateway.tools(name, visit.user)
+        source = next((module_source(each) for each in seen if each.function == tool), None)
+        return _value({"generation": self._gateway.generation, "source": source})
 
     async def _list_resources(self, visit: Visit, server: str) -> Answer:
-        upstream, _ = await self._admit(visit, server, "list_resources")
-        found = await upstream.list_resources()
-        templates = await upstream.list_resource_templates()
-        return await _listed([*found, *templates])
+        found = await self._gateway.lists(str(server), visit, "resources", "templates")
+        return await _listed(found)
 
     async def _read_resource(self, visit: Visit, server: str, uri: str) -> Answer:
         caller = Behind(self._gateway.policy, visit, f"{server}.read_resource")
         result = await self._gateway.read_resource(str(server), str(uri), visit, caller)
         return await _listed(result.contents, "resource")
 
-    async def _admit(
-        self, visit: Visit, server: str, name: str
-    ) -> tuple["Upstream", dict[str, Any]]:
-        return await self._gateway.admit(self._gateway.pseudo_tool(server, name), {}, visit)
-
     async def _list_prompts(self, visit: Visit, server: str) -> Answer:
-        upstream, _ = await self._admit(visit, server, "list_prompts")
-        return await _listed(await upstream.list_prompts())
+        return await _listed(await self._gateway.lists(str(server), visit, "prompts"))
 
     async def _get_prompt(
         self, visit: Visit, server: str, name: str, arguments: dict[str, Any] | None = None

@@ -1,20 +1,21 @@
-"""The door: every call of a tool passes here, and nowhere else.
+"""The door: whatever is asked of a server passes here, and nowhere else.
 
-Is there such a tool → may it be called → do the arguments fit → is there room in the budget →
-does a person say yes → upstream → is the result what was promised → back.
+Calls of tools, resources, prompts, lists and completions, by code and by clients alike: is there
+room in the budget → is there such a thing → may it be asked (divingbell.gateway.admission: rules,
+arguments, a person) → upstream → is the result what was promised → back.
 """
 
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from divingbell import scale
 from divingbell.calls import Answer, Visit
 from divingbell.errors import ToolFailed
-from divingbell.gateway import approvals, policy, schema, wrappers
-from divingbell.gateway.approvals import Approval, Approvals, Approver, ElicitingApprover
+from divingbell.gateway.admission import Admission
+from divingbell.gateway.approvals import Approver
 from divingbell.gateway.behind import Behind
 from divingbell.gateway.catalog import Catalog
 from divingbell.gateway.discovery import OWN, Discovery
@@ -23,12 +24,11 @@ from divingbell.gateway.folder import Folder
 from divingbell.gateway.learning import Learner
 from divingbell.gateway.meter import Meter
 from divingbell.gateway.pins import Pins
-from divingbell.gateway.policy import Policy
-from divingbell.gateway.problem import Problem
+from divingbell.gateway.policy import NOBODY, Policy
 from divingbell.gateway.search import Index
 from divingbell.gateway.servers import Entry
 from divingbell.gateway.tool import Tool
-from divingbell.models import Event, Result
+from divingbell.models import Result
 from divingbell.telemetry.books import Books
 from divingbell.telemetry.ledger import Ledger
 from divingbell.telemetry.store import Store
@@ -36,7 +36,6 @@ from divingbell_inside import frames
 
 if TYPE_CHECKING:
     import mcp_types
-    import pydantic
 
     from divingbell.gateway.caller import Caller
     from divingbell.gateway.meaning import Meaning
@@ -44,11 +43,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("divingbell.gateway")
 
-MAX_PROBLEMS = 3
 MAX_NAME = 200
 """Characters of what was called, in a message."""
-NOBODY = ""
-"""The user of a session that has none, as rules see it."""
+LISTS = {
+    "resources": ("list_resources", "list_resources"),
+    "templates": ("list_resources", "list_resource_templates"),
+    "prompts": ("list_prompts", "list_prompts"),
+}
+"""For each list its name in rules, and the method of an Upstream."""
+
+ListKind = Literal["resources", "templates", "prompts"]
+R = TypeVar("R")
 
 
 class Gateway:
@@ -67,17 +72,14 @@ class Gateway:
         self.policy = rules
         self.calls_at_once = rules.calls_at_once
         index = Index()
-        self.catalog = Catalog(folder, index, self._shown)
+        self.catalog = Catalog(folder, index, self._shown, self._is_public)
         self._learner = Learner(index, load_meaning) if load_meaning else None
         self.fleet = Fleet(self.catalog, make_upstream)
         self.fleet.on_change(self._tools_changed)
         self.books = Books(store, self.catalog.tools)
+        self.admission = Admission(rules, self.catalog, pins, on_approval)
         self._discovery = Discovery(self)
-        self._pins = pins
-        self._on_approval = on_approval
         self._meter = Meter(rules)
-        self._approvals = Approvals(rules.approval_timeout)
-        self._saving: asyncio.Task[None] | None = None
 
     # Servers come and go while it runs: see divingbell.gateway.fleet.
 
@@ -102,10 +104,7 @@ class Gateway:
         await self.books.close()
         if self._learner is not None:
             await asyncio.to_thread(self._learner.stop)
-        if self._saving is not None:
-            await asyncio.wait([self._saving])
-        if self._pins.unsaved:
-            await asyncio.to_thread(self._pins.save)
+        await self.admission.stop()
 
     def _tools_changed(self, kind: str, server: str) -> None:
         if kind == "tools":
@@ -115,10 +114,11 @@ class Gateway:
 
     def _shown(self, tool: Tool) -> Tool | None:
         """The tool as code may see it; None if nobody may call it, whatever the arguments."""
-        named = {user.removeprefix("!") for rule in self.policy.rules for user in rule.users}
-        if any(self.policy.visible(tool, user) for user in {NOBODY, *named}):
-            return self.policy.without_bound(tool)
-        return None
+        return None if self.policy.audience(tool) == "nobody" else self.policy.without_bound(tool)
+
+    def _is_public(self, tool: Tool) -> bool:
+        """Whether its file may lie in /servers, which all sessions of all users see."""
+        return self.policy.audience(tool) == "everyone"
 
     # What code may ask for (divingbell.calls.Door)
 
@@ -132,18 +132,17 @@ class Gateway:
         return scale.weight_of(arguments, scale.MAX_ARGUMENTS) * scale.UNIT
 
     async def answer(self, visit: Visit, name: str, arguments: bytes) -> Answer:
-        if name not in ("read_resource", "get_prompt"):
-            # Whatever is asked counts: also what is not there costs the host some work.
-            await self._reserve(visit)
+        # Whatever is asked counts: also what is not there costs the host some work.
+        await self._count(visit)
         self.policy.check_arguments(name[:MAX_NAME], arguments)
         if name in OWN:
             answer = await self._discovery.answer(visit, name, _parsed(name, arguments))
             self.policy.check_result_size(name, len(answer.body))
             return answer
-        tool = await self.find(name)
+        tool = await self.find(name, visit.user)
         given = _parsed(name, arguments)
-        if self._problems(tool, given) and await self.fleet.refreshed(tool.server):
-            tool = await self.find(name)  # the server has changed since its list was kept
+        if self.admission.problems(tool, given) and await self.fleet.refreshed(tool.server):
+            tool = await self.find(name, visit.user)  # it has changed since its list was kept
         caller = Behind(self.policy, visit, tool.full_name)
         result = await self._call(tool, given, visit, caller)
         return await scale.beside(lambda found: self._packed(tool, found), result)
@@ -156,7 +155,7 @@ class Gateway:
         self.policy.check_result_size(tool.full_name, len(body))
         return Answer(body, "tool")
 
-    async def find(self, name: str) -> Tool:
+    async def find(self, name: str, user: str | None) -> Tool:
         """See `Catalog.find`; a server that is just starting, or is broken, is heard first.
 
         Raises:
@@ -166,22 +165,22 @@ class Gateway:
         if server is not None:
             await self.fleet.listed(server)
         try:
-            return self.catalog.find(name)
+            return self.catalog.find(name, self._seen_by(user))
         except ToolFailed:
             if server is None:
                 raise
             await self.fleet.refreshed(server)
             self.fleet.check(server)
-            return self.catalog.find(name)
+            return self.catalog.find(name, self._seen_by(user))
 
     async def forget(self, session: str) -> None:
         await self._meter.forget(session)
-        self._approvals.forget(session)
+        self.admission.approvals.forget(session)
         self.books.forget(session)
         await self.fleet.forget(session)
 
     def end_run(self, session: str) -> None:
-        self._approvals.end_run(session)
+        self.admission.approvals.end_run(session)
 
     async def balance(
         self, session: str, user: str | None, code: str, result: Result
@@ -200,22 +199,18 @@ class Gateway:
         user: str | None = None,
     ) -> list[dict[str, Any]]:
         """Find tools. See `Catalog.search`."""
-        return self.catalog.search(
-            query, detail_level, limit, server, lambda tool: self.may_see(tool, user)
-        )
+        return self.catalog.search(query, detail_level, limit, server, self._seen_by(user))
 
     def tools(self, server: str | None = None, user: str | None = None) -> list[Tool]:
         """The tools that this user may see."""
         return [tool for tool in self.catalog.tools(server) if self.may_see(tool, user)]
 
-    def may_ask(self, server: str, name: str, user: str | None) -> bool:
-        """Whether the rules let this user ask a server for a list of its resources or prompts."""
-        tool = self.pseudo_tool(server, name)
-        return self.policy.decide(tool, {}, user or NOBODY).action != "deny"
-
     def may_see(self, tool: Tool, user: str | None) -> bool:
         """Whether there are arguments with which this user may call the tool."""
         return self.policy.visible(tool, user or NOBODY)
+
+    def _seen_by(self, user: str | None) -> Callable[[Tool], bool]:
+        return lambda tool: self.may_see(tool, user)
 
     # Through the door
 
@@ -227,8 +222,8 @@ class Gateway:
         Raises:
             ToolFailed: it was refused, or the server could not be reached.
         """
-        await self._reserve(visit)
-        found = self.catalog.find(tool.full_name)
+        await self._count(visit)
+        found = self.catalog.find(tool.full_name, self._seen_by(visit.user))
         self.policy.check_arguments(found.full_name, json.dumps(arguments).encode())
         result = await self._call(found, arguments, visit, caller)
         await self._check_result(found, result)
@@ -238,13 +233,13 @@ class Gateway:
         self, server: str, uri: str, visit: Visit, caller: "Caller"
     ) -> "mcp_types.ReadResourceResult":
         """Read a resource. Raises: as `call`."""
-        await self._reserve(visit)
-        tool = self.pseudo_tool(server, "read_resource")
-        upstream, _ = await self.admit(tool, {"uri": uri}, visit)
-        visit.sent = True
-        result = await upstream.read_resource(uri, caller, timeout=self._timeout(tool))
-        await self._check_result(tool, result)
-        return result
+        return await self._request(
+            server,
+            "read_resource",
+            {"uri": uri},
+            visit,
+            lambda upstream, timeout: upstream.read_resource(uri, caller, timeout=timeout),
+        )
 
     async def get_prompt(
         self,
@@ -255,21 +250,77 @@ class Gateway:
         caller: "Caller",
     ) -> "mcp_types.GetPromptResult":
         """Get a prompt. Raises: as `call`."""
-        await self._reserve(visit)
-        tool = self.pseudo_tool(server, "get_prompt")
-        asked = {"name": name, "arguments": dict(arguments)}
-        upstream, _ = await self.admit(tool, asked, visit)
+        return await self._request(
+            server,
+            "get_prompt",
+            {"name": name, "arguments": dict(arguments)},
+            visit,
+            lambda upstream, timeout: upstream.get_prompt(name, arguments, caller, timeout=timeout),
+        )
+
+    async def complete(
+        self,
+        server: str,
+        ref: "mcp_types.PromptReference | mcp_types.ResourceTemplateReference",
+        argument: "mcp_types.CompletionArgument",
+        known: Mapping[str, str] | None,
+        visit: Visit,
+    ) -> "mcp_types.CompleteResult":
+        """Ask what a value could go on with. Raises: as `call`."""
+        given: dict[str, Any]
+        given = {"name": ref.name} if ref.type == "ref/prompt" else {"uri": ref.uri}
+        given["arguments"] = arguments = dict[str, Any](known or {})
+        said = argument.value
+        # Both are sent where a name comes twice.
+        arguments[argument.name] = (
+            [said, arguments[argument.name]] if argument.name in arguments else said
+        )
+        return await self._request(
+            server,
+            "complete",
+            given,
+            visit,
+            lambda upstream, _: upstream.complete(ref, argument, known),
+        )
+
+    async def lists(self, server: str, visit: Visit, *kinds: ListKind) -> list[Any]:
+        """What a server has of these kinds, which all have one name in rules. Raises: as `call`."""
+
+        async def ask(upstream: "Upstream", _: float) -> list[Any]:
+            found = [await getattr(upstream, LISTS[kind][1])() for kind in kinds]
+            return [item for items in found for item in items]
+
+        return await self._request(server, LISTS[kinds[0]][0], {}, visit, ask)
+
+    async def _request(
+        self,
+        server: str,
+        name: str,
+        given: Mapping[str, Any],
+        visit: Visit,
+        ask: 'Callable[["Upstream", float], Awaitable[R]]',
+    ) -> R:
+        """Put to a server what is no call of a tool; for rules it is `server.read_resource` …"""
+        await self._count(visit)
+        server = self.catalog.check_server(str(server))
+        tool = Tool(server, name, server, name)
+        self.policy.check_arguments(tool.full_name, json.dumps(given).encode())
+        self.policy.check_bound(tool, given.get("arguments", {}))
+        await self.admission.admit_request(tool, given, visit)
+        upstream = self.fleet.upstream(server, visit.key)
         visit.sent = True
-        result = await upstream.get_prompt(name, arguments, caller, timeout=self._timeout(tool))
+        result = await ask(upstream, self._timeout(tool))
         await self._check_result(tool, result)
         return result
 
-    async def _check_result(self, tool: Tool, result: "pydantic.BaseModel") -> None:
-        size = await scale.beside(lambda found: len(found.model_dump_json(by_alias=True)), result)
-        self.policy.check_result_size(tool.full_name, size)
+    async def _check_result(self, tool: Tool, result: Any) -> None:
+        self.policy.check_result_size(tool.full_name, await scale.beside(_size, result))
 
-    async def _reserve(self, visit: Visit) -> None:
-        await self._meter.reserve(visit.key, visit.user or NOBODY, visit.run)
+    async def _count(self, visit: Visit) -> None:
+        """Count a call against the budgets, once. Raises ToolFailed if there is no room for it."""
+        if not visit.counted:
+            visit.counted = True
+            await self._meter.reserve(visit.key, visit.user or NOBODY, visit.run)
 
     def _timeout(self, tool: Tool) -> float:
         entry = self.fleet.server(tool.server)
@@ -278,98 +329,22 @@ class Gateway:
     async def _call(
         self, tool: Tool, given: Mapping[str, Any], visit: Visit, caller: "Caller"
     ) -> "mcp_types.CallToolResult":
-        timeout = self._timeout(tool)
-        upstream, arguments = await self.admit(tool, given, visit)
+        arguments = await self.admission.admit(tool, given, visit)
+        upstream = self.fleet.upstream(tool.server, visit.key)
         visit.sent = True
-        result = await upstream.call_tool(tool.name, arguments, timeout=timeout, caller=caller)
+        result = await upstream.call_tool(
+            tool.name, arguments, timeout=self._timeout(tool), caller=caller
+        )
         shown = await scale.beside(_shown, result)
         images = sum(block.type == "image" for block in result.content)
         accountant = self.books.of(visit.key)
         accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
         return result
 
-    async def admit(
-        self, tool: Tool, given: Mapping[str, Any], visit: Visit
-    ) -> tuple["Upstream", dict[str, Any]]:
-        """Let a call pass; return the way to its server, and the arguments with those we set.
 
-        Raises:
-            ToolFailed: it may not pass.
-        """
-        user = visit.user or NOBODY
-        upstream = self.fleet.upstream(tool.server, visit.key)
-        arguments = self.policy.bind(tool, given, user, visit.session)
-        decision = self.policy.decide(tool, arguments, user, visit.session)
-        if decision.action == "deny":
-            raise policy.denied(tool, decision)
-        self._check_arguments(tool, given)
-        must_ask = decision.action == "ask"
-        reason = decision.reason
-        if self.policy.pin:
-            review = self._pins.review(tool, decision.action)
-            if review == "warn":
-                words = f"{tool.full_name}: its definition has changed since it was first seen"
-                log.warning("%s", words)
-                visit.tell(Event("log", text=words, tool=tool.full_name))
-            elif review == "ask":
-                must_ask = True
-                reason = f"its definition has changed. {reason}".strip()
-            self._save_pins()
-        if must_ask:
-            await self._approve(tool, arguments, reason, decision.rule, visit)
-        return upstream, arguments
-
-    async def _approve(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        reason: str,
-        rule: int | None,
-        visit: Visit,
-    ) -> None:
-        approver = ElicitingApprover(visit.asker) if visit.asker else self._on_approval
-        question = Approval(
-            tool=tool.full_name,
-            arguments=approvals.preview(arguments),
-            reason=reason,
-            session=visit.key,
-            user=visit.user or NOBODY,
-            rule=rule,
-            definition=self._pins.digest(tool),
-        )
-        listed = self.catalog.lists(tool)
-        await self._approvals.ask(question, approver)
-        if listed and not self.catalog.lists(tool):
-            raise ToolFailed(
-                f"{tool.full_name} was changed by its server while the person was asked: "
-                "look at it again, then call it again",
-                "tool_denied",
-            )
-        self._pins.approve(tool)
-        self._save_pins()
-
-    def _save_pins(self) -> None:
-        if self._pins.unsaved and (self._saving is None or self._saving.done()):
-            self._saving = asyncio.create_task(asyncio.to_thread(self._pins.save))
-
-    def _problems(self, tool: Tool, given: Mapping[str, Any]) -> list[Problem]:
-        known = self.policy.without_bound(tool).input_schema or {}
-        return schema.check(given, known) or schema.unknown_names(given, known)
-
-    def _check_arguments(self, tool: Tool, given: Mapping[str, Any]) -> None:
-        problems = self._problems(tool, given)
-        if problems:
-            seen = self.policy.without_bound(tool)
-            words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
-            raise ToolFailed(
-                f"{tool.full_name}: {words}. It is called as {wrappers.signature(seen)}",
-                "tool_arguments",
-            )
-
-    def pseudo_tool(self, server: str, name: str) -> Tool:
-        """Reading resources and prompts passes the same rules, as `server.read_resource` …"""
-        server = self.catalog.check_server(str(server))
-        return Tool(server, name, server, name)
+def _size(result: Any) -> int:
+    items = result if isinstance(result, list) else [result]
+    return sum(len(item.model_dump_json(by_alias=True)) for item in items)
 
 
 def _shown(result: "mcp_types.CallToolResult") -> str:

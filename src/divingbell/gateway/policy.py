@@ -7,7 +7,7 @@ All of it is decided on the host, for each call. What a server says about its ow
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from divingbell import scale
 from divingbell.errors import ConfigError, ToolFailed
@@ -21,9 +21,14 @@ from divingbell_inside import frames
 MAX_MESSAGE = frames.MAX_BODY - 64 * KB
 """Arguments and results travel in one frame each, with a little around them."""
 MAX_KNOWN = 20_000
+NOBODY = ""
+"""The user of a session that has none, as rules see it."""
 _SIZES = ("max_arguments", "max_result")
 _RATES = ("rate_per_session", "rate_per_user")
 _CHOICES = {"default": ACTIONS, "elicitation": ("ask", "decline"), "sampling": ("decline",)}
+
+
+Audience = Literal["everyone", "some", "nobody"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +114,25 @@ class Policy:
                 return False
         return self.default != "deny"
 
+    def audience(self, tool: Tool) -> Audience:
+        """Return who may call the tool with some arguments. In doubt it is "some"."""
+        let_in = kept_out = False
+        for rule in self.rules:
+            if not rule.names(tool):
+                continue
+            if rule.action != "deny":
+                let_in = True
+            elif not rule.when:
+                kept_out = True
+            else:
+                continue
+            if rule.is_for_everyone:
+                break
+        else:
+            let_in |= self.default != "deny"
+            kept_out |= self.default == "deny"
+        return "some" if let_in and kept_out else "everyone" if let_in else "nobody"
+
     def bind(
         self, tool: Tool, arguments: Mapping[str, Any], user: str, session: str
     ) -> dict[str, Any]:
@@ -125,11 +149,15 @@ class Policy:
                     made[binding.argument] = binding.filled(tool, user, session)
         return made
 
+    def check_bound(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+        """Raise ToolFailed if these, which nothing is added to, have one that the host sets."""
+        for binding in self.bound:
+            if binding.names(tool):
+                binding.check(tool, arguments)
+
     def without_bound(self, tool: Tool) -> Tool:
         """Return the tool as the code may see it: without the arguments that the host sets."""
-        return bindings.without(
-            tool, (binding.argument for binding in self.bound if binding.names(tool))
-        )
+        return bindings.without(tool, (each for each in self.bound if each.names(tool)))
 
     def check_arguments(self, name: str, arguments: bytes) -> None:
         """Raise ToolFailed if arguments are too large to be parsed; `name` is what is called."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from divingbell.errors import ConfigError, ToolFailed
-from divingbell.gateway import reading
+from divingbell.gateway import reading, spelling
 from divingbell.gateway.patterns import Pattern, Patterns
 from divingbell.gateway.tool import Tool
 
@@ -16,7 +16,7 @@ Action = Literal["allow", "deny", "ask"]
 ACTIONS: tuple[Action, ...] = get_args(Action)
 MAX_RULES = 1000
 MAX_VALUES = 10_000
-"""Values that one condition looks at."""
+"""Values and names that one condition looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,24 @@ class Rule:
             reason=reason,
             users=reading.patterns(given.get("users", ["*"]), f"{where}: users"),
             when={
-                path: reading.pattern(text, f"{where}: when {path}") for path, text in when.items()
+                reading.pattern(path, f"{where}: when"): reading.pattern(
+                    text, f"{where}: when {path}"
+                )
+                for path, text in when.items()
             },
         )
 
+    @property
+    def is_for_everyone(self) -> bool:
+        return "*" in self.users and not any(user.startswith("!") for user in self.users)
+
+    def names(self, tool: Tool) -> bool:
+        """Return whether it is about this tool, for some user."""
+        return self._tools.matches(tool.full_name)
+
     def concerns(self, tool: Tool, user: str) -> bool:
         """Return whether it is about this tool and user, whatever the arguments."""
-        return self._tools.matches(tool.full_name) and self._users.matches(user)
+        return self.names(tool) and self._users.matches(user)
 
     def fits(self, arguments: Mapping[str, Any]) -> bool:
         """Return whether all its conditions hold for the arguments.
@@ -93,30 +104,76 @@ class Condition:
     """A pattern for one argument, which a dotted path names."""
 
     def __init__(self, path: str, pattern: str) -> None:
-        self._path = path
-        self._steps = path.replace("[]", "").split(".")
+        self._steps = [step.replace("[]", "") for step in path.split(".")]
         self._negated = pattern.startswith("!")
         self._pattern = Pattern(pattern.removeprefix("!"))
+        last = len(self._steps)
+        self._exact = [
+            {".".join(self._steps[at:end]): end for end in range(at + 1, last + 1)}
+            for at in range(last)
+        ]
+        """For each step: its name, or with dots that of several, and which step comes then."""
+        self._names = [
+            {spelling.plain(name): end for name, end in names.items()} for names in self._exact
+        ]
 
     def holds(self, arguments: Mapping[str, Any], *, careful: bool) -> bool:
         """Return whether it holds; where there are several values, on the side of caution.
 
         A rule that refuses or asks (`careful`) is meant if one value is of that kind, a rule
-        that allows only if all are. A missing argument is of no kind.
-        """
-        found = [self._pattern.matches(text) != self._negated for text in self._texts(arguments)]
-        if careful:
-            return any(found) if found else self._negated
-        return bool(found) and all(found)
+        that allows only if all are. Where there is no value it is not of the kind, but for a
+        careful rule it may be anything else: `!` fits.
 
-    def _texts(self, arguments: Mapping[str, Any]) -> list[str]:
-        values: list[Any] = [arguments]
-        for step in self._steps:
-            inner = (value for value in _each(values) if isinstance(value, Mapping))
-            values = [value[step] for value in inner if step in value]
-        if len(self._steps) > 1 and self._path in arguments:  # a name with a dot in it
-            values.append(arguments[self._path])
-        return [_text(value) for value in _each(values)]
+        Raises:
+            ToolFailed: an argument can't be compared.
+        """
+        found = (
+            careful and self._negated
+            if value is _MISSING
+            else self._pattern.matches(_text(value)) != self._negated
+            for value in self._values(arguments)
+        )
+        return any(found) if careful else all(found)
+
+    def _values(self, arguments: Mapping[str, Any]) -> Iterable[Any]:
+        """All values that the path leads to; `_MISSING` for each place where it leads nowhere."""
+        waiting: list[tuple[int, Any]] = [(0, arguments)]
+        left = MAX_VALUES
+        while waiting:
+            step, value = waiting.pop()
+            inner: list[tuple[int, Any]] = []
+            if isinstance(value, list | tuple):
+                left = _spent(left, len(value))
+                inner = [(step, item) for item in value]
+            elif step == len(self._steps):
+                yield value
+                continue
+            elif isinstance(value, Mapping):
+                left = _spent(left, len(value))
+                inner = [(then, value[name]) for name in value if (then := self._next(name, step))]
+                if self._exact[step].keys().isdisjoint(value):
+                    # A strict server may not know the other spellings, and take its default.
+                    inner.append((len(self._steps), _MISSING))
+            waiting += inner or [(len(self._steps), _MISSING)]
+
+    def _next(self, name: str, step: int) -> int:
+        """The step that comes after this name; 0 if the name is another one."""
+        names = self._names[step]
+        return names.get(spelling.plain(name)) or names.get(spelling.plain(spelling.head(name)), 0)
+
+
+_MISSING: Any = object()
+
+
+def _spent(left: int, number: int) -> int:
+    """Take what is looked at from the budget: a megabyte of numbers would hold up everybody."""
+    if number > left:
+        raise ToolFailed(
+            f"an argument that a rule looks at has more than {MAX_VALUES:,} items: "
+            "send fewer at a time",
+            "tool_arguments",
+        )
+    return left - number
 
 
 def read_rules(raw: Any, where: str) -> tuple[Rule, ...]:
@@ -132,25 +189,6 @@ def read_rules(raw: Any, where: str) -> tuple[Rule, ...]:
     return tuple(
         Rule.from_mapping(rule, f"{where}, rule {number}") for number, rule in enumerate(raw, 1)
     )
-
-
-def _each(values: Iterable[Any]) -> Iterable[Any]:
-    """The values, with the items in place of each array, however deep."""
-    waiting, seen = list(values)[::-1], 0
-    while waiting:
-        value = waiting.pop()
-        seen += 1
-        if isinstance(value, list | tuple):
-            waiting.extend(reversed(value))
-        else:
-            yield value
-        if len(waiting) + seen > MAX_VALUES:
-            # A megabyte of small numbers would hold up everybody else for seconds.
-            raise ToolFailed(
-                f"an argument that a rule looks at has more than {MAX_VALUES:,} items: "
-                "send fewer at a time",
-                "tool_arguments",
-            )
 
 
 def _text(value: Any) -> str:

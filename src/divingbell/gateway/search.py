@@ -15,7 +15,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from divingbell.gateway import thesaurus
@@ -32,6 +32,8 @@ MAX_DESCRIPTION = 4000
 MAX_PARAMETERS = 100
 MAX_PARAMETER_TEXT = 300
 MAX_VALUES = 20
+OVERSAMPLE = 4
+"""So many times as many are looked at where too few are for this user."""
 
 # How much a word counts for where it stands, and how long that place usually is.
 _FIELDS = {
@@ -96,8 +98,16 @@ class Index:
                 if not found:
                     del self._postings[term]
 
-    def search(self, query: str, limit: int, server: str | None = None) -> list[Tool]:
+    def search(
+        self,
+        query: str,
+        limit: int,
+        server: str | None = None,
+        wanted: Callable[[Tool], bool] = lambda _: True,
+    ) -> list[Tool]:
         """Return the tools that fit a query best, the best first; the same ones each time.
+
+        Of those that are not `wanted` none is there, nor takes the place of another.
 
         A query without a word that says anything lists tools by name. Any text is a query.
         """
@@ -114,12 +124,20 @@ class Index:
             scores = dict.fromkeys(self._tools, 0.0)
         if limit < 1 or not scores:
             return []
+        most = limit
+        while True:
+            found = [tool for tool in self._best(scores, most) if wanted(tool)]
+            if len(found) >= limit or most >= len(scores):
+                return found[:limit]
+            most *= OVERSAMPLE
+
+    def _best(self, scores: Mapping[int, float], most: int) -> list[Tool]:
         # Names settle what is equal, so only those that can be among the best need theirs.
-        least = heapq.nlargest(limit, scores.values())[-1]
+        least = heapq.nlargest(most, scores.values())[-1]
         best = sorted(
             (number for number, score in scores.items() if score >= least),
             key=lambda number: (-scores[number], self._tools[number].tool.full_name),
-        )[:limit]
+        )[:most]
         return [self._tools[number].tool for number in best]
 
     def _add(self, entry: "IndexEntry") -> None:

@@ -107,10 +107,11 @@ class _Unusable(ConfigError):
 
 def check_name(name: str) -> None:
     """Raise ConfigError if a server can't have this name."""
-    if not _NAME.fullmatch(name) or "__" in name:
+    # `server__tool` must have one meaning, and `a___b` would have two with a server `a_`.
+    if not _NAME.fullmatch(name) or "__" in name or name.endswith("_"):
         raise ConfigError(
             f"{name[:80]!r} can't be the name of a server: it takes up to 64 letters, digits, "
-            "`-` and `_`, begins with a letter or digit and has no `__`"
+            "`-` and `_`, begins with a letter or digit, does not end with `_` and has no `__`"
         )
 
 

@@ -108,7 +108,7 @@ def package_source(
         ValueError: a tool's function is no name that can stand in source.
     """
     _checked(package)
-    about = f"The {len(tools)} tools of {one_line(server, 80)}."
+    about = f"The {len(tools)} tools of {one_line(server, 80)} that are for everyone."
     if instructions and instructions.strip():
         about += f" Its own words:\n\n{visible(instructions.strip(), MAX_INSTRUCTIONS)}"
     names = "".join(f"{quoted(_checked(tool.function))}, " for tool in tools)
@@ -121,11 +121,16 @@ def package_source(
 
 def readme(server: str, package: str, tools: Sequence[Tool], instructions: str | None) -> str:
     """Return the content of /servers/<package>/README.md: what there is, in a line each."""
-    first = tools[0].function if tools else "tool"
+    how = ""
+    if tools:
+        first = tools[0].function
+        how = (
+            f" `from servers.{package} import {first}`; "
+            f"`cat /servers/{package}/{first}.py` shows how it is called."
+        )
     text = (
-        f"# {one_line(server, 80)}\n\n"
-        f"{len(tools)} tools. `from servers.{package} import {first}`; "
-        f"`cat /servers/{package}/{first}.py` shows how it is called.\n"
+        f"# {one_line(server, 80)}\n\n{len(tools)} tools for everyone.{how}\n"
+        "Tools that are for you and not for everyone have no file: `search_tools` finds them.\n"
         "Resources and prompts of the server: `resources()`, `read_resource(uri)`, `prompts()`, "
         "`get_prompt(name, **arguments)`.\n\n"
     )

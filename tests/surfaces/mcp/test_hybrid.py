@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, get_args
 
 import mcp_types as types
@@ -9,8 +10,11 @@ import pytest
 from mcp import Client, MCPError
 
 from divingbell import Divingbell
+from divingbell.surfaces.mcp.callers import Caller
 from divingbell.surfaces.mcp.definitions import NAMES
+from divingbell.surfaces.mcp.person import Person
 from divingbell.surfaces.mcp.server import Surface
+from divingbell.surfaces.mcp.visits import Visits
 from tests import real_servers
 from tests.surfaces.mcp.conftest import Era, Listener, text_of
 from tests.waiting import PATIENCE, until
@@ -297,13 +301,143 @@ async def test_a_dead_server_takes_nothing_from_the_others() -> None:
         surface = Surface(bell)
         async with Client(surface.server, cache=None) as client:
             assert "shop__echo" in {tool.name for tool in (await client.list_tools()).tools}
-            assert [one.uri for one in (await client.list_resources()).resources] == ["shop://sign"]
+            sign = ["divingbell://servers/shop/shop://sign"]
+            assert [one.uri for one in (await client.list_resources()).resources] == sign
             assert [one.name for one in (await client.list_prompts()).prompts] == ["shop__greeting"]
             ref = types.PromptReference(name="dead__greeting")
             with pytest.raises(MCPError, match="dead"):
                 await client.complete(ref, {"name": "name", "value": "a"})
             await bell.gateway.remove("dead")
-            assert [one.uri for one in (await client.list_resources()).resources] == ["shop://sign"]
+            assert [one.uri for one in (await client.list_resources()).resources] == sign
             found = text_of(await client.call_tool("search_tools", {"query": "echo"}))
             assert "shop.echo" in found and "not available: off" in found
+        await surface.close()
+
+
+# What is asked directly passes the same door
+
+
+@asynccontextmanager
+async def suite(policy: dict[str, Any], era: Era = "auto", **options: Any) -> AsyncIterator[Client]:
+    """A client of a Divingbell with one server, under these rules."""
+    servers = {"suite": _entry("conformance", direct=["*"])}
+    async with Divingbell(pool=0, mode="hybrid", servers=servers, policy=policy) as bell:
+        surface = Surface(bell)
+        async with Client(surface.server, mode=era, cache=None, **options) as client:
+            yield client
+        await surface.close()
+
+
+PROMPT = types.PromptReference(name="test_prompt_with_arguments")
+TEMPLATE = types.ResourceTemplateReference(uri="test://template/{id}/data")
+PAR = {"name": "arg1", "value": "par"}
+
+
+async def test_completions_have_rules_and_a_budget(era: Era) -> None:
+    async with suite({"default": "deny", "calls_per_session": 3}, era) as client:
+        for ref in (PROMPT, TEMPLATE, PROMPT):
+            with pytest.raises(MCPError, match=r"suite.complete is denied by policy"):
+                await client.complete(ref, PAR)
+        with pytest.raises(MCPError, match="all 3 calls are used"):
+            await client.complete(PROMPT, PAR)
+
+
+async def test_a_completion_can_be_denied_by_what_it_is_about() -> None:
+    rule = {"tools": ["suite.complete"], "action": "deny", "when": {"name": "test_*"}}
+    bound = {"suite.complete.tenant": "acme"}
+    async with suite({"rules": [rule], "bound": bound}) as client:
+        with pytest.raises(MCPError, match="denied by policy"):
+            await client.complete(PROMPT, PAR)
+        assert (await client.complete(TEMPLATE, PAR)).completion.values
+        with pytest.raises(MCPError, match="tenant is set by the host"):
+            await client.complete(TEMPLATE, {"name": "Tenant", "value": "other"})
+
+
+async def test_both_values_of_a_completion_that_names_one_twice_are_looked_at() -> None:
+    rule = {"tools": ["suite.complete"], "action": "deny", "when": {"arguments.arg1": "bad*"}}
+    async with suite({"rules": [rule]}) as client:
+        for value, known in (("good", "bad"), ("bad", "good")):
+            with pytest.raises(MCPError, match="denied by policy"):
+                await client.complete(PROMPT, {"name": "arg1", "value": value}, {"arg1": known})
+
+
+async def test_lists_have_rules_and_a_budget(era: Era) -> None:
+    rules = [{"tools": ["suite.list_prompts"], "action": "deny"}]
+    async with suite({"rules": rules, "calls_per_session": 3}, era) as client:
+        assert (await client.list_prompts()).prompts == []
+        assert (await client.list_resources()).resources
+        assert len((await client.list_resource_templates()).resource_templates) == 2
+        for ask in (client.list_prompts, client.list_resources, client.list_resource_templates):
+            with pytest.raises(MCPError, match="all 3 calls are used"):
+                await ask()
+
+
+async def test_a_person_is_asked_about_lists_where_the_protocol_has_a_way(
+    era: Era, listener: Listener
+) -> None:
+    rules = [{"tools": ["suite.list_resources"], "action": "ask"}]
+    options = {key: value for key, value in listener.options().items() if key != "cache"}
+    async with suite({"rules": rules}, era, **options) as client:
+        found = (await client.list_resources()).resources
+        # In the newer era a list can't be answered with a question: nobody can be asked.
+        assert (found != []) is (len(listener.asked) == 1) is (era == "legacy")
+        listener.answer = types.ElicitResult(action="decline")
+        assert (await client.list_resources()).resources == []
+
+
+async def test_a_bound_argument_can_not_be_given_to_a_prompt() -> None:
+    async with suite({"bound": {"suite.*.arg2": "{user}"}}) as client:
+        with pytest.raises(MCPError, match="arg2 is set by the host"):
+            await client.get_prompt("test_prompt_with_arguments", {"arg1": "a", "ARG2": "b"})
+
+
+async def test_a_client_has_as_many_calls_at_once_as_a_session() -> None:
+    servers = {"shop": _entry("workshop", direct=["*"])}
+    policy = {"calls_at_once": 2}
+    async with Divingbell(pool=0, mode="hybrid", servers=servers, policy=policy) as bell:
+        visits, people = Visits(bell.gateway, 60), [Person(Caller(name, "")) for name in "ab"]
+        async with visits.begin(people[0]), visits.begin(people[0]), visits.begin(people[1]):
+            third = asyncio.ensure_future(visits.begin(people[0]).__aenter__())
+            await asyncio.sleep(0)
+            assert not third.done(), "the third of one client waits, that of another does not"
+        assert (await third).user == "a"
+
+
+async def test_no_server_can_list_a_resource_of_another_as_its_own() -> None:
+    both = {name: _entry("conformance", direct=["*"]) for name in ("evil", "good")}
+    rule = {"tools": ["evil.read_resource", "evil.complete"], "action": "deny", "reason": "evil"}
+    async with Divingbell(pool=0, mode="hybrid", servers=both, policy={"rules": [rule]}) as bell:
+        surface = Surface(bell)
+        async with Client(surface.server, cache=None) as client:
+            listed = [one.uri for one in (await client.list_resources()).resources]
+            for name in both:
+                assert f"divingbell://servers/{name}/test://static-text" in listed
+            uri = "divingbell://servers/good/test://static-text"
+            [content] = (await client.read_resource(uri)).contents
+            assert content.uri == uri
+            for bad in (
+                uri.replace("good", "evil"), "test://static-text", uri.replace("good", "none"),
+                "divingbell://servers/good", "divingbell://servers//x",
+            ):  # fmt: skip
+                with pytest.raises(MCPError):
+                    await client.read_resource(bad)
+            templates = (await client.list_resource_templates()).resource_templates
+            assert [one.uri_template for one in templates][1:] == [
+                f"divingbell://servers/{name}/test://template/{{id}}/data" for name in both
+            ]
+            made = "divingbell://servers/good/test://template/7/data"
+            assert (await client.read_resource(made)).contents[0].uri == made
+            for name, words in (("good", None), ("evil", "evil")):
+                ref = types.ResourceTemplateReference(
+                    uri=f"divingbell://servers/{name}/test://template/{{id}}/data"
+                )
+                if words is None:
+                    assert (await client.complete(ref, PAR)).completion.values
+                else:
+                    with pytest.raises(MCPError, match=words):
+                        await client.complete(ref, PAR)
+            result = await client.call_tool("good__test_embedded_resource", {})
+            [block] = result.content
+            assert isinstance(block, types.EmbeddedResource)
+            assert block.resource.uri == "divingbell://servers/good/test://embedded-resource"
         await surface.close()

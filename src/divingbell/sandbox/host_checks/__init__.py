@@ -5,6 +5,7 @@ if a promise is not kept.
 """
 
 from divingbell.sandbox.host_checks import (
+    admission,
     definitions,
     door,
     files,
@@ -26,6 +27,7 @@ __all__ = [
     "Broken",
     "ToolBench",
     "Watch",
+    "admission",
     "definitions",
     "door",
     "files",

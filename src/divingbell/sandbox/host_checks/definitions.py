@@ -85,7 +85,10 @@ async def _changed(bench: ToolBench, session: Session) -> None:
 
 @tool_checks("D05")
 async def names_that_break_source(bench: ToolBench) -> str:
-    tools = bench.bell.gateway.catalog.tools(NAME)
+    gateway = bench.bell.gateway
+    tools = [
+        tool for tool in gateway.catalog.tools(NAME) if gateway.policy.audience(tool) == "everyone"
+    ]
     async with bench.session() as session:
         return judged(await bench.run(session, "D05.py", COUNT=len(tools)))
 

@@ -33,6 +33,8 @@ NAGGING, SWELLING = "nagging", "swelling"
 """The same server twice more, to be spoilt by one check each."""
 MIRROR = "mirror"
 """A server at an address, which answers everything with 401."""
+REQUESTS = ("read_resource", "get_prompt", "list_resources", "list_prompts", "complete")
+"""What can be asked of a server besides its tools, as rules name it."""
 POLICY = {
     "tool_timeout": 20.0,
     "calls_per_cell": 50,
@@ -41,9 +43,17 @@ POLICY = {
         {"tools": [f"{NAME}.forbidden"], "action": "deny", "reason": "nobody may"},
         {"tools": [f"{NAME}.send"], "action": "allow", "when": {"to": "*@example.org"}},
         {"tools": [f"{NAME}.send"], "action": "deny", "reason": "not to them"},
-        {"tools": [f"{NAME}.careful", f"{NAME}.asked"], "action": "ask"},
+        {"tools": [f"{NAME}.write"], "action": "allow", "when": {"files[].path": "/srv/shared/*"}},
+        {"tools": [f"{NAME}.write"], "action": "deny", "reason": "not there"},
+        {"tools": [f"{NAME}.private"], "action": "allow", "users": ["ann"]},
+        {"tools": [f"{NAME}.private"], "action": "deny"},
+        {
+            "tools": [f"{NAME}.{name}" for name in ("careful", "asked", "late", "shown")],
+            "action": "ask",
+        },
+        {"tools": [f"{NAME}.{name}" for name in REQUESTS], "action": "deny", "users": ["outsider"]},
     ],
-    "bound": {f"{NAME}.whose.owner": "{user}"},
+    "bound": {f"{NAME}.whose.owner": "{user}", f"{NAME}.lenient.owner": "{user}"},
 }
 """What the checks rely on. The rules of whoever runs the check are not the ones to be checked."""
 WITH_TOOLS: set[str] = set()
@@ -95,6 +105,8 @@ class ToolBench(Bench):
         self.asked: list[Approval] = []
         self.answer: bool | str = False
         """What the person says who is asked."""
+        self.answers: dict[str, asyncio.Future[str]] = {}
+        """What is said about single tools, when its time has come."""
         self.trapped = 0
         """Connections to an address that only a schema names."""
         self._undo = contextlib.AsyncExitStack()
@@ -110,7 +122,7 @@ class ToolBench(Bench):
             undo.callback(root.removeHandler, self.recorder)
             gateway = (await undo.enter_async_context(self.bell)).gateway
             # Nothing of the check is remembered on this machine: neither pins nor lists of tools.
-            gateway._pins = Pins(None)
+            gateway.admission.pins = Pins(None)
             gateway.fleet._make_upstream = self._make_upstream
             for name in (NAME, NAGGING, SWELLING):
                 gateway.add(
@@ -151,7 +163,8 @@ class ToolBench(Bench):
 
     async def _approve(self, approval: Approval) -> bool | str:
         self.asked.append(approval)
-        return self.answer
+        later = self.answers.get(approval.tool)
+        return self.answer if later is None else await later
 
     async def _trap(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.trapped += 1

@@ -1,32 +1,31 @@
 """Hybrid mode: chosen tools of upstream servers, and what belongs to them, appear directly.
 
 With one such server its tools and prompts keep their names; with several they are called
-`server__tool`. That depends on the settings alone: no server can take a name from another one.
+`server__tool`, and addresses of resources have the server in front too. That depends on the
+settings alone: no server can take a name from another one.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
-from mcp.shared.uri_template import UriTemplate
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway import text
 from divingbell.gateway.fleet import LISTING_PATIENCE
-from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.gateway import Gateway, ListKind
 from divingbell.gateway.patterns import Patterns
 from divingbell.gateway.servers import Server
 from divingbell.gateway.tool import Tool
-from divingbell.gateway.upstream import Upstream
 from divingbell.surfaces.mcp import showing
+from divingbell.surfaces.mcp.addresses import Addresses
 from divingbell.surfaces.mcp.definitions import NAMES
 from divingbell.surfaces.mcp.person import Person
 from divingbell.surfaces.mcp.visits import Visits, session_of
-from divingbell.surfaces.mcp.workspace import SCHEME, not_found
 
 log = logging.getLogger("divingbell")
 
@@ -46,6 +45,7 @@ class Passing:
         self._servers = servers
         """The servers that are passed through, and the patterns of their tools."""
         self._wanted = {name: Patterns(texts) for name, texts in servers.items()}
+        self.addresses = Addresses(servers)
 
     def __bool__(self) -> bool:
         return bool(self._servers)
@@ -98,7 +98,8 @@ class Passing:
         try:
             async with self.visits.begin(person) as visit:
                 behind = self._behind(tool.server, person)
-                return await self._gateway.call(tool, arguments, visit, behind)
+                result = await self._gateway.call(tool, arguments, visit, behind)
+                return self.addresses.renamed(tool.server, result)
         except ToolFailed as failed:
             if person.missing is not None:
                 raise person.missing from None
@@ -108,62 +109,44 @@ class Passing:
 
     # Resources
 
-    async def resources(self, user: str | None) -> list[types.Resource]:
+    async def resources(self, person: Person) -> list[types.Resource]:
         """The resources of all servers that are passed through; a dead one has none."""
         found: dict[str, types.Resource] = {}
-        for server in self._servers:
-            listed = await self._list(server, Upstream.list_resources, user)
-            for resource in listed:
-                if not resource.uri.startswith(SCHEME):
-                    found.setdefault(resource.uri, showing.item(resource))
+        async for server, resource in self._listed("resources", person):
+            if uri := self.addresses.given(server, resource.uri):
+                shown = showing.item(resource).model_copy(update={"uri": uri})
+                found.setdefault(uri, shown)
         return list(found.values())
 
-    async def templates(self, user: str | None) -> list[types.ResourceTemplate]:
+    async def templates(self, person: Person) -> list[types.ResourceTemplate]:
         """Their templates."""
         found: dict[str, types.ResourceTemplate] = {}
-        for server in self._servers:
-            for template in await self._list(server, Upstream.list_resource_templates, user):
-                if not template.uri_template.startswith(SCHEME):
-                    found.setdefault(template.uri_template, showing.item(template))
+        async for server, template in self._listed("templates", person):
+            if uri := self.addresses.given(server, template.uri_template):
+                shown = showing.item(template).model_copy(update={"uri_template": uri})
+                found.setdefault(uri, shown)
         return list(found.values())
 
-    async def owner_of(self, uri: str, user: str | None) -> str:
-        """Return the server that has a resource.
-
-        Raises:
-            MCPError: none has it.
-        """
-        for server in self._servers:
-            listed = await self._list(server, Upstream.list_resources, user)
-            if any(resource.uri == uri for resource in listed):
-                return server
-        for server in self._servers:
-            for template in await self._list(server, Upstream.list_resource_templates, user):
-                if _fits(template.uri_template, uri):
-                    return server
-        raise not_found(uri)
-
     async def read(self, uri: str, person: Person) -> types.ReadResourceResult:
-        """Read a resource of the server that has it.
+        """Read a resource of the server that its address names.
 
         Raises:
             MCPError: there is none, or it can't be read.
         """
-        server = await self.owner_of(uri, person.caller.user)
+        server, own = self.addresses.taken(uri)
         async with self.visits.begin(person) as visit:
             behind = self._behind(server, person)
-            read = self._gateway.read_resource(server, uri, visit, behind)
-            return await self._done(read, person, {"uri": uri})
+            read = self._gateway.read_resource(server, own, visit, behind)
+            return self.addresses.renamed(server, await self._done(read, person, {"uri": uri}))
 
     # Prompts
 
-    async def prompts(self, user: str | None) -> list[types.Prompt]:
+    async def prompts(self, person: Person) -> list[types.Prompt]:
         """The prompts, by the names that they have here."""
         found: dict[str, types.Prompt] = {}
-        for server in self._servers:
-            for prompt in await self._list(server, Upstream.list_prompts, user):
-                name = self._name(server, prompt.name)
-                found.setdefault(name, showing.item(prompt, name))
+        async for server, prompt in self._listed("prompts", person):
+            name = self._name(server, prompt.name)
+            found.setdefault(name, showing.item(prompt, name))
         return list(found.values())
 
     async def prompt(
@@ -175,16 +158,13 @@ class Passing:
             MCPError: there is none, or it can't be made.
         """
         server, own = self._home(name)
-        listed = await self._list(server, Upstream.list_prompts, person.caller.user)
-        if all(prompt.name != own for prompt in listed):
-            raise MCPError(types.INVALID_PARAMS, f"there is no prompt {name[:200]!r}")
         async with self.visits.begin(person) as visit:
             behind = self._behind(server, person)
             got = self._gateway.get_prompt(server, own, arguments, visit, behind)
-            return await self._done(got, person, None)
+            return self.addresses.renamed(server, await self._done(got, person, None))
 
     async def complete(
-        self, params: types.CompleteRequestParams, user: str | None
+        self, params: types.CompleteRequestParams, person: Person
     ) -> types.CompleteResult:
         """Ask the server that has the prompt or the template what a value could go on with.
 
@@ -196,20 +176,12 @@ class Passing:
             server, own = self._home(ref.name)
             ref = ref.model_copy(update={"name": own})
         else:
-            server = await self._home_of_template(ref.uri, user)
+            server, own = self.addresses.taken(ref.uri)
+            ref = ref.model_copy(update={"uri": own})
         known = params.context.arguments if params.context else None
-        try:
-            upstream = self._gateway.upstream(server)
-            return await upstream.complete(ref, params.argument, known)
-        except ToolFailed as failed:
-            raise _error(failed, None) from None
-
-    async def _home_of_template(self, uri: str, user: str | None) -> str:
-        for server in self._servers:
-            for template in await self._list(server, Upstream.list_resource_templates, user):
-                if template.uri_template == uri:
-                    return server
-        raise not_found(uri)
+        async with self.visits.begin(person) as visit:
+            asked = self._gateway.complete(server, ref, params.argument, known, visit)
+            return await self._done(asked, person, None)
 
     def _behind(self, server: str, person: Person) -> "_Behind":
         policy = self._gateway.policy
@@ -236,18 +208,23 @@ class Passing:
 
     # Failures
 
-    async def _list(
-        self, server: str, ask: Callable[[Upstream], Awaitable[list[T]]], user: str | None
-    ) -> list[T]:
-        """A list of a server; where it can't be had, the others' lists are still of use."""
-        name = "list_prompts" if ask is Upstream.list_prompts else "list_resources"
-        try:
-            if not self._gateway.may_ask(server, name, user):
-                return []
-            return await ask(self._gateway.upstream(server))
-        except ToolFailed as error:
-            log.warning("a list of %s is left out: %s", server, error)
-            return []
+    async def _listed(self, kind: ListKind, person: Person) -> AsyncIterator[tuple[str, Any]]:
+        """A list of each server; where one can't be had, the others' are still of use.
+
+        Raises:
+            MCPError: the budget of the client is used up.
+        """
+        for server in self._servers:
+            try:
+                async with self.visits.begin(person) as visit:
+                    items = await self._gateway.lists(server, visit, kind)
+            except ToolFailed as error:
+                if error.code == "tool_limit":
+                    raise _error(error, None) from None
+                log.warning("a list of %s is left out: %s", server, error)
+                continue
+            for item in items:
+                yield server, item
 
     async def _done(self, asked: Awaitable[T], person: Person, data: Any) -> T:
         try:
@@ -321,10 +298,3 @@ def chosen(mode: str, servers: Mapping[str, Server]) -> dict[str, tuple[str, ...
 def _error(failed: ToolFailed, data: Any) -> MCPError:
     is_wrong = failed.code == "tool_arguments"
     return MCPError(types.INVALID_PARAMS if is_wrong else types.INTERNAL_ERROR, str(failed), data)
-
-
-def _fits(template: str, uri: str) -> bool:
-    try:
-        return UriTemplate.parse(template).match(uri) is not None
-    except ValueError:
-        return False  # what a server calls a template may be anything

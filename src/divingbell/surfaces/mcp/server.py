@@ -174,6 +174,13 @@ class Surface:
             return await self._rounds.resume(ctx, kept, params.input_responses)
         return await self._rounds.begin(ctx, person, work)
 
+    def _person(self, ctx: Context) -> Person:
+        """The person behind a request that has no second round: asked in the older era alone."""
+        person = Person(caller_of(ctx), self._levels.get(caller_of(ctx)))
+        if not is_modern(ctx):
+            person.attach(ctx)
+        return person
+
     async def _execute(self, given: Mapping[str, Any], person: Person) -> types.CallToolResult:
         name = checked(_optional(given, "session_id"))
         session, lost = await self.holdings.open(person.caller, name)
@@ -255,20 +262,20 @@ class Surface:
     ) -> types.ListResourcesResult:
         caller = caller_of(ctx)
         own = await workspace.listed(self.holdings, caller)
-        passed = await self._passing.resources(caller.user)
+        passed = await self._passing.resources(self._person(ctx))
         return types.ListResourcesResult(resources=[*own, *passed])
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        passed = await self._passing.templates(caller_of(ctx).user)
+        passed = await self._passing.templates(self._person(ctx))
         return types.ListResourceTemplatesResult(resource_templates=[workspace.TEMPLATE, *passed])
 
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         uri = str(params.uri)
-        if uri.startswith(workspace.SCHEME) or not self._passing:
+        if not self._passing.addresses.has(uri):
             return await workspace.read(self.holdings, caller_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
             ctx, params, lambda person: self._passing.read(uri, person)
@@ -279,10 +286,12 @@ class Surface:
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         uri, caller = str(params.uri), caller_of(ctx)
-        if uri.startswith(workspace.SCHEME):
+        if self._passing.addresses.has(uri):
+            self._passing.addresses.taken(uri)  # there has to be such a server
+        elif uri.startswith(workspace.SCHEME):
             await self._files.look(caller)  # what it is like now, to tell a change from
         else:
-            await self._passing.owner_of(uri, caller.user)  # there has to be one
+            raise workspace.not_found(uri)
         self._watching.subscribe(caller, uri)
         return types.EmptyResult()
 
@@ -295,7 +304,7 @@ class Surface:
     async def _list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        found = await self._passing.prompts(caller_of(ctx).user)
+        found = await self._passing.prompts(self._person(ctx))
         return types.ListPromptsResult(prompts=found)
 
     async def _get_prompt(
@@ -311,7 +320,7 @@ class Surface:
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        return await self._passing.complete(params, caller_of(ctx).user)
+        return await self._passing.complete(params, self._person(ctx))
 
     # What changes behind us, and who is told
 

@@ -4,6 +4,7 @@ The door counts, remembers approvals and keeps connections by session. A client 
 has none, so its connection stands for one; like a session it ends with the connection, or idle.
 """
 
+import asyncio
 import itertools
 import time
 from collections.abc import AsyncIterator
@@ -23,6 +24,8 @@ class Visits:
         self._gateway = gateway
         self._idle_timeout = idle_timeout
         self._last: dict[Caller, float] = {}
+        self._places: dict[Caller, asyncio.Semaphore] = {}
+        """Room for the calls of each that run at once; more of them wait, as those of code do."""
         self._runs = itertools.count(1)
 
     @asynccontextmanager
@@ -37,8 +40,10 @@ class Visits:
         session, run = session_of(person.caller), next(self._runs)
         user = person.caller.user
         visit = Visit(session, user, run, asker, _to_nobody, key_of(user, session))
+        most = self._gateway.calls_at_once
         try:
-            yield visit
+            async with self._places.setdefault(person.caller, asyncio.Semaphore(most)):
+                yield visit
         finally:
             self._gateway.end_run(visit.key)
 
@@ -49,6 +54,7 @@ class Visits:
     async def _forget(self, callers: list[Caller]) -> None:
         for caller in callers:
             del self._last[caller]
+            self._places.pop(caller, None)
         for caller in callers:
             await self._gateway.forget(key_of(caller.user, session_of(caller)))
 

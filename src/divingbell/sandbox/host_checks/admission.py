@@ -1,0 +1,169 @@
+"""What passes the door and what does not: by any name, in any order, at any time, for any user."""
+
+import asyncio
+import time
+from collections.abc import Awaitable
+
+import mcp_types as types
+from mcp import MCPError
+
+from divingbell.calls import key_of
+from divingbell.sandbox.host_checks.bench import SAMPLE, Broken, expect, judged
+from divingbell.sandbox.host_checks.tool_bench import (
+    NAGGING,
+    NAME,
+    SWELLING,
+    ToolBench,
+    tool_checks,
+)
+from divingbell.surfaces.mcp.callers import Caller
+from divingbell.surfaces.mcp.passing import Passing
+from divingbell.surfaces.mcp.person import Person
+from divingbell.surfaces.mcp.visits import session_of
+
+_PATIENCE = 20.0
+_METHODS = (
+    "completion/complete", "resources/list", "resources/templates/list", "resources/read",
+    "prompts/list", "prompts/get",
+)  # fmt: skip
+
+
+def _passing(bench: ToolBench, *servers: str) -> Passing:
+    return Passing(bench.bell.gateway, dict.fromkeys(servers, ("*",)), _PATIENCE)
+
+
+def _asked_directly(passing: Passing, person: Person) -> list[Awaitable[object]]:
+    """Whatever a client can ask of a server besides its tools."""
+    ref = types.PromptReference(name="plan")
+    argument = types.CompletionArgument(name="x", value="y")
+    completion = types.CompleteRequestParams(ref=ref, argument=argument)
+    return [
+        passing.complete(completion, person),
+        passing.resources(person),
+        passing.templates(person),
+        passing.read("notes://mine", person),
+        passing.prompts(person),
+        passing.prompt("plan", {}, person),
+    ]
+
+
+@tool_checks("T60")
+async def requests_of_clients(bench: ToolBench) -> str:
+    passing = _passing(bench, NAME)
+    async with bench.session() as session:
+        for user, reached in (("outsider", 0), ("insider", 1)):
+            before = [await bench.counted(session, method) for method in _METHODS]
+            person = Person(Caller(user, "T60"))
+            for asked in _asked_directly(passing, person):
+                try:
+                    await asked
+                except MCPError as error:
+                    expect(not reached and "policy" in str(error), f"{user}: {error}")
+            after = [await bench.counted(session, method) for method in _METHODS]
+            made = dict(zip(_METHODS, map(int.__sub__, after, before), strict=True))
+            expect(set(made.values()) == {reached}, f"the server was asked by the {user}: {made}")
+            key = key_of(user, session_of(person.caller))
+            counted = bench.bell.gateway._meter.used(key)
+            expect(counted == len(_METHODS), f"{counted} of {len(_METHODS)} requests count")
+    await passing.visits.leave("T60")
+    return f"{len(_METHODS)} kinds of requests are decided and counted as calls are"
+
+
+@tool_checks("T61")
+async def what_the_person_sees(bench: ToolBench) -> str:
+    code = (
+        f"call_mcp_tool('{NAME}.shown', {{'secret_path': 's-1', 'page_token': 'p-1'}}"
+        " | {f'a{n}': 'harmless ' * 400 for n in range(8)} | {'f0': 'DELETE EVERYTHING'})"
+    )
+    async with bench.session() as session:
+        result = await session.run(code)
+        expect("denied by the person" in str(result.error), f"not asked: {result.error}")
+        asked = [approval for approval in bench.asked if approval.tool == f"{NAME}.shown"]
+        *long, order, page, path = asked[-1].arguments.splitlines()
+        expect([line[:2] for line in long] == [f"a{n}" for n in range(8)], "not in order")
+        expect(order == 'f0: "DELETE EVERYTHING"', f"it is shown as {order[:100]}")
+        expect((page, path) == ('page_token: "p-1"', 'secret_path: "s-1"'), "a value is hidden")
+        many = await session.run(
+            f"call_mcp_tool('{NAME}.careful', {{f'n{{n}}': n for n in range(999)}})"
+        )
+        expect("send fewer" in str(many.error), f"999 arguments: {many.error}")
+    return "every name, in the order of the schema; what can't be shown is not asked about"
+
+
+@tool_checks("T62")
+async def late_answers(bench: ToolBench) -> str:
+    code = (
+        "import threading\n"
+        f"thread = threading.Thread(target=call_mcp_tool, args=('{NAME}.late',))\nthread.start()"
+    )
+    answer, deadline = asyncio.get_running_loop().create_future(), time.monotonic() + _PATIENCE
+    bench.answers[f"{NAME}.late"] = answer
+    try:
+        async with bench.session() as session:
+            await bench.value(session, code)
+            while not any(approval.tool == f"{NAME}.late" for approval in bench.asked):
+                expect(time.monotonic() < deadline, "nobody was asked")
+                await asyncio.sleep(SAMPLE)
+            del bench.answers[f"{NAME}.late"]
+            answer.set_result("always")
+            again = await session.run(f"thread.join()\ncall_mcp_tool('{NAME}.late')")
+            expect("denied by the person" in str(again.error), f"not asked again: {again.error}")
+            expect(await bench.counted(session, "late") == 1, "the first call was not made")
+    finally:
+        bench.answers.pop(f"{NAME}.late", None)
+    return "the next cell is asked about again"
+
+
+@tool_checks("T63")
+async def bound_arguments_respelled(bench: ToolBench) -> str:
+    async with bench.session(user="ann") as session:
+        before = await bench.counted(session, "lenient")
+        words = judged(await bench.run(session, "T63.py", USER="ann"))
+        expect(await bench.counted(session, "lenient") == before + 1, "the server was called")
+    return words
+
+
+@tool_checks("T64")
+async def conditions_stepped_around(bench: ToolBench) -> str:
+    async with bench.session() as session:
+        before = await bench.counted(session, "write")
+        words = judged(await bench.run(session, "T64.py"))
+        expect(await bench.counted(session, "write") == before + 2, "the server was called")
+    return words
+
+
+@tool_checks("T65")
+async def addresses_of_two_servers(bench: ToolBench) -> str:
+    servers = NAGGING, SWELLING  # the same program twice
+    passing, person = _passing(bench, *servers), Person(Caller("insider", "T65"))
+    listed = [resource.uri for resource in await passing.resources(person)]
+    templates = [template.uri_template for template in await passing.templates(person)]
+    expect(len(set(listed)) == len(set(templates)) == 2, f"listed: {listed}, {templates}")
+    for uri, server in zip(listed, servers, strict=True):
+        [content] = (await passing.read(uri, person)).contents
+        pid = str(bench.bell.gateway.upstream(server).pid)
+        expect(getattr(content, "text", "") == pid, f"{uri} is not read from {server}")
+    try:
+        await passing.read("notes://mine", person)
+    except MCPError:
+        return "each address leads to its own server, and the one that both list to none"
+    finally:
+        await passing.visits.leave("T65")
+    raise Broken("an address without its server was read")
+
+
+@tool_checks("D60")
+async def tools_of_another_user(bench: ToolBench) -> str:
+    async with bench.session(user="ben") as other, bench.session(user="ann") as own:
+        words = judged(await bench.run(other, "D60.py"))
+        expect(f"{NAME}.private" in await bench.value(own, "list_mcp_tools()"), "ann can't see it")
+        await bench.value(own, f"from servers.{NAME} import private; private()")
+    return words
+
+
+@tool_checks("D61")
+async def names_that_python_has(bench: ToolBench) -> str:
+    async with bench.session() as session:
+        words = judged(await bench.run(session, "D61.py"))
+        await bench.value(session, f"servers.{NAME}.open()")
+    return words

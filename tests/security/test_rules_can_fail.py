@@ -1,0 +1,79 @@
+"""Each row about rules, approvals and users is broken where what keeps it is taken away."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from divingbell import Divingbell
+from divingbell.gateway import approvals, folder, gateway, preview, spelling
+from divingbell.gateway.policy import Policy
+from divingbell.sandbox.self_check import check
+from divingbell.surfaces.mcp.addresses import Addresses
+
+
+@pytest.fixture(scope="module")
+async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
+    async with Divingbell(pool=0) as bell:
+        yield bell
+
+
+Undo = Callable[[pytest.MonkeyPatch], None]
+
+
+def without_counting(patch: pytest.MonkeyPatch) -> None:
+    async def count(*_: Any) -> None:
+        """Nothing is counted."""
+
+    patch.setattr(gateway.Gateway, "_count", count)
+
+
+def without_sharing(patch: pytest.MonkeyPatch) -> None:
+    def cut(values: Any, room: int, _: int) -> list[str]:
+        text = "\n".join(preview._written(value) for value in values)[:room]
+        return (text.split("\n") + [""] * len(values))[: len(values)]
+
+    patch.setattr(preview, "_shared", cut)
+
+
+def without_runs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(approvals._Given, "holds", lambda self, kind, _: kind in {k for _, k in self.run})
+
+
+def without_folding(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spelling, "plain", lambda name: name)
+    patch.setattr(spelling, "head", lambda name: name)
+
+
+def without_places(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Addresses, "given", lambda _, __, uri: uri)
+    patch.setattr(Addresses, "taken", lambda self, uri: (next(iter(self._servers)), uri))
+
+
+def without_users(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Policy, "audience", lambda *_: "everyone")
+
+
+def without_a_list_of_names(patch: pytest.MonkeyPatch) -> None:
+    source = folder.package_source
+    patch.setattr(folder, "package_source", lambda *told: f"{source(*told)}__all__ = _tools\n")
+
+
+@pytest.mark.parametrize(
+    ("undo", "rows"),
+    [
+        (without_counting, {"T60"}),
+        (without_sharing, {"T61"}),
+        (without_runs, {"T62"}),
+        (without_folding, {"T63", "T64"}),
+        (without_places, {"T65"}),
+        (without_users, {"D60"}),
+        (without_a_list_of_names, {"D61"}),
+    ],
+)
+async def test_a_row_is_broken_without_what_keeps_it(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch, undo: Undo, rows: set[str]
+) -> None:
+    undo(monkeypatch)
+    verdicts = [verdict async for verdict in check(own_bell, rows)]
+    assert {verdict.promise.id for verdict in verdicts if not verdict.kept} == rows
