@@ -304,8 +304,8 @@ async def login(
             words = f"nobody signed in at {server.name} within {timeout:g} seconds"
             raise ToolFailed(words, "tool_unavailable") from None
         except Exception as error:
-            failure = await why(error, connection, server, False)
-            words = f"signing in at {server.name} failed: {redactor.clean(failure.words)}"
+            failure = await why(error, connection, server, False, redactor)
+            words = f"signing in at {server.name} failed: {failure.words}"
             raise ToolFailed(words, "tool_unavailable") from None
         return asked
 

@@ -11,7 +11,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel
 
 from divingbell.gateway.caller import Caller, ClientCaller, Flight, Flights
-from divingbell.gateway.failures import clipped
+from divingbell.gateway.failures import told
 from divingbell.gateway.redaction import Redactor
 from divingbell.gateway.server_log import ServerLog
 
@@ -38,9 +38,10 @@ class Questions:
         if not self._redactor:
             return model
         dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
-        cleaned = self._redactor.clean_value(dumped)
-        if cleaned == dumped:
+        # All of its texts as one: most results hold no secret, and that is seen at one look.
+        if not self._redactor.finds("\n".join(_texts(dumped))):
             return model
+        cleaned = self._redactor.clean_value(dumped)
         return type(model).model_validate(cleaned, by_name=False)
 
     def progress(self, flight: Flight) -> ProgressFnT | None:
@@ -54,7 +55,7 @@ class Questions:
         ) -> None:
             if flight.telling < MOST_PROGRESS:
                 if message is not None:
-                    message = clipped(self._redactor.clean(message), MAX_MESSAGE)
+                    message = told(message, self._redactor, MAX_MESSAGE)
                 with flight.told():
                     await caller.progress(progress, total, message)
 
@@ -71,7 +72,7 @@ class Questions:
         else:
             with contextlib.suppress(ValueError, TypeError, RecursionError):
                 text = params.data if isinstance(params.data, str) else json.dumps(params.data)
-                self._log.note(f"{params.level}: {clipped(text, MAX_MESSAGE)}")
+                self._log.note(f"{params.level}: {told(text, self._redactor, MAX_MESSAGE)}")
 
     async def elicit(
         self, context: Any, params: mcp_types.ElicitRequestParams
@@ -133,6 +134,22 @@ class Questions:
             except Exception as error:
                 self._log.note(f"its question could not be passed on: {type(error).__name__}")
                 return _declined("the caller could not be asked")
+
+
+def _texts(value: Any) -> list[str]:
+    """All texts in a JSON value, names included."""
+    found: list[str] = []
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            found += [key for key in item if isinstance(key, str)]
+            left += item.values()
+        elif isinstance(item, list | tuple):
+            left += item
+    return found
 
 
 def _declined(reason: str) -> mcp_types.ErrorData:

@@ -23,6 +23,8 @@ Item = TypeVar("Item", bound=BaseModel)
 CALL_TIMEOUT = 60.0
 MOST_ROUNDS = 10
 ROUND_PAUSE = 0.1
+LONG_RESULT = 1 << 18
+"""Characters; secrets are looked for in a longer one beside the event loop."""
 
 _CALL: TypeAdapter[Any] = TypeAdapter(mcp_types.CallToolResult | mcp_types.InputRequiredResult)
 _READ: TypeAdapter[Any] = TypeAdapter(mcp_types.ReadResourceResult | mcp_types.InputRequiredResult)
@@ -159,6 +161,8 @@ class Upstream(Link):
                 try:
                     async with asyncio.timeout(limit) as flight.clock:
                         result = await self._rounds(client, request, adapter, flight)
+                    if _length(result) > LONG_RESULT:
+                        return await asyncio.to_thread(self._questions.cleaned, result)
                     return self._questions.cleaned(result)
                 except Exception as error:
                     if not again or not await self._unheard(error, client):
@@ -218,3 +222,8 @@ class Upstream(Link):
             return self._unavailable()  # it was refused, not lost
         lost = self.reason if broken else None
         return failed_call(error, what, limit, self.redactor, lost=lost, status=status)
+
+
+def _length(result: BaseModel) -> int:
+    blocks = getattr(result, "content", None) or getattr(result, "contents", None) or ()
+    return sum(len(getattr(block, "text", None) or "") for block in blocks)
