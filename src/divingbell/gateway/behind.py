@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from divingbell.calls import Visit
 from divingbell.gateway import text
 from divingbell.gateway.policy import Policy
+from divingbell.gateway.signature import signed
 from divingbell.models import Event
 
 if TYPE_CHECKING:
@@ -49,15 +50,12 @@ class Behind:
     ) -> "mcp_types.ElicitResult | mcp_types.ErrorData":
         from mcp_types import ElicitResult
 
-        if self._policy.elicitation != "ask" or self._visit.asker is None:
+        question = signed(params, self._tool.partition(".")[0])
+        if self._policy.elicitation != "ask" or self._visit.asker is None or question is None:
             return ElicitResult(action="decline")
         try:
             async with asyncio.timeout(self._policy.approval_timeout):
-                # The person is to know who asks: the client knows only us.
-                words = text.visible(params.message, MAX_TEXT)
-                words = f"{self._tool.partition('.')[0]} asks: {words}"
-                asked = params.model_copy(update={"message": words})
-                answer: ElicitResult = await self._visit.asker.elicit(asked)
+                answer: ElicitResult = await self._visit.asker.elicit(question)
                 return answer
         except TimeoutError:
             return ElicitResult(action="cancel")

@@ -71,16 +71,19 @@ def _considered(limit: int) -> int:
     return 4 * limit + 64
 
 
-def everywhere(value: Any, depth: int = 0) -> Any:
-    """Return JSON in which each text is visible, the names in it too. Nothing is cut."""
+def everywhere(value: Any, limit: int, depth: int = 0) -> Any:
+    """Return JSON in which each text is `visible`, the names in it too."""
     if isinstance(value, str):
-        return uncovered(value)
+        return visible(value, limit)
     if depth > MAX_DEPTH:
         return None
     if isinstance(value, Mapping):
-        return {uncovered(str(key)): everywhere(inner, depth + 1) for key, inner in value.items()}
+        return {
+            visible(str(key), limit): everywhere(inner, limit, depth + 1)
+            for key, inner in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [everywhere(inner, depth + 1) for inner in value]
+        return [everywhere(inner, limit, depth + 1) for inner in value]
     return value
 
 

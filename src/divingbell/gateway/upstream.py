@@ -11,7 +11,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway import lists
+from divingbell.gateway import lists, text
 from divingbell.gateway.caller import Caller, Flight
 from divingbell.gateway.failures import NO_WORDS, closed, failed_call
 from divingbell.gateway.link import LIST_TIMEOUT, PATIENCE, Change, Link, State
@@ -23,6 +23,7 @@ Item = TypeVar("Item", bound=BaseModel)
 CALL_TIMEOUT = 60.0
 MOST_ROUNDS = 10
 ROUND_PAUSE = 0.1
+MAX_NAME = 8_000
 LONG_RESULT = 1 << 18
 """Characters; secrets are looked for in a longer one beside the event loop."""
 
@@ -143,7 +144,7 @@ class Upstream(Link):
         except Exception as error:
             what = f"{self.server.name}: its list"
             raise await self._failed(error, client, what, limit) from None
-        return [self._questions.cleaned(item) for item in found]
+        return [self._questions.cleaned(item) for item in found if _can_be_named(item)]
 
     async def _ask(
         self,
@@ -227,3 +228,10 @@ class Upstream(Link):
 def _length(result: BaseModel) -> int:
     blocks = getattr(result, "content", None) or getattr(result, "contents", None) or ()
     return sum(len(getattr(block, "text", None) or "") for block in blocks)
+
+
+def _can_be_named(item: BaseModel) -> bool:
+    """Whether what it is called can be shown, and so be asked for: its address, or its name."""
+    name = getattr(item, "uri", None) or getattr(item, "uri_template", None)
+    name = str(name or getattr(item, "name", ""))
+    return text.one_line(name, MAX_NAME) == name

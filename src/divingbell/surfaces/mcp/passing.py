@@ -15,11 +15,11 @@ from mcp import MCPError
 from mcp.shared.uri_template import UriTemplate
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway import text
 from divingbell.gateway.fleet import LISTING_PATIENCE
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.patterns import Patterns
 from divingbell.gateway.servers import Server
+from divingbell.gateway.signature import signed
 from divingbell.gateway.tool import Tool
 from divingbell.gateway.upstream import Upstream
 from divingbell.surfaces.mcp import showing
@@ -31,7 +31,6 @@ from divingbell.surfaces.mcp.workspace import SCHEME, not_found
 log = logging.getLogger("divingbell")
 
 SEPARATOR = "__"
-MAX_QUESTION = 4000
 T = TypeVar("T")
 
 
@@ -115,7 +114,7 @@ class Passing:
             listed = await self._list(server, Upstream.list_resources, user)
             for resource in listed:
                 if not resource.uri.startswith(SCHEME):
-                    found.setdefault(resource.uri, showing.item(resource))
+                    found.setdefault(resource.uri, resource)
         return list(found.values())
 
     async def templates(self, user: str | None) -> list[types.ResourceTemplate]:
@@ -124,7 +123,7 @@ class Passing:
         for server in self._servers:
             for template in await self._list(server, Upstream.list_resource_templates, user):
                 if not template.uri_template.startswith(SCHEME):
-                    found.setdefault(template.uri_template, showing.item(template))
+                    found.setdefault(template.uri_template, template)
         return list(found.values())
 
     async def owner_of(self, uri: str, user: str | None) -> str:
@@ -163,7 +162,7 @@ class Passing:
         for server in self._servers:
             for prompt in await self._list(server, Upstream.list_prompts, user):
                 name = self._name(server, prompt.name)
-                found.setdefault(name, showing.item(prompt, name))
+                found.setdefault(name, prompt.model_copy(update={"name": name}))
         return list(found.values())
 
     async def prompt(
@@ -275,9 +274,12 @@ class _Behind:
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         if not self._may_ask:
             return types.ElicitResult(action="decline")
+        question = signed(params, self._server)
+        if question is None:
+            return types.ElicitResult(action="decline")
         try:
             async with asyncio.timeout(self._patience):
-                return await self._person.elicit(self._signed(params))
+                return await self._person.elicit(question)
         except TimeoutError:
             return types.ElicitResult(action="cancel")
 
@@ -296,17 +298,12 @@ class _Behind:
         for key, request in requests.items():
             if not isinstance(request, types.ElicitRequest):
                 asked[key] = request
-            elif self._may_ask:
-                asked[key] = types.ElicitRequest(params=self._signed(request.params))
+            elif self._may_ask and (question := signed(request.params, self._server)):
+                asked[key] = types.ElicitRequest(params=question)
             else:
                 declined[key] = types.ElicitResult(action="decline")
         async with asyncio.timeout(self._patience):
             return declined | await self._person.answers(asked)
-
-    def _signed(self, params: types.ElicitRequestParams) -> types.ElicitRequestParams:
-        """Say who asks: the client knows only us, and the person is to know."""
-        words = text.visible(params.message, MAX_QUESTION)
-        return params.model_copy(update={"message": f"{self._server} asks: {words}"})
 
 
 def chosen(mode: str, servers: Mapping[str, Server]) -> dict[str, tuple[str, ...]]:
