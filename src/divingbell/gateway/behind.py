@@ -41,7 +41,11 @@ class Behind:
         )
 
     async def log(self, params: "mcp_types.LoggingMessageNotificationParams") -> None:
-        data = params.data if isinstance(params.data, str) else json.dumps(params.data)
+        data = (
+            params.data
+            if isinstance(params.data, str)
+            else json.dumps(params.data, ensure_ascii=False)
+        )
         words = text.visible(f"{params.level}: {data}", MAX_TEXT)
         self._visit.tell(Event("log", text=words, tool=self._tool))
 

@@ -14,6 +14,7 @@ from divingbell.gateway.caller import Caller, ClientCaller, Flight, Flights
 from divingbell.gateway.failures import told
 from divingbell.gateway.redaction import Redactor
 from divingbell.gateway.server_log import ServerLog
+from divingbell.gateway.text import texts_in
 
 MAX_MESSAGE = 4000
 MOST_PROGRESS = 64
@@ -39,7 +40,7 @@ class Questions:
             return model
         dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
         # All of its texts as one: most results hold no secret, and that is seen at one look.
-        if not self._redactor.finds("\n".join(_texts(dumped))):
+        if not self._redactor.finds("\n".join(texts_in(dumped))):
             return model
         cleaned = self._redactor.clean_value(dumped)
         return type(model).model_validate(cleaned, by_name=False)
@@ -134,22 +135,6 @@ class Questions:
             except Exception as error:
                 self._log.note(f"its question could not be passed on: {type(error).__name__}")
                 return _declined("the caller could not be asked")
-
-
-def _texts(value: Any) -> list[str]:
-    """All texts in a JSON value, names included."""
-    found: list[str] = []
-    left = [value]
-    while left:
-        item = left.pop()
-        if isinstance(item, str):
-            found.append(item)
-        elif isinstance(item, dict):
-            found += [key for key in item if isinstance(key, str)]
-            left += item.values()
-        elif isinstance(item, list | tuple):
-            left += item
-    return found
 
 
 def _declined(reason: str) -> mcp_types.ErrorData:

@@ -87,6 +87,22 @@ def everywhere(value: Any, limit: int, depth: int = 0) -> Any:
     return value
 
 
+def texts_in(value: Any) -> list[str]:
+    """All texts in a JSON value, names included."""
+    found: list[str] = []
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            found += [key for key in item if isinstance(key, str)]
+            left += item.values()
+        elif isinstance(item, list | tuple):
+            left += item
+    return found
+
+
 def uncovered(shown: str) -> str:
     """Return `visible` text that is not cut."""
     if shown.isascii() and shown.isprintable():

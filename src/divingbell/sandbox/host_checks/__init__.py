@@ -7,6 +7,7 @@ if a promise is not kept.
 from divingbell.sandbox.host_checks import (
     definitions,
     door,
+    exits,
     files,
     parsing,
     processes,
@@ -27,6 +28,7 @@ __all__ = [
     "Watch",
     "definitions",
     "door",
+    "exits",
     "files",
     "judged",
     "parsing",
