@@ -140,7 +140,9 @@ async def test_a_spoilt_file_of_tokens_means_to_sign_in_first(tmp_path: Path) ->
         credentials.path(server).write_text('{"tokens": {"access_token": 5}, "client": []}')
         async with running(server, tmp_path, credentials=credentials) as upstream:
             assert "sign in first" in str(await failure_of(upstream, "counts", {}))
-        await sign_in(server, credentials)
+            credentials.path(server).write_text("{ half a file")
+            await sign_in(server, credentials)
+            assert await text_of(upstream, "counts", {})
         assert credentials.forget(server)
         assert not credentials.forget(server)
 

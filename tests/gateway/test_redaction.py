@@ -104,6 +104,12 @@ def test_a_token_chosen_to_slow_the_search_does_not() -> None:
         assert redactor.clean(text) == text
 
 
+def test_tokens_that_are_parts_of_the_mark_do_not_make_it_grow() -> None:
+    mark = "[secret of bank]"
+    redactor = Redactor([mark[start:] for start in range(1, 10)], "bank")
+    assert redactor.clean("a secret of bank] b") == f"a {mark} b"
+
+
 def test_tokens_without_end_are_not_all_kept() -> None:
     redactor = Redactor(["configured"], "bank")
     for number in range(1_000):

@@ -167,14 +167,14 @@ class Store:
             return None
 
     def _read(self) -> dict[str, Any]:
+        # Tokens are for the server and the issuer that they were asked for, whatever the entry
+        # of that name says today.
+        wanted = {"server": self._server.address, "issuer": (self._server.oauth or OAuth()).issuer}
         data = private_file.read(self._path, MAX_FILE)
         try:
             values = json.loads(data or b"{}")
         except (ValueError, RecursionError):
-            return {}
-        # Tokens are for the server and the issuer that they were asked for, whatever the entry
-        # of that name says today.
-        wanted = {"server": self._server.address, "issuer": (self._server.oauth or OAuth()).issuer}
+            return wanted
         if not isinstance(values, dict) or any(values.get(key) != wanted[key] for key in wanted):
             return wanted
         return values
@@ -210,22 +210,21 @@ class _Unattended(OAuthClientProvider):
             if response.status_code != 401:
                 return
         async with self.context.lock:
-            fresh = await self._token(refused=token)
-            if fresh is None:
+            self.context.current_tokens = None  # another call or process may have refreshed it
+            fresh = await self._token()
+            if fresh is None or fresh == token:
                 fresh = await self._refreshed((yield await self._refreshing()))
         if (yield _bearing(request, fresh)).status_code == 401:
             raise self._needed("again")
 
-    async def _token(self, refused: str | None = None) -> str | None:
-        """The token in force, unless its time is over, or it is the one that was refused."""
+    async def _token(self) -> str | None:
+        """The token in force, unless its time is over."""
         context = self.context
-        if context.current_tokens is None or self.context.lock.locked():
+        if context.current_tokens is None:
             context.current_tokens = await self._store.get_tokens()
             context.client_info = await self._store.get_client_info()
         tokens = context.current_tokens
-        if tokens is None or not context.is_token_valid() or tokens.access_token == refused:
-            return None
-        return tokens.access_token
+        return tokens.access_token if tokens is not None and context.is_token_valid() else None
 
     async def _refreshing(self) -> httpx2.Request:
         """The question for a new token, to the place that gave the last one."""

@@ -18,6 +18,9 @@ MOST_LEARNT = 20
 """Secrets that came while it ran: a server may issue tokens without end."""
 MAX_REACH = 64 << 10
 MAX_RECORD = 1000
+_BLOT = "\udfff"
+"""Stands for the mark until all is done: a server can issue parts of the mark as its tokens, and
+they would be blotted out in each other's marks. It is half a character, and part of no secret."""
 _CORE = 7
 """Characters of base64 that a secret fills by itself: fewer are found by chance. The shortest
 secret has as many."""
@@ -76,12 +79,15 @@ class Redactor:
 
     def clean(self, text: str) -> str:
         """Return the text without the secrets."""
+        blotted = text
         for form in self._forms:
             # Not one expression for all: a search for one text takes linear time in any text.
-            if form in text:
-                text = text.replace(form, self._mark)
-        plain = self._disguises.undone(text) if self._forms else None
-        return text if plain is None or not self._in(plain) else self._unmasked(text, plain)
+            if form in blotted:
+                blotted = blotted.replace(form, _BLOT)
+        plain = self._disguises.undone(blotted) if self._forms else None
+        if plain is not None and self._in(plain):
+            blotted = self._unmasked(blotted, plain)
+        return text if blotted is text else blotted.replace(_BLOT, self._mark)
 
     def clean_value(self, value: Any) -> Any:
         """Return a JSON value without the secrets, in its keys too."""
@@ -98,7 +104,7 @@ class Redactor:
         pieces: list[str] = []
         last = 0
         for (start, _), (_, end) in zip(places, places, strict=True):
-            pieces += (text[last:start], self._mark)
+            pieces += (text[last:start], _BLOT)
             last = end
         return "".join([*pieces, text[last:]])
 
