@@ -14,6 +14,7 @@ import httpx2
 import pytest
 
 from divingbell.errors import ToolFailed
+from divingbell.gateway.issuer import SignIn
 from divingbell.gateway.loopback import Loopback
 from divingbell.gateway.oauth import Credentials, login
 from divingbell.gateway.servers import OAuth, Server
@@ -46,9 +47,9 @@ async def sign_in(server: Server, credentials: Credentials) -> list[str]:
         async with httpx2.AsyncClient(follow_redirects=True) as browser:
             return (await browser.get(url)).status_code
 
-    def tell(url: str) -> None:
-        told.append(url)
-        clicks.append(asyncio.ensure_future(browse(url)))
+    def tell(asked: SignIn) -> None:
+        told.append(asked.url)
+        clicks.append(asyncio.ensure_future(browse(asked.url)))
 
     await login(server, tell, credentials=credentials, open_browser=False, timeout=20)
     assert [await click for click in clicks] == [200] * len(clicks)
@@ -139,7 +140,9 @@ async def test_a_spoilt_file_of_tokens_means_to_sign_in_first(tmp_path: Path) ->
         credentials.path(server).write_text('{"tokens": {"access_token": 5}, "client": []}')
         async with running(server, tmp_path, credentials=credentials) as upstream:
             assert "sign in first" in str(await failure_of(upstream, "counts", {}))
-        await sign_in(server, credentials)
+            credentials.path(server).write_text("{ half a file")
+            await sign_in(server, credentials)
+            assert await text_of(upstream, "counts", {})
         assert credentials.forget(server)
         assert not credentials.forget(server)
 
@@ -149,7 +152,7 @@ async def test_nobody_there_to_sign_in_ends_after_a_while(tmp_path: Path) -> Non
         with pytest.raises(ToolFailed, match="nobody signed in at guarded"):
             await login(
                 server,
-                lambda url: None,
+                lambda asked: None,
                 credentials=Credentials(tmp_path),
                 open_browser=False,
                 timeout=0.5,
@@ -158,14 +161,15 @@ async def test_nobody_there_to_sign_in_ends_after_a_while(tmp_path: Path) -> Non
 
 async def test_there_is_nothing_to_sign_in_at_a_server_on_this_machine() -> None:
     with pytest.raises(ToolFailed, match="not a server to sign in at"):
-        await login(Server("local", command="x"), lambda url: None)
+        await login(Server("local", command="x"), lambda asked: None)
 
 
 async def test_the_loopback_takes_only_the_answer_that_is_expected() -> None:
     async with Loopback.open() as loopback, httpx2.AsyncClient() as browser:
         waiting = asyncio.create_task(loopback.answer())
         loopback.expect("right-state")
-        for query in ("", "?code=x", "?code=x&state=wrong"):
+        twice = "?code=x&state=right-state&iss=me&iss=you"
+        for query in ("", "?code=x", "?code=x&state=wrong", twice):
             assert (await browser.get(loopback.address + query)).status_code == 404
         other = loopback.address.replace("/callback", "/other") + "?code=x&state=right-state"
         assert (await browser.get(other)).status_code == 404

@@ -1,12 +1,15 @@
 """Secrets in what servers say."""
 
 import base64
+import html
 import json
 import logging
+from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
 import pytest
 
+from divingbell.gateway import redaction
 from divingbell.gateway.redaction import Redactor, guard_logs
 
 SECRET = 'p4ss "word" ü/+&=?'
@@ -22,6 +25,25 @@ SECRET = 'p4ss "word" ü/+&=?'
         json.dumps(SECRET)[1:-1],
         json.dumps(SECRET, ensure_ascii=False)[1:-1],
         SECRET.encode().hex(),
+        SECRET.encode().hex().upper(),
+        quote(SECRET, safe="").lower(),
+        "".join(f"%{byte:02X}" for byte in SECRET.encode()),
+        "".join(f"%{byte:02x}" for byte in SECRET.encode()),
+        quote(quote(SECRET, safe=""), safe=""),
+        SECRET.replace("/", "%2f"),
+        json.dumps(SECRET)[1:-1].replace("/", "\\/"),
+        json.dumps(json.dumps(SECRET))[3:-3],
+        "".join(f"\\u{ord(sign):04x}" for sign in SECRET),
+        "".join(f"\\u{ord(sign):04X}" for sign in SECRET),
+        "".join(f"\\x{ord(sign):02x}" for sign in SECRET),
+        html.escape(SECRET),
+        html.escape(html.escape(SECRET)),
+        "".join(f"&#{ord(sign)};" for sign in SECRET),
+        "".join(f"&#x{ord(sign):X};" for sign in SECRET),
+        "".join(f"&#00{ord(sign)};" for sign in SECRET),
+        SECRET.replace("/", "&sol;").replace("+", "&plus;"),
+        f"{SECRET[:5]}\x1b[31m{SECRET[5:9]}\0{SECRET[9:]}",
+        SECRET[:3] + quote(SECRET[3:6]) + html.escape(SECRET[6:]),
     ],
 )
 def test_a_secret_is_found_as_it_is_and_as_it_is_written_elsewhere(form: str) -> None:
@@ -38,6 +60,64 @@ def test_a_secret_is_found_within_base64(before: str, after: str) -> None:
         cleaned = redactor.clean(encoded.decode())
         assert "[secret of bank]" in cleaned
         assert b"horse" not in base64.b64decode(cleaned.partition("[")[0] + "==")
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab"])
+def test_the_shortest_secret_is_found_within_base64_too(before: str) -> None:
+    encoded = base64.b64encode(f"{before}sixsix!".encode()).decode().rstrip("=")
+    assert "[secret of bank]" in Redactor(["sixsix"], "bank").clean(encoded)
+
+
+def test_base64_and_hex_are_found_in_disguise() -> None:
+    redactor = Redactor(["s>?e>?c>?"], "bank")
+    encoded = base64.b64encode(b"s>?e>?c>?").decode()
+    assert "/" in encoded
+    for form in (quote(encoded, safe=""), encoded.replace("/", "\\/")):
+        assert redactor.clean(form) == "[secret of bank]"
+
+
+def test_what_is_no_secret_stays_as_it_is_beside_one_in_disguise() -> None:
+    text = 'a%2fb \\/ &amp; \\u0061 {} a%2fb "'
+    cleaned = Redactor(["pa/ss word"], "bank").clean(text.format("pa%2Fss%20word"))
+    assert cleaned == text.format("[secret of bank]")
+    twice = Redactor(["pa/ss word"], "bank").clean("pa%2Fss word pa\\/ss word")
+    assert twice == "[secret of bank] [secret of bank]"
+
+
+def test_a_key_of_several_lines_is_found_line_by_line() -> None:
+    lines = [f"{number}line-of-a-private-key" for number in range(3)]
+    key = "\n".join(["-----BEGIN KEY-----", *lines, "-----END KEY-----"])
+    redactor = Redactor([key], "bank")
+    assert redactor.clean(key) == "[secret of bank]"
+    assert redactor.clean(f"  {lines[1]},") == "  [secret of bank],"
+    assert redactor.clean("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
+
+
+def test_a_token_chosen_to_slow_the_search_does_not() -> None:
+    """It would take minutes if the time grew with the product of both lengths."""
+    redactor = Redactor(["a" * 50_000 + "b"], "bank")
+    for text in (
+        "a" * 500_000,
+        "%61" * 200_000,
+        "\\" * 500_000,
+        "&amp;" * 100_000,
+        "%25" * 200_000,
+    ):
+        assert redactor.clean(text) == text
+
+
+def test_tokens_that_are_parts_of_the_mark_do_not_make_it_grow() -> None:
+    mark = "[secret of bank]"
+    redactor = Redactor([mark[start:] for start in range(1, 10)], "bank")
+    assert redactor.clean("a secret of bank] b") == f"a {mark} b"
+
+
+def test_tokens_without_end_are_not_all_kept() -> None:
+    redactor = Redactor(["configured"], "bank")
+    for number in range(1_000):
+        redactor.learn(f"token-{number:06}")
+    assert redactor.clean("configured token-000999") == "[secret of bank] [secret of bank]"
+    assert repr(redactor) == "Redactor(21 secrets)"
 
 
 def test_values_are_cleaned_in_all_places() -> None:
@@ -89,3 +169,26 @@ def test_what_the_sdk_logs_is_cleaned(caplog: pytest.LogCaptureFixture) -> None:
     assert "Error parsing [secret of bank] (ValueError)" in caplog.text
     assert "log-secret" not in caplog.text
     assert redactor
+
+
+def test_a_long_text_is_gone_through_bit_by_bit_and_no_secret_is_missed_at_a_cut(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    redactor = Redactor(["correct-horse/battery"], "shop")
+    looked_at: list[int] = []
+    within = redactor._within
+
+    def counted(text: str) -> Iterator[tuple[int, int]]:
+        looked_at.append(len(text))
+        return within(text)
+
+    monkeypatch.setattr(redactor, "_within", counted)
+    monkeypatch.setattr(redaction, "_PIECE", 1000)
+    forms = ("correct-horse/battery", "correct-horse%2Fbattery", "&#99;orrect-horse\\/battery")
+    for before in range(960, 1040):
+        for form in forms:
+            text = "%41" * (before // 3) + "x" * (before % 3) + form + "%42" * 1000
+            marked = text.replace(form, "[secret of shop]")
+            assert redactor.clean(text) == marked
+            assert redactor.finds(text) and not redactor.finds(marked)
+    assert max(looked_at) <= 1000 + redactor.reach

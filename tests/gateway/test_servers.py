@@ -98,6 +98,12 @@ def test_a_misspelt_setting_of_ours_is_an_error_with_a_hint() -> None:
         {"url": "http://host/", "headers": {"A": "b\r\nC: d"}},
         {"url": "http://host/", "oauth": {"scope": "x"}},
         {"url": "http://host/", "oauth": {"port": 99999}},
+        {"url": "http://host/", "oauth": {"client_id": "me"}},
+        {"url": "http://host/", "oauth": {"client_secret": "mine"}},
+        {"url": "http://host/", "oauth": {"issuer": "auth.example.com"}},
+        {"url": "http://host/", "oauth": {"issuer": "http://auth.example.com"}},
+        {"url": "http://host/", "oauth": {"issuer": "https://auth.example.com/?a=b"}},
+        {"url": "http://host/", "oauth": {"issuer": "https://me@auth.example.com"}},
     ],
 )
 def test_an_entry_that_makes_no_sense_is_refused_with_the_name_of_the_server(raw: Any) -> None:
@@ -125,9 +131,17 @@ def test_signing_in_is_for_addresses_without_a_token() -> None:
     assert read({"url": "https://host/mcp", "headers": {"authorization": "x"}}).oauth is None
     assert read({"url": "https://host/mcp", "oauth": False}).oauth is None
     assert read({"command": "x"}).oauth is None
-    table = {"scopes": ["read", "write"], "client_id": "me", "port": 8080}
+    issuer = "https://auth.example.com/tenant"
+    table = {"scopes": ["read", "write"], "client_id": "me", "port": 8080, "issuer": issuer}
     given = read({"url": "https://host/mcp", "oauth": table}).oauth
-    assert given == OAuth(("read", "write"), "me", None, 8080)
+    assert given == OAuth(("read", "write"), "me", None, 8080, issuer)
+
+
+def test_a_client_of_ours_is_for_one_issuer_and_the_words_say_so() -> None:
+    with pytest.raises(ConfigError, match="needs issuer too, the authorization server that they"):
+        read({"url": "https://host/mcp", "oauth": {"client_id": "me"}})
+    with pytest.raises(ConfigError, match="needs issuer too"):
+        OAuth(client_secret="mine")
 
 
 def test_variables_are_expanded_everywhere() -> None:

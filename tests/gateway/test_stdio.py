@@ -12,7 +12,7 @@ import pytest
 
 from divingbell.gateway import process, server_log
 from divingbell.gateway.redaction import Redactor
-from divingbell.gateway.server_log import ServerLog
+from divingbell.gateway.server_log import MAX_LINE, ServerLog
 from divingbell.gateway.servers import Server
 from divingbell.gateway.stdio import environment_for
 from tests.gateway.upstreams import alive, entry, running, shop, text_of
@@ -137,7 +137,7 @@ def test_a_log_has_an_end_and_no_secrets(tmp_path: Path) -> None:
     log.flush()
     text = log.path.read_text()
     assert "half of [secret of shop]\n" in text
-    assert log.last_words() == "half of [secret of shop] / and  [31mred / no end: \ufffd"
+    assert log.last_words() == "half of [secret of shop] / and red / no end: \ufffd"
     for _ in range(2 * (server_log.MAX_SIZE // 100_000 + 1)):
         log.take((b"x" * 999 + b"\n") * 100)
     assert log.path.stat().st_size < 1.5 * server_log.MAX_SIZE
@@ -156,3 +156,32 @@ def test_a_log_that_can_not_be_written_is_no_reason_to_fail(tmp_path: Path) -> N
 
 def children() -> int:
     return len(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+@pytest.mark.parametrize("form", ["{}", "%73%33%63ret-of-the-server", "&#115;3cret-of-the-server"])
+@pytest.mark.parametrize("piece", [1, 1000, 4096, 100_000])
+def test_a_secret_is_not_cut_in_two_by_the_end_of_a_line(
+    tmp_path: Path, form: str, piece: int
+) -> None:
+    secret = "s3cret-of-the-server"
+    for before in range(MAX_LINE - 60, MAX_LINE + 10, 7):
+        log = ServerLog(tmp_path, f"shop-{before}", Redactor([secret], "shop"))
+        said = ("x" * before + form.format(secret) + "y" * 3 * MAX_LINE).encode()
+        for start in range(0, len(said), piece):
+            log.take(said[start : start + piece])
+        log.flush()
+        text = log.path.read_text().replace("\n", "")
+        assert text == "x" * before + "[secret of shop]" + "y" * 3 * MAX_LINE
+
+
+def test_a_line_with_an_end_is_cleaned_before_it_is_cut(tmp_path: Path) -> None:
+    log = ServerLog(tmp_path, "shop", Redactor(["s3cret-of-the-server"], "shop"))
+    log.take(b"x" * (MAX_LINE - 5) + b"s3cret-of-the-server" + b"\nnext\n")
+    assert "s3cre" not in log.path.read_text() and "next" in log.path.read_text()
+
+
+def test_what_acts_on_a_terminal_is_not_in_the_log(tmp_path: Path) -> None:
+    log = ServerLog(tmp_path, "shop", Redactor([], "shop"))
+    log.take("\x1b]0;title\x07\x1b[2Jred \u202e\U000e0041\n".encode())
+    log.note("also \x1b[31mhere")
+    assert log.path.read_text() == "red \\u202e\\U000e0041\n--- also here\n"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from divingbell.gateway.text import is_hiding, one_line, suspicious, visible
+from divingbell.gateway.text import everywhere, is_hiding, one_line, suspicious, uncovered, visible
 
 
 def test_plain_text_stays_as_it_is() -> None:
@@ -94,3 +94,17 @@ def test_any_text_is_short_encodable_and_clean(text: str, limit: int) -> None:
     shown.encode()
     assert suspicious(shown) == []
     assert "\n" not in one_line(text, limit)
+
+
+def test_json_is_made_visible_everywhere() -> None:
+    value = {"a\u200b": ["\u202e" * 3, {"b": "\x1b[31mred", "c": 5}], "d": "x" * 100_000}
+    assert everywhere(value, 100_000) == {
+        "a\\u200b": ["\\u202e" * 3, {"b": "red", "c": 5}],
+        "d": "x" * 100_000,
+    }
+
+
+@pytest.mark.parametrize("start", ["\x9d", "\x1b]", "\x9b", "\x1b[", "\x1b"])
+def test_beginnings_of_sequences_without_an_end_take_no_longer(start: str) -> None:
+    """It would take minutes if each looked for its end through all the others."""
+    assert not is_hiding(uncovered(start * 300_000))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from divingbell.calls import Visit
 from divingbell.gateway import text
 from divingbell.gateway.policy import Policy
+from divingbell.gateway.signature import signed
 from divingbell.models import Event
 
 if TYPE_CHECKING:
@@ -40,7 +41,11 @@ class Behind:
         )
 
     async def log(self, params: "mcp_types.LoggingMessageNotificationParams") -> None:
-        data = params.data if isinstance(params.data, str) else json.dumps(params.data)
+        data = (
+            params.data
+            if isinstance(params.data, str)
+            else json.dumps(params.data, ensure_ascii=False)
+        )
         words = text.visible(f"{params.level}: {data}", MAX_TEXT)
         self._visit.tell(Event("log", text=words, tool=self._tool))
 
@@ -49,15 +54,12 @@ class Behind:
     ) -> "mcp_types.ElicitResult | mcp_types.ErrorData":
         from mcp_types import ElicitResult
 
-        if self._policy.elicitation != "ask" or self._visit.asker is None:
+        question = signed(params, self._tool.partition(".")[0])
+        if self._policy.elicitation != "ask" or self._visit.asker is None or question is None:
             return ElicitResult(action="decline")
         try:
             async with asyncio.timeout(self._policy.approval_timeout):
-                # The person is to know who asks: the client knows only us.
-                words = text.visible(params.message, MAX_TEXT)
-                words = f"{self._tool.partition('.')[0]} asks: {words}"
-                asked = params.model_copy(update={"message": words})
-                answer: ElicitResult = await self._visit.asker.elicit(asked)
+                answer: ElicitResult = await self._visit.asker.elicit(question)
                 return answer
         except TimeoutError:
             return ElicitResult(action="cancel")

@@ -262,17 +262,9 @@ def _brief(description: str) -> str:
     return line if len(line) <= MAX_BRIEF else f"{line[: MAX_BRIEF - 1]}…"
 
 
-def _visible(value: Any, depth: int = 0) -> Any:
+def _visible(value: Any) -> Any:
     """A schema for reading: each text in it shows all that it holds."""
-    if isinstance(value, str):
-        return text.visible(value, MAX_DESCRIPTION)
-    if depth > MAX_DEPTH:
-        return None
-    if isinstance(value, Mapping):
-        return {_visible(key): _visible(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_visible(item, depth + 1) for item in value]
-    return value
+    return text.everywhere(value, MAX_DESCRIPTION, text.MAX_DEPTH - MAX_DEPTH)
 
 
 def _split(name: str) -> tuple[str, str]:

@@ -1,6 +1,6 @@
 """What went wrong with a server, in words: the SDK's and the network's errors end here."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Protocol
 
@@ -12,11 +12,13 @@ from mcp.client.auth import OAuthFlowError
 from pydantic import ValidationError
 
 from divingbell.errors import ToolFailed, ToolFailure
+from divingbell.gateway import text
 from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
 from divingbell.gateway.redaction import Redactor
 from divingbell.gateway.servers import Server
 
 MAX_WORDS = 2000
+MAX_REASON = 500
 NO_WORDS = "Server returned an error response"
 """What the SDK says for a status of HTTP that came without an error of MCP."""
 _MAYBE = "it may have done what it was asked, or not"
@@ -47,8 +49,15 @@ class _Connection(Protocol):
     async def reason(self) -> str | None: ...
 
 
-async def why(error: Exception, connection: _Connection, server: Server, ready: bool) -> Failure:
-    """Say why a connection failed."""
+async def why(
+    error: Exception, connection: _Connection, server: Server, ready: bool, redactor: Redactor
+) -> Failure:
+    """Say why a connection failed, in words that hold no secret and hide nothing."""
+    failure = await _why(error, connection, server, ready)
+    return replace(failure, words=told(failure.words, redactor, MAX_REASON))
+
+
+async def _why(error: Exception, connection: _Connection, server: Server, ready: bool) -> Failure:
     cause = root(error)
     if isinstance(cause, SignInNeeded):
         return Failure(str(cause), ready, final=True, needs_person=True)
@@ -78,7 +87,7 @@ def failed_call(
     cause = root(error)
 
     def failed(words: str, code: ToolFailure = "tool_error") -> ToolFailed:
-        return ToolFailed(clipped(redactor.clean(words)), code)
+        return ToolFailed(told(words, redactor), code)
 
     if isinstance(cause, ToolFailed):
         return failed(str(cause), cause.code)
@@ -126,9 +135,9 @@ def root(error: BaseException) -> BaseException:
     return error
 
 
-def clipped(text: str, most: int = MAX_WORDS) -> str:
-    """Return the text, cut where it gets too long."""
-    return text if len(text) <= most else text[:most] + "…"
+def told(words: str, redactor: Redactor, most: int = MAX_WORDS) -> str:
+    """Return words of a server without its secrets, with all that they hide, and then cut."""
+    return text.visible(redactor.clean(words), most)
 
 
 def _mute(error: BaseException) -> bool:
@@ -143,7 +152,7 @@ def _words(cause: BaseException, status: int | None, server: Server) -> str:
     if isinstance(cause, MCPError):
         if status is not None and cause.message in (NO_WORDS, "Not Found"):
             return _status_words(status)
-        return f"it refused: {clipped(cause.message, 500)}"
+        return f"it refused: {cause.message}"
     if isinstance(cause, ValidationError):
         return "it sends what is no message of MCP"
     return _short(cause)
@@ -160,4 +169,4 @@ def _status_words(status: int) -> str:
 
 
 def _short(error: BaseException) -> str:
-    return clipped(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__, 300)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from divingbell.errors import ConfigError, ToolFailed
 from divingbell.gateway.catalog import Catalog
 from divingbell.gateway.servers import Broken, Entry, Server
+from divingbell.gateway.text import one_line
 
 if TYPE_CHECKING:
     from divingbell.gateway.upstream import Upstream
@@ -22,6 +23,8 @@ LISTING_PATIENCE = 5.0
 
 SHARE = 10
 """A server whose list took so long to take in may not tell another one for this many times that."""
+
+MAX_REASON = 1000
 
 Listener = Callable[[Any], None]
 MakeUpstream = Callable[[Server, Listener, Listener, Listener], "Upstream"]
@@ -74,8 +77,9 @@ class Fleet:
             raise ConfigError(f"there is a server {entry.name!r} already")
         self._catalog.add_server(entry.name)
         if isinstance(entry, Broken):
-            log.warning("the server %s can't be used: %s", entry.name, entry.reason)
-            self._broken[entry.name] = entry.reason
+            reason = one_line(entry.reason, MAX_REASON)  # it quotes the file that it is from
+            log.warning("the server %s can't be used: %s", entry.name, reason)
+            self._broken[entry.name] = reason
         elif entry.enabled:
             self._entries[entry.name] = entry
             self._first_lists[entry.name] = asyncio.Event()

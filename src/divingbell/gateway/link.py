@@ -17,7 +17,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from divingbell.errors import ToolFailed
 from divingbell.gateway import lists
 from divingbell.gateway.caller import Flights
-from divingbell.gateway.failures import Failure, why
+from divingbell.gateway.failures import Failure, told, why
 from divingbell.gateway.groups import Groups
 from divingbell.gateway.lists import Item
 from divingbell.gateway.oauth import Credentials
@@ -204,7 +204,7 @@ class Link:
             delay = min(LONGEST_DELAY, FIRST_DELAY * 2 ** min(failures - 1, 10))
             # With jitter: ten servers behind one address must not all come back at once.
             delay = LONGEST_DELAY if failure.needs_person else delay * random.uniform(0.75, 1.0)
-            self.reason = self.redactor.clean(failure.words)
+            self.reason = told(failure.words, self.redactor)
             self._needs_person = failure.needs_person
             self._misses += not failure.was_ready
             self._log.note(f"not connected: {self.reason}")
@@ -256,7 +256,7 @@ class Link:
                     over.set()  # before the calls on their way hear that it is closed
                 return Failure(reason or "the connection broke off", was_ready=True)
         except Exception as error:
-            return await why(error, connection, self.server, was_ready)
+            return await why(error, connection, self.server, was_ready, self.redactor)
         finally:
             late.cancel()
             self._client = self._connection = None

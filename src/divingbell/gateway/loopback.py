@@ -84,9 +84,11 @@ class Loopback:
     def _take(self, head: bytes) -> tuple[str, str]:
         method, _, rest = head.decode("latin-1").partition(" ")
         parts = urlsplit(rest.split(" ", 1)[0])
-        values = {name: value[0] for name, value in parse_qs(parts.query).items()}
+        given = parse_qs(parts.query)
+        values = {name: value[0] for name, value in given.items()}
         state = values.get("state", "")
         right = bool(self._state) and hmac.compare_digest(state.encode(), self._state.encode())
+        right &= all(len(value) == 1 for value in given.values())  # RFC 6749: each comes once
         if method != "GET" or parts.path != "/callback" or not right or self._arrived.done():
             return "404 Not Found", "There is nothing here."
         if "code" not in values:

@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp import Client
-from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError
+from mcp.client.auth import OAuthClientProvider
 from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
@@ -22,11 +22,13 @@ from mcp.shared.auth import (
     OAuthToken,
     ProtectedResourceMetadata,
 )
+from mcp_types import LATEST_PROTOCOL_VERSION
 from pydantic import AnyUrl, BaseModel, ValidationError
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway import private_file
 from divingbell.gateway.failures import SignInNeeded, why
+from divingbell.gateway.issuer import GuardedProvider, SignIn, check_address, check_endpoints
 from divingbell.gateway.loopback import Loopback
 from divingbell.gateway.redaction import Redactor, guard_logs
 from divingbell.gateway.remote import RemoteConnection
@@ -111,6 +113,8 @@ class Store:
         context.token_expiry_time = self._expiry
         context.oauth_metadata = self._parsed("metadata", OAuthMetadata)
         context.protected_resource_metadata = self._parsed("resource", ProtectedResourceMetadata)
+        if context.oauth_metadata is not None and context.auth_server_url is None:
+            context.auth_server_url = str(context.oauth_metadata.issuer)
 
     def drop_client(self) -> None:
         """Forget the registration: the next sign-in makes a new one."""
@@ -144,9 +148,8 @@ class Store:
             return OAuthClientInformationFull(
                 client_id=settings.client_id,
                 client_secret=settings.client_secret,
-                token_endpoint_auth_method="client_secret_post"
-                if settings.client_secret
-                else "none",
+                token_endpoint_auth_method=_method(settings),
+                issuer=settings.issuer,
             )
         return self._parsed("client", OAuthClientInformationFull)
 
@@ -164,29 +167,31 @@ class Store:
             return None
 
     def _read(self) -> dict[str, Any]:
+        # Tokens are for the server and the issuer that they were asked for, whatever the entry
+        # of that name says today.
+        wanted = {"server": self._server.address, "issuer": (self._server.oauth or OAuth()).issuer}
         data = private_file.read(self._path, MAX_FILE)
         try:
             values = json.loads(data or b"{}")
-        except ValueError:
-            return {}
-        return values if isinstance(values, dict) else {}
+        except (ValueError, RecursionError):
+            return wanted
+        if not isinstance(values, dict) or any(values.get(key) != wanted[key] for key in wanted):
+            return wanted
+        return values
 
     def _write(self) -> None:
         private_file.write(self._path, json.dumps(self._values).encode())
 
 
 class _Unattended(OAuthClientProvider):
-    """Uses and refreshes tokens. Where a person would be needed it says so instead of waiting."""
+    """Uses and refreshes tokens, where nobody is there who could be asked.
+
+    A token is refreshed where the sign-in has got it. Whatever a server says about other places
+    is not followed: nothing is looked up, nothing is registered, no redirect is taken.
+    """
 
     def __init__(self, server: Server, store: Store) -> None:
-        async def nobody(url: str) -> None:
-            raise SignInNeeded(f"sign in again: run `divingbell login {server.name}`")
-
-        async def no_answer() -> AuthorizationCodeResult:
-            raise AssertionError
-
-        metadata = _metadata(server, "http://127.0.0.1/callback")
-        super().__init__(server.url or "", metadata, store, nobody, no_answer)
+        super().__init__(server.url or "", _metadata(server, "http://127.0.0.1/callback"), store)
         self._server = server
         self._store = store
         store.serve(self)
@@ -195,30 +200,22 @@ class _Unattended(OAuthClientProvider):
         self, request: httpx2.Request
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         if not self._store.has_tokens:
-            response = yield request
-            if response.status_code == 401:
-                raise SignInNeeded(f"sign in first: run `divingbell login {self._server.name}`")
+            if (yield request).status_code == 401:
+                raise self._needed("first")
             return
         token = await self._token()
         if token is not None:
-            # Without the SDK's lock, which would make all calls wait for each other's answers.
-            request.headers["Authorization"] = f"Bearer {token}"
-            response = yield request
+            # Without the lock, which would make all calls wait for each other's answers.
+            response = yield _bearing(request, token)
             if response.status_code != 401:
                 return
-            if token == await self._token() and self.context.can_refresh_token():
-                # Refused before its time: the SDK would ask a person, a refresh may do.
-                self.context.token_expiry_time = 1.0
-        flow = super().async_auth_flow(request)
-        try:
-            outgoing = await anext(flow)
-            while True:
-                response = yield outgoing
-                outgoing = await flow.asend(response)
-        except StopAsyncIteration:
-            return
-        finally:
-            await flow.aclose()
+        async with self.context.lock:
+            self.context.current_tokens = None  # another call or process may have refreshed it
+            fresh = await self._token()
+            if fresh is None or fresh == token:
+                fresh = await self._refreshed((yield await self._refreshing()))
+        if (yield _bearing(request, fresh)).status_code == 401:
+            raise self._needed("again")
 
     async def _token(self) -> str | None:
         """The token in force, unless its time is over."""
@@ -226,20 +223,46 @@ class _Unattended(OAuthClientProvider):
         if context.current_tokens is None:
             context.current_tokens = await self._store.get_tokens()
             context.client_info = await self._store.get_client_info()
-            self._initialized = True  # else the SDK would read them again, and undo the expiry
         tokens = context.current_tokens
         return tokens.access_token if tokens is not None and context.is_token_valid() else None
+
+    async def _refreshing(self) -> httpx2.Request:
+        """The question for a new token, to the place that gave the last one."""
+        if not self.context.can_refresh_token():
+            raise self._needed("again")
+        check_endpoints(self.context.oauth_metadata, self._server)
+        self.context.protocol_version = LATEST_PROTOCOL_VERSION  # it names the resource (RFC 8707)
+        request = await self._refresh_token()
+        check_address(str(request.url), self._server)
+        return request
+
+    async def _refreshed(self, response: httpx2.Response) -> str:
+        await response.aread()
+        fits = len(response.content) <= MAX_FILE
+        if not fits or not await self._handle_refresh_response(response):
+            raise self._needed("again")
+        assert self.context.current_tokens is not None
+        return self.context.current_tokens.access_token
+
+    def _needed(self, when: str) -> SignInNeeded:
+        self.context.clear_tokens()  # the next call looks whether somebody has signed in
+        return SignInNeeded(f"sign in {when}: run `divingbell login {self._server.name}`")
+
+
+def _bearing(request: httpx2.Request, token: str) -> httpx2.Request:
+    request.headers["Authorization"] = f"Bearer {token}"
+    return request
 
 
 async def login(
     server: Server,
-    tell: Callable[[str], None],
+    tell: Callable[[SignIn], None],
     *,
     credentials: Credentials | None = None,
     open_browser: bool = True,
     timeout: float = SIGN_IN_TIMEOUT,
 ) -> bool:
-    """Sign in at a server, with a browser and a person; `tell` is given the address to open.
+    """Sign in at a server, with a browser and a person; `tell` hears what is to be opened, first.
 
     Returns:
         Whether a sign-in was needed.
@@ -259,18 +282,17 @@ async def login(
             store.drop_client()
         asked = False
 
-        async def ask(url: str) -> None:
+        async def ask(sign_in: SignIn) -> None:
             nonlocal asked
-            if urlsplit(url).scheme not in ("http", "https"):
-                raise OAuthFlowError("the server gave an address that is no web page")
             asked = True
-            loopback.expect(parse_qs(urlsplit(url).query).get("state", [""])[0])
-            tell(url)
+            # The last one: ours stands behind whatever the server's own address says.
+            loopback.expect(parse_qs(urlsplit(sign_in.url).query).get("state", [""])[-1])
+            tell(sign_in)
             if open_browser:
-                await asyncio.to_thread(webbrowser.open, url)
+                await asyncio.to_thread(webbrowser.open, sign_in.url)
 
         metadata = _metadata(server, loopback.address)
-        provider = OAuthClientProvider(server.url, metadata, store, ask, loopback.answer)
+        provider = GuardedProvider(server, metadata, store, ask, loopback.answer)
         store.serve(provider)
         connection = RemoteConnection(server, provider)
         try:
@@ -281,8 +303,8 @@ async def login(
             words = f"nobody signed in at {server.name} within {timeout:g} seconds"
             raise ToolFailed(words, "tool_unavailable") from None
         except Exception as error:
-            failure = await why(error, connection, server, False)
-            words = f"signing in at {server.name} failed: {redactor.clean(failure.words)}"
+            failure = await why(error, connection, server, False, redactor)
+            words = f"signing in at {server.name} failed: {failure.words}"
             raise ToolFailed(words, "tool_unavailable") from None
         return asked
 

@@ -11,9 +11,10 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel
 
 from divingbell.gateway.caller import Caller, ClientCaller, Flight, Flights
-from divingbell.gateway.failures import clipped
+from divingbell.gateway.failures import told
 from divingbell.gateway.redaction import Redactor
 from divingbell.gateway.server_log import ServerLog
+from divingbell.gateway.text import texts_in
 
 MAX_MESSAGE = 4000
 MOST_PROGRESS = 64
@@ -38,9 +39,10 @@ class Questions:
         if not self._redactor:
             return model
         dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
-        cleaned = self._redactor.clean_value(dumped)
-        if cleaned == dumped:
+        # All of its texts as one: most results hold no secret, and that is seen at one look.
+        if not self._redactor.finds("\n".join(texts_in(dumped))):
             return model
+        cleaned = self._redactor.clean_value(dumped)
         return type(model).model_validate(cleaned, by_name=False)
 
     def progress(self, flight: Flight) -> ProgressFnT | None:
@@ -54,7 +56,7 @@ class Questions:
         ) -> None:
             if flight.telling < MOST_PROGRESS:
                 if message is not None:
-                    message = clipped(self._redactor.clean(message), MAX_MESSAGE)
+                    message = told(message, self._redactor, MAX_MESSAGE)
                 with flight.told():
                     await caller.progress(progress, total, message)
 
@@ -71,7 +73,7 @@ class Questions:
         else:
             with contextlib.suppress(ValueError, TypeError, RecursionError):
                 text = params.data if isinstance(params.data, str) else json.dumps(params.data)
-                self._log.note(f"{params.level}: {clipped(text, MAX_MESSAGE)}")
+                self._log.note(f"{params.level}: {told(text, self._redactor, MAX_MESSAGE)}")
 
     async def elicit(
         self, context: Any, params: mcp_types.ElicitRequestParams

@@ -1,76 +1,116 @@
 """The last look at what comes from a server: its own secrets are blotted out."""
 
 import base64
+import itertools
 import json
 import logging
-import re
 import weakref
+from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import quote, quote_plus
 
+from divingbell.gateway import disguises, text
+from divingbell.gateway.disguises import Disguises
 from divingbell.gateway.secrecy import SHORTEST
 
 MAX_DEPTH = 200
-_PIECE = 1 << 20
-_CORE = 8
-"""Characters of an encoded form that have to be there: fewer are found by chance."""
+MOST_LEARNT = 20
+"""Secrets that came while it ran: a server may issue tokens without end."""
+MAX_REACH = 64 << 10
+MAX_RECORD = 1000
+_PIECE = 1 << 18
+_CORE = 7
+"""Characters of base64 that a secret fills by itself: fewer are found by chance. The shortest
+secret has as many."""
+_LINE = 16
+"""The least characters of one line of a secret of several lines, to be blotted out by itself."""
 
 
 class Redactor:
-    """Replaces the secrets of one server, as they are and as they are commonly encoded."""
+    """Replaces the secrets of one server, as they are and as they are commonly encoded.
+
+    The work grows with the length of the text, whatever the secrets are: a server issues tokens
+    itself, and could choose them so that a search takes its time.
+    """
 
     def __init__(self, secrets: Iterable[str] = (), name: str = "a server") -> None:
         self._mark = f"[secret of {name}]"
-        self._secrets: set[str] = set()
-        self._pattern: re.Pattern[str] | None = None
-        self._longest = 0
-        self.learn(*secrets)
+        self._given = {item for item in secrets if len(item) >= SHORTEST}
+        self._learnt: deque[str] = deque(maxlen=MOST_LEARNT)
+        self._forms: list[str] = []
+        self._disguises = Disguises(())
+        self._prepare()
         _redactors.add(self)
 
     def __repr__(self) -> str:
-        return f"Redactor({len(self._secrets)} secrets)"
+        return f"Redactor({len(self._given) + len(self._learnt)} secrets)"
 
     def __bool__(self) -> bool:
-        return self._pattern is not None
+        return bool(self._forms)
+
+    @property
+    def reach(self) -> int:
+        """How much of a text has to be at hand at least, so that a secret at its end is seen."""
+        longest = len(self._forms[0]) if self._forms else 0
+        return min(MAX_REACH, longest * disguises.LONGEST)
 
     def learn(self, *secrets: str | None) -> None:
         """Take more secrets in, such as a token that was just issued."""
-        fresh = {item for item in secrets if item and len(item) >= SHORTEST} - self._secrets
-        if not fresh:
-            return
-        self._secrets |= fresh
-        forms = {form for secret in self._secrets for form in _forms(secret)}
+        known = self._given.union(self._learnt)
+        fresh = [item for item in secrets if item and len(item) >= SHORTEST and item not in known]
+        if fresh:
+            self._learnt.extend(fresh)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        forms = {form for secret in (*self._given, *self._learnt) for form in _forms(secret)}
         # The longest first: a secret may be part of another.
-        ordered = sorted(forms, key=lambda form: (-len(form), form))
-        self._longest = len(ordered[0])
-        self._pattern = re.compile("|".join(map(re.escape, ordered)))
+        self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        self._disguises = Disguises(itertools.chain.from_iterable(self._forms))
+
+    def finds(self, text: str) -> bool:
+        """Say whether there is a secret in a text."""
+        return next(self._found(text), None) is not None
 
     def clean(self, text: str) -> str:
         """Return the text without the secrets."""
-        if self._pattern is None:
-            return text
-        if len(text) <= _PIECE:
-            return self._pattern.sub(self._mark, text)
-        return "".join(self._pieces(text, self._pattern))
-
-    def _pieces(self, text: str, pattern: re.Pattern[str]) -> Iterator[str]:
-        """Clean a long text bit by bit: nothing else runs while a pattern looks through a text."""
-        start = 0
-        while start < len(text):
-            end = start + _PIECE
-            found = pattern.search(text, start, end + self._longest)
-            if found is None or found.start() >= end:
-                yield text[start:end]
-                start = end
-            else:
-                yield text[start : found.start()]
-                yield self._mark
-                start = found.end()
+        pieces: list[str] = []
+        last = 0
+        for start, end in self._found(text):
+            pieces += (text[last:start], self._mark)
+            last = end
+        return "".join([*pieces, text[last:]]) if pieces else text
 
     def clean_value(self, value: Any) -> Any:
         """Return a JSON value without the secrets, in its keys too."""
-        return value if self._pattern is None else self._cleaned(value, 0)
+        return value if not self._forms else self._cleaned(value, 0)
+
+    def _found(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where the secrets are. A long text is gone through bit by bit: while a pattern or a
+        search looks through a text, nothing else in this process runs."""
+        at = 0
+        while self._forms and at < len(text):
+            ahead = 0
+            for start, end in self._within(text[at : at + _PIECE + self.reach]):
+                if start < _PIECE:
+                    yield at + start, at + end
+                    ahead = end
+            at += max(_PIECE, ahead)
+
+    def _within(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where they are in one piece, as they are or in disguise."""
+        spans = list(self._places(text))
+        plain = self._disguises.undone(text)
+        if plain is not None:
+            inside = list(_merged(self._places(plain)))
+            ends = (index for start, end in inside for index in (start, end - 1))
+            places = self._disguises.located(text, ends) if inside else iter(())
+            spans += [(start, end) for (start, _), (_, end) in zip(places, places, strict=True)]
+        return _merged(spans)
+
+    def _places(self, text: str) -> Iterator[tuple[int, int]]:
+        # Not one expression for all: a search for one text takes linear time in any text.
+        return itertools.chain.from_iterable(_places(text, form) for form in self._forms)
 
     def _cleaned(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
@@ -87,15 +127,36 @@ class Redactor:
         return value
 
 
-def _forms(secret: str) -> Iterable[str]:
+def _places(text: str, form: str) -> Iterator[tuple[int, int]]:
+    at = text.find(form)
+    while at >= 0:
+        yield at, at + len(form)
+        at = text.find(form, at + len(form))
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    begin = finish = -1
+    for start, end in sorted(spans):
+        if start >= finish:
+            if finish >= 0:
+                yield begin, finish
+            begin = start
+        finish = max(finish, end)
+    if finish >= 0:
+        yield begin, finish
+
+
+def _forms(secret: str) -> Iterator[str]:
+    """The secret and its encodings; escapes are undone before these are looked for."""
     yield secret
-    yield json.dumps(secret, ensure_ascii=False)[1:-1]
-    yield json.dumps(secret)[1:-1]
-    yield quote(secret, safe="")
-    yield quote(secret)
-    yield quote_plus(secret)
+    yield secret.replace(" ", "+")  # as forms on the web have it
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]  # for the backslashes in it
+    for line in map(str.strip, secret.splitlines()):
+        if len(line) >= _LINE and not line.startswith("-----"):  # keys are indented, and cut
+            yield line
     data = secret.encode("utf-8", "surrogatepass")
     yield data.hex()
+    yield data.hex().upper()
     for before in range(3):  # inside a longer text a secret may begin at any of three places
         encoded = base64.b64encode(bytes(before) + data).decode()
         first = -(-before * 4 // 3)
@@ -115,12 +176,12 @@ class LogFilter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and getattr(record.exc_info[0], "expected", False):
             return False  # it is told where it belongs
-        text = record.getMessage()
+        said = record.getMessage()
         if record.exc_info and record.exc_info[0] is not None:
-            text += f" ({record.exc_info[0].__name__})"
+            said += f" ({record.exc_info[0].__name__})"
         for redactor in list(_redactors):
-            text = redactor.clean(text)
-        record.msg, record.args = text[:1000], None
+            said = redactor.clean(said)
+        record.msg, record.args = text.visible(said, MAX_RECORD), None
         record.exc_info = record.exc_text = record.stack_info = None
         return True
 

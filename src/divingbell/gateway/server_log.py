@@ -1,12 +1,14 @@
 """What a stdio server says on stderr: kept in a file, capped, without its secrets."""
 
 import asyncio
+import codecs
 import contextlib
 import os
 import time
 from collections import deque
 from pathlib import Path
 
+from divingbell.gateway import text
 from divingbell.gateway.redaction import Redactor
 
 MAX_SIZE = 1 << 20
@@ -24,17 +26,21 @@ class ServerLog:
         self.path = folder / f"{name}.log"
         self._redactor = redactor
         self._last: deque[str] = deque(maxlen=LAST_LINES)
-        self._rest = b""
+        self._begin()
 
     def begin(self) -> None:
         """Mark the start of a server."""
-        self._last.clear()
-        self._rest = b""
+        self._begin()
         self._write(f"--- started {time.strftime('%Y-%m-%d %H:%M:%S%z')}\n")
 
-    def note(self, text: str) -> None:
+    def _begin(self) -> None:
+        self._last.clear()
+        self._rest = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def note(self, words: str) -> None:
         """Write a line of ours."""
-        self._write(f"--- {self._redactor.clean(text)}\n")
+        self._write(f"--- {self._cleaned(words)}\n")
 
     def listener(self) -> asyncio.Protocol:
         """Return the reader of the stderr of one run."""
@@ -48,29 +54,39 @@ class ServerLog:
 
     def take(self, data: bytes) -> None:
         """Take more of what the server says."""
-        *lines, rest = (self._rest + data).split(b"\n")
-        cut = len(rest) // MAX_LINE * MAX_LINE  # a line without an end is cut
-        lines += [rest[start : start + MAX_LINE] for start in range(0, cut, MAX_LINE)]
-        self._rest = rest[cut:]
-        self._lines(lines)
+        said = self._rest + self._decoder.decode(data)
+        lines, newline, self._rest = said.rpartition("\n")
+        if newline:
+            self._lines(lines)
+        # A line without an end is cut, but not within a secret: those that are whole are blotted
+        # out first, and one that is still to come can only begin in what is kept.
+        reach = self._redactor.reach
+        if len(self._rest) >= MAX_LINE + reach:
+            self._rest = self._redactor.clean(self._rest)
+            cut = max(0, len(self._rest) - reach) // MAX_LINE * MAX_LINE
+            if cut:
+                self._lines(self._rest[:cut])
+                self._rest = self._rest[cut:]
 
     def flush(self) -> None:
         """Write the last line, if it has no end."""
+        self._rest += self._decoder.decode(b"", final=True)
         if self._rest:
-            rest, self._rest = self._rest, b""
-            self._lines([rest])
+            rest, self._rest = self._rest, ""
+            self._lines(rest)
 
-    def _lines(self, lines: list[bytes]) -> None:
+    def _lines(self, lines: str) -> None:
         # All at once: a secret with a line break in it is found too.
-        text = "\n".join(line[:MAX_LINE].decode("utf-8", "replace").rstrip("\r") for line in lines)
-        if not lines:
-            return
-        text = self._redactor.clean(text)
-        for line in text.split("\n"):
-            shown = "".join(sign if sign.isprintable() else " " for sign in line).strip()
-            if shown:
-                self._last.append(shown)
-        self._write(text + "\n")
+        shown = [
+            line[start : start + MAX_LINE]
+            for line in self._cleaned(lines).split("\n")
+            for start in range(0, len(line) or 1, MAX_LINE)
+        ]
+        self._last.extend(line.strip() for line in shown if line.strip())
+        self._write("\n".join(shown) + "\n")
+
+    def _cleaned(self, words: str) -> str:
+        return text.uncovered(self._redactor.clean(words))
 
     def _write(self, text: str) -> None:
         # A full disk or a folder that went away must not take the server down.

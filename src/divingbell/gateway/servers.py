@@ -5,13 +5,13 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from divingbell.errors import ConfigError
-from divingbell.gateway import secrecy
+from divingbell.gateway import addresses, secrecy
 from divingbell.gateway.document import read_document
 
 log = logging.getLogger(__name__)
@@ -40,6 +40,19 @@ class OAuth:
     client_secret: str | None = field(default=None, repr=False)
     port: int = 0
     """The port of this machine that the browser is sent back to; 0 for any that is free."""
+    issuer: str | None = None
+    """The authorization server. Without it the server itself says which one it is."""
+
+    def __post_init__(self) -> None:
+        if self.issuer is None:
+            if self.client_id is not None or self.client_secret is not None:
+                raise ConfigError(
+                    "oauth with client_id or client_secret needs issuer too, the authorization "
+                    "server that they are for, such as https://auth.example.com: "
+                    "else the server could have them sent anywhere"
+                )
+        elif not addresses.is_issuer(self.issuer):
+            raise ConfigError("issuer must be an address such as https://auth.example.com")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -314,27 +327,21 @@ def _oauth(
         return OAuth()
     if not isinstance(given, Mapping):
         raise ConfigError(f"{at}: oauth must be true, false or a table")
-    unknown = set(given) - {"scopes", "client_id", "client_secret", "port"}
-    if unknown:
-        raise ConfigError(f"{at}: oauth has scopes, client_id, client_secret and port, no others")
+    if set(given) - {field.name for field in fields(OAuth)}:
+        names = "scopes, client_id, client_secret, port and issuer"
+        raise ConfigError(f"{at}: oauth has {names}, no others")
     port = given.get("port", 0)
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
         raise ConfigError(f"{at}: the port of oauth must be a number below 65536")
-    return OAuth(
-        scopes=_texts(given, "scopes", at),
-        client_id=_text(given, "client_id", at),
-        client_secret=_text(given, "client_secret", at),
-        port=port,
-    )
+    texts = {key: _text(given, key, at) for key in ("client_id", "client_secret", "issuer")}
+    try:
+        return OAuth(scopes=_texts(given, "scopes", at), port=port, **texts)
+    except ConfigError as error:
+        raise ConfigError(f"{at}: {error}") from None
 
 
 def _check_url(url: str, at: str) -> None:
-    try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable or not url.isprintable() or " " in url:
+    if not addresses.is_web(url):
         raise ConfigError(f"{at}: url must be an address such as https://host/mcp")
 
 

@@ -6,13 +6,21 @@ model reads. Whatever is not visible is taken out or made visible.
 """
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-_TERMINAL = re.compile(
+MAX_DEPTH = 200
+# No sequence reaches into the next one: a text of nothing but beginnings takes no longer.
+_SEQUENCE = (
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\|\x9c)"  # titles, links
     r"|\x1b[ -/]*[0-~]"
 )
+_TERMINAL = re.compile(_SEQUENCE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+ACTING = _CONTROL
+"""Characters that do something and show nothing; alone, or at the head of a sequence."""
+ACTING_SEQUENCE = rf"(?-i:{_SEQUENCE})|{_CONTROL.pattern}"
 
 _KINDS = {
     "direction controls": r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069",
@@ -26,7 +34,7 @@ _KINDS = {
     "lone surrogates": r"\ud800-\udfff",
     "line separators": r"\u2028\u2029",
     "format characters": (
-        r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\ufdd0-\ufdef\ufff0-\uffff"
+        r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\ufdd0-\ufdef\ufff0-\ufffc\ufffe\uffff"
         r"\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     ),
 }
@@ -63,15 +71,55 @@ def _considered(limit: int) -> int:
     return 4 * limit + 64
 
 
-def _shown(shown: str, limit: int, length: int) -> str:
+def everywhere(value: Any, limit: int, depth: int = 0) -> Any:
+    """Return JSON in which each text is `visible`, the names in it too."""
+    if isinstance(value, str):
+        return visible(value, limit)
+    if depth > MAX_DEPTH:
+        return None
+    if isinstance(value, Mapping):
+        return {
+            visible(str(key), limit): everywhere(inner, limit, depth + 1)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list | tuple):
+        return [everywhere(inner, limit, depth + 1) for inner in value]
+    return value
+
+
+def texts_in(value: Any) -> list[str]:
+    """All texts in a JSON value, names included."""
+    found: list[str] = []
+    left = [value]
+    while left:
+        item = left.pop()
+        if isinstance(item, str):
+            found.append(item)
+        elif isinstance(item, dict):
+            found += [key for key in item if isinstance(key, str)]
+            left += item.values()
+        elif isinstance(item, list | tuple):
+            left += item
+    return found
+
+
+def uncovered(shown: str) -> str:
+    """Return `visible` text that is not cut."""
+    if shown.isascii() and shown.isprintable():
+        return shown
     shown = shown.replace("\r\n", "\n").replace("\r", "\n")
-    if not shown.isascii() or not shown.isprintable():
+    if _CONTROL.search(shown):
         shown = _CONTROL.sub("", _TERMINAL.sub("", shown))
-        if _HIDDEN.search(shown):
-            kept = {match.start() for match in _PART_OF_EMOJI.finditer(shown)}
-            shown = _HIDDEN.sub(
-                lambda match: match[0] if match.start() in kept else _escaped(match[0]), shown
-            )
+    if not shown.isascii() and _HIDDEN.search(shown):
+        kept = {match.start() for match in _PART_OF_EMOJI.finditer(shown)}
+        shown = _HIDDEN.sub(
+            lambda match: match[0] if match.start() in kept else _escaped(match[0]), shown
+        )
+    return shown
+
+
+def _shown(shown: str, limit: int, length: int) -> str:
+    shown = uncovered(shown)
     if len(shown) <= limit and length <= _considered(limit):
         return shown
     mark = f"… [cut: {length:,} characters in all]"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from divingbell import scale
 from divingbell.errors import ToolFailed
-from divingbell.gateway import lists
+from divingbell.gateway import lists, text
 from divingbell.gateway.caller import Caller, Flight
 from divingbell.gateway.failures import NO_WORDS, closed, failed_call
 from divingbell.gateway.link import LIST_TIMEOUT, PATIENCE, Change, Link, State
@@ -23,7 +23,7 @@ __all__ = ["CALL_TIMEOUT", "Caller", "Change", "State", "Upstream"]
 CALL_TIMEOUT = 60.0
 MOST_ROUNDS = 10
 ROUND_PAUSE = 0.1
-
+MAX_NAME = 8_000
 _CALL: TypeAdapter[Any] = TypeAdapter(mcp_types.CallToolResult | mcp_types.InputRequiredResult)
 _READ: TypeAdapter[Any] = TypeAdapter(mcp_types.ReadResourceResult | mcp_types.InputRequiredResult)
 _PROMPT: TypeAdapter[Any] = TypeAdapter(mcp_types.GetPromptResult | mcp_types.InputRequiredResult)
@@ -141,7 +141,8 @@ class Upstream(Link):
         except Exception as error:
             what = f"{self.server.name}: its list"
             raise await self._failed(error, client, what, limit) from None
-        return await scale.beside(self._cleaned, found)
+        named = [item for item in found if _can_be_named(item)]
+        return await scale.beside(self._cleaned, named)
 
     async def _ask(
         self,
@@ -218,3 +219,10 @@ class Upstream(Link):
             return self._unavailable()  # it was refused, not lost
         lost = self.reason if broken else None
         return failed_call(error, what, limit, self.redactor, lost=lost, status=status)
+
+
+def _can_be_named(item: BaseModel) -> bool:
+    """Whether what it is called can be shown, and so be asked for: its address, or its name."""
+    name = getattr(item, "uri", None) or getattr(item, "uri_template", None)
+    name = str(name or getattr(item, "name", ""))
+    return text.one_line(name, MAX_NAME) == name

@@ -8,6 +8,7 @@ from divingbell.sandbox.host_checks import (
     admission,
     definitions,
     door,
+    exits,
     files,
     parsing,
     processes,
@@ -15,6 +16,7 @@ from divingbell.sandbox.host_checks import (
     secrecy,
     serving,
     sessions,
+    sign_ins,
 )
 from divingbell.sandbox.host_checks.bench import ALONE, CHECKS, Bench, Broken, Watch, judged
 from divingbell.sandbox.host_checks.tool_bench import WITH_TOOLS, ToolBench
@@ -30,6 +32,7 @@ __all__ = [
     "admission",
     "definitions",
     "door",
+    "exits",
     "files",
     "judged",
     "parsing",
@@ -38,4 +41,5 @@ __all__ = [
     "secrecy",
     "serving",
     "sessions",
+    "sign_ins",
 ]

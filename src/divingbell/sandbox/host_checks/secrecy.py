@@ -36,8 +36,8 @@ async def secrets_in_the_memory(bench: ToolBench) -> str:
         return judged(await bench.run(session, "T02.py"))
 
 
-@tool_checks("T14")
-async def reflected_secrets(bench: ToolBench) -> str:
+async def _revealed(bench: ToolBench) -> tuple[str, list[str]]:
+    """All that comes back from a server that says its secret in every way, and what it tells."""
     async with bench.session() as session:
         events = [event async for event in session.stream(_REVEAL)]
         result = next(event.result for event in reversed(events) if event.result is not None)
@@ -45,16 +45,41 @@ async def reflected_secrets(bench: ToolBench) -> str:
         told = [event.text or "" for event in events if event.type in ("progress", "log")]
         shown = json.dumps([result.to_dict(), *told]) + result.text
         uncaught = await session.run("reveal(fail=True)")
-        shown += json.dumps(uncaught.to_dict())
+        return shown + json.dumps(uncaught.to_dict()), told
+
+
+def _logs(bench: ToolBench) -> str:
+    logs = "".join(path.read_text("utf-8", "replace") for path in bench.logs.iterdir())
+    expect("Authorization" in logs, "the server's standard error was not kept")
+    return logs
+
+
+@tool_checks("T82")
+async def disguised_secrets(bench: ToolBench) -> str:
+    shown, told = await _revealed(bench)
+    for text in (shown, "\n".join(told), _logs(bench), "\n".join(bench.recorder.lines)):
+        expect(not bench.holds_disguised(text), "the secret came back in other clothes")
+    return "blotted out in hex, base64, and escaped for addresses, JSON and HTML"
+
+
+@tool_checks("T83")
+async def secrets_cut_in_two(bench: ToolBench) -> str:
+    await _revealed(bench)
+    logs, half = _logs(bench), len(bench.secret) // 2
+    expect("." * 4000 in logs, "the long line is not in the log")
+    for part in (bench.secret[:half], bench.secret[half:]):
+        expect(part not in logs, "half of the secret is in the log of the server")
+    return "a line that is too long is cleaned before it is cut"
+
+
+@tool_checks("T14")
+async def reflected_secrets(bench: ToolBench) -> str:
+    shown, told = await _revealed(bench)
     expect(f"[secret of {NAME}]" in shown, "the server did not reveal anything")
-    expect(
-        any(told) and "no entry with" in shown, f"too little was tried: {told} {result.text[:300]}"
-    )
+    expect(any(told) and "no entry with" in shown, f"too little was tried: {told} {shown[:300]}")
     expect(not bench.holds_secret(shown), "the secret came back from the server")
     states = json.dumps([asdict(state) for state in bench.bell.gateway.servers()])
     expect(not bench.holds_secret(states), "the secret is in the state of a server")
     expect(not bench.holds_secret("\n".join(bench.recorder.lines)), "the secret is in the log")
-    logs = "".join(path.read_text("utf-8", "replace") for path in bench.logs.iterdir())
-    expect("Authorization" in logs, "the server's standard error was not kept")
-    expect(not bench.holds_secret(logs), "the secret is in the log of the server")
+    expect(not bench.holds_secret(_logs(bench)), "the secret is in the log of the server")
     return "blotted out in results, errors, events, descriptions, files and logs"

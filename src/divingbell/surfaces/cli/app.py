@@ -11,6 +11,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from divingbell.errors import DivingbellError
+from divingbell.gateway.text import uncovered
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
 from divingbell.surfaces.cli.serving import ServeOptions
@@ -296,5 +297,5 @@ def _with_stdin_named(arguments: Sequence[str]) -> list[str]:
 
 def _fail(message: str, status: int) -> int:
     with contextlib.suppress(OSError):
-        print(f"divingbell: {message}", file=sys.stderr, flush=True)
+        print(f"divingbell: {uncovered(message)}", file=sys.stderr, flush=True)
     return status

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError, DivingbellError
+from divingbell.gateway.text import uncovered
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.escapes import one_line
 from divingbell.surfaces.cli.options import HostOptions
@@ -150,7 +151,8 @@ class Paper:
 
             sign, style = _SIGNS[state]
             self._console.print(
-                Text.assemble((sign, style), " ", (name, "bold"), "  ", detail), soft_wrap=True
+                Text.assemble((sign, style), " ", (name, "bold"), "  ", uncovered(detail)),
+                soft_wrap=True,
             )
 
     def _say(self, text: str) -> None:

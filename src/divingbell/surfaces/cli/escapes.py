@@ -7,6 +7,8 @@ to type an answer into the next program. Colours are let through, nothing else i
 import re
 from typing import Literal
 
+from divingbell.gateway.text import uncovered
+
 RESET = "\x1b[0m"
 MAX_PARAMETERS = 64
 _SUSPECT = re.compile("[^\n\t\r\b -~\xa0-\U0010ffff]")
@@ -100,8 +102,10 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """Return a name or a preview as one line of plain characters."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
+    """Return a name or a preview as one line of plain characters, with nothing hidden in it."""
+    return uncovered(
+        "".join(
+            character if character.isprintable() else character.encode("unicode_escape").decode()
+            for character in text
+        )
     )

@@ -15,11 +15,11 @@ import mcp_types as types
 from mcp import MCPError
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway import text
 from divingbell.gateway.fleet import LISTING_PATIENCE
 from divingbell.gateway.gateway import Gateway, ListKind
 from divingbell.gateway.patterns import Patterns
 from divingbell.gateway.servers import Server
+from divingbell.gateway.signature import signed
 from divingbell.gateway.tool import Tool
 from divingbell.surfaces.mcp import showing
 from divingbell.surfaces.mcp.addresses import Addresses
@@ -30,7 +30,6 @@ from divingbell.surfaces.mcp.visits import Visits, session_of
 log = logging.getLogger("divingbell")
 
 SEPARATOR = "__"
-MAX_QUESTION = 4000
 T = TypeVar("T")
 
 
@@ -114,8 +113,7 @@ class Passing:
         found: dict[str, types.Resource] = {}
         async for server, resource in self._listed("resources", person):
             if uri := self.addresses.given(server, resource.uri):
-                shown = showing.item(resource).model_copy(update={"uri": uri})
-                found.setdefault(uri, shown)
+                found.setdefault(uri, resource.model_copy(update={"uri": uri}))
         return list(found.values())
 
     async def templates(self, person: Person) -> list[types.ResourceTemplate]:
@@ -123,8 +121,7 @@ class Passing:
         found: dict[str, types.ResourceTemplate] = {}
         async for server, template in self._listed("templates", person):
             if uri := self.addresses.given(server, template.uri_template):
-                shown = showing.item(template).model_copy(update={"uri_template": uri})
-                found.setdefault(uri, shown)
+                found.setdefault(uri, template.model_copy(update={"uri_template": uri}))
         return list(found.values())
 
     async def read(self, uri: str, person: Person) -> types.ReadResourceResult:
@@ -146,7 +143,7 @@ class Passing:
         found: dict[str, types.Prompt] = {}
         async for server, prompt in self._listed("prompts", person):
             name = self._name(server, prompt.name)
-            found.setdefault(name, showing.item(prompt, name))
+            found.setdefault(name, prompt.model_copy(update={"name": name}))
         return list(found.values())
 
     async def prompt(
@@ -252,9 +249,12 @@ class _Behind:
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
         if not self._may_ask:
             return types.ElicitResult(action="decline")
+        question = signed(params, self._server)
+        if question is None:
+            return types.ElicitResult(action="decline")
         try:
             async with asyncio.timeout(self._patience):
-                return await self._person.elicit(self._signed(params))
+                return await self._person.elicit(question)
         except TimeoutError:
             return types.ElicitResult(action="cancel")
 
@@ -273,17 +273,12 @@ class _Behind:
         for key, request in requests.items():
             if not isinstance(request, types.ElicitRequest):
                 asked[key] = request
-            elif self._may_ask:
-                asked[key] = types.ElicitRequest(params=self._signed(request.params))
+            elif self._may_ask and (question := signed(request.params, self._server)):
+                asked[key] = types.ElicitRequest(params=question)
             else:
                 declined[key] = types.ElicitResult(action="decline")
         async with asyncio.timeout(self._patience):
             return declined | await self._person.answers(asked)
-
-    def _signed(self, params: types.ElicitRequestParams) -> types.ElicitRequestParams:
-        """Say who asks: the client knows only us, and the person is to know."""
-        words = text.visible(params.message, MAX_QUESTION)
-        return params.model_copy(update={"message": f"{self._server} asks: {words}"})
 
 
 def chosen(mode: str, servers: Mapping[str, Server]) -> dict[str, tuple[str, ...]]:

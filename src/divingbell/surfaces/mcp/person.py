@@ -11,6 +11,8 @@ from mcp import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel
 
+from divingbell.gateway.text import visible
+from divingbell.surfaces.mcp import showing
 from divingbell.surfaces.mcp.callers import Caller, Context, is_modern
 from divingbell.surfaces.mcp.definitions import NAME
 
@@ -20,6 +22,7 @@ LEVELS: tuple[str, ...] = get_args(types.LoggingLevel)
 DEFAULT_LEVEL: types.LoggingLevel = "info"
 MAX_QUESTIONS = 64
 """Questions of one call that wait for an answer at once."""
+MAX_MESSAGE = 4000
 
 KINDS: Mapping[str, tuple[type[Any], ...]] = {
     "elicitation/create": (types.ElicitResult,),
@@ -71,12 +74,13 @@ class Person:
     ) -> None:
         """Pass on how far it is. Nothing is sent where the client has not asked for it."""
         if self._ctx is not None:
-            await self._ctx.session.report_progress(progress, total, message)
+            shown = None if message is None else visible(message, MAX_MESSAGE)
+            await self._ctx.session.report_progress(progress, total, shown)
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass on a line of a log, where the client wants lines of that level."""
         if self._ctx is not None and self._wants(params.level):
-            notification = types.LoggingMessageNotification(params=params)
+            notification = types.LoggingMessageNotification(params=showing.model(params))
             await self._ctx.session.send_notification(notification, self._ctx.request_id)
 
     def _wants(self, level: str) -> bool:
@@ -162,6 +166,9 @@ class Person:
     async def _ask_all(
         self, requests: Mapping[str, types.InputRequest]
     ) -> dict[str, types.InputResponse]:
+        if any(visible(key, MAX_MESSAGE) != key for key in requests):
+            raise MCPError(types.INVALID_PARAMS, "a question has a name that can't be shown")
+        requests = {key: showing.model(request) for key, request in requests.items()}
         ctx = self._ctx
         if ctx is not None and not is_modern(ctx):
             related = ServerMessageMetadata(related_request_id=ctx.request_id)

@@ -16,7 +16,7 @@ from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, T
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, InvalidInput
 from divingbell.gateway.servers import Server as Entry
-from divingbell.surfaces.mcp import definitions, execution, passing, workspace
+from divingbell.surfaces.mcp import definitions, execution, passing, showing, workspace
 from divingbell.surfaces.mcp.callers import Caller, Context, caller_of, is_modern
 from divingbell.surfaces.mcp.definitions import INSTRUCTIONS, NAME, TOOLS
 from divingbell.surfaces.mcp.holdings import Holdings, checked
@@ -107,6 +107,7 @@ class Surface:
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         server.middleware.append(self._rounds.boundary())
         server.middleware.append(self._watching.remember)
+        server.middleware.append(showing.outgoing)
         return server
 
     async def close(self) -> None:

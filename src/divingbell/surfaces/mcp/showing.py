@@ -1,24 +1,28 @@
-"""Definitions of upstream servers as our clients see them: nothing in them is hidden.
+"""The way of every text to a client: nothing in it is hidden.
 
-A description is read by the model. Characters that nobody sees can carry orders to it, so they are
-written out.
+Names, descriptions, questions and errors are read by a model or a person. Characters that nobody
+sees can carry orders to the one and deceive the other, so they are written out; what acts on a
+terminal is removed. The content of results and of resources is data, and stays as it is.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
 import mcp_types as types
+from mcp import MCPError
+from pydantic import BaseModel
 
-from divingbell.gateway import text
+from divingbell.gateway.text import everywhere
 from divingbell.gateway.tool import Tool
+from divingbell.surfaces.mcp.callers import Context
+from divingbell.surfaces.mcp.definitions import NAMES
 
-MAX_TEXT = 20_000
+MAX_TEXT = 64_000
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The names of tools that clients and the models behind them can take."""
-_WORDS = ("description", "title", "$comment")
 
-Item = TypeVar("Item", types.Resource, types.ResourceTemplate, types.Prompt)
+Model = TypeVar("Model", bound=BaseModel)
 
 
 def tool(name: str, tool: Tool) -> types.Tool:
@@ -26,44 +30,58 @@ def tool(name: str, tool: Tool) -> types.Tool:
     annotations = None
     if tool.annotations is not None:
         try:
-            annotations = types.ToolAnnotations.model_validate(_visible(tool.annotations))
+            annotations = types.ToolAnnotations.model_validate(tool.annotations)
         except ValueError:
             annotations = None
     return types.Tool(
         name=name,
         description=tool.description or None,
-        input_schema=_visible(tool.input_schema or {"type": "object"}),
-        output_schema=None if tool.output_schema is None else _visible(tool.output_schema),
+        input_schema=dict(tool.input_schema or {"type": "object"}),
+        output_schema=None if tool.output_schema is None else dict(tool.output_schema),
         annotations=annotations,
     )
 
 
-def item(item: Item, name: str | None = None) -> Item:
-    """Return a resource, a template or a prompt, with its words made visible."""
-    changes: dict[str, Any] = {} if name is None else {"name": name}
-    for field in ("description", "title"):
-        words = getattr(item, field)
-        if words is not None:
-            changes[field] = text.visible(words, MAX_TEXT)
-    if isinstance(item, types.Prompt) and item.arguments:
-        changes["arguments"] = [
-            argument.model_copy(
-                update={"description": text.visible(argument.description or "", MAX_TEXT) or None}
-            )
-            for argument in item.arguments
-        ]
-    return item.model_copy(update=changes)
+def model(model: Model) -> Model:
+    """Return a question or a message with all its texts made visible."""
+    dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
+    return type(model).model_validate(everywhere(dumped, MAX_TEXT), by_name=False)
 
 
-def _visible(value: Any) -> Any:
-    """Return JSON with the words in it made visible; names and values stay as they are."""
-    if isinstance(value, Mapping):
-        return {
-            key: text.visible(inner, MAX_TEXT)
-            if key in _WORDS and isinstance(inner, str)
-            else _visible(inner)
-            for key, inner in value.items()
-        }
-    if isinstance(value, list | tuple):
-        return [_visible(inner) for inner in value]
-    return value
+async def outgoing(ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
+    """Make each answer and each error visible on its way out (a middleware)."""
+    try:
+        answer = await call_next(ctx)
+    except MCPError as error:
+        words, data = everywhere([error.message, error.error.data], MAX_TEXT)
+        raise MCPError(error.code, words, data) from None
+    if not isinstance(answer, Mapping):
+        return answer
+    own = ctx.method == "tools/call" and (ctx.params or {}).get("name") in NAMES
+    return dict(answer) if own and "inputRequests" not in answer else result(ctx.method, answer)
+
+
+def result(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer with its words made visible, and its data as it is."""
+    if method not in ("tools/call", "resources/read") or answer.get("isError"):
+        return dict(everywhere(answer, MAX_TEXT))
+    return {name: _part(name, part) for name, part in answer.items()}
+
+
+def _part(name: str, part: Any) -> Any:
+    if name == "structuredContent":
+        return part
+    if name in ("content", "contents") and isinstance(part, list):
+        return [_block(block) for block in part]
+    return everywhere(part, MAX_TEXT)
+
+
+def _block(block: Any) -> Any:
+    """A block of content: what it is called is made visible, what is in it stays."""
+    if not isinstance(block, Mapping):
+        return everywhere(block, MAX_TEXT)
+    kept = {name: block[name] for name in ("text", "blob", "data") if name in block}
+    if "resource" in block:
+        kept["resource"] = _block(block["resource"])
+    words = {name: value for name, value in block.items() if name not in kept}
+    return everywhere(words, MAX_TEXT) | kept

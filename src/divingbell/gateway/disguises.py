@@ -1,0 +1,133 @@
+r"""Characters in disguise: escaped for an address (%2f), for JSON (\u002f, \/) or for HTML (&#47;).
+
+Whatever is looked for in a text may be escaped in it, in part or all of it, once or several times.
+So the escapes are undone before it is looked for. What acts on a terminal counts for nothing: it
+is taken out of texts later on, and what it had kept apart would come together.
+"""
+
+import functools
+import html
+import itertools
+import json
+import re
+import string
+from collections.abc import Iterable, Iterator
+from html.entities import html5
+from urllib.parse import unquote
+
+from divingbell.gateway import text as words
+
+LONGEST = 12
+"""Characters that one character takes at most, if it is not escaped time and again."""
+_ALWAYS = frozenset(string.ascii_letters + string.digits + "+/-_=")
+"""So that most servers share one pattern."""
+_SHORT = {"/": "/", '"': '"', "'": "'", "\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
+_AGAIN = "(?:{}){{0,3}}"
+"""How often an escape may be escaped itself."""
+
+
+class Disguises:
+    """Knows the escapes of some characters."""
+
+    def __init__(self, characters: Iterable[str]) -> None:
+        self._pattern, self._with_acting = _patterns(frozenset(characters) | _ALWAYS)
+
+    def undone(self, text: str) -> str | None:
+        """Return the text without disguises; None if it has none."""
+        pattern = self._pattern_for(text)
+        if pattern is None:
+            return None
+        pieces = pattern.split(text)  # text and escapes by turns
+        pieces[1::2] = map(_character, pieces[1::2])
+        return "".join(pieces)
+
+    def located(self, text: str, indices: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """For characters of `undone`, in rising order, yield where each begins and ends here."""
+        pattern = self._pattern_for(text) or self._pattern
+        wanted = iter(indices)
+        index, plain, last = next(wanted, None), 0, 0
+        end_of_text = (len(text), len(text), 0)
+        for start, end, length in itertools.chain(_steps(pattern, text), [end_of_text]):
+            while index is not None and index < plain + start - last:
+                at = last + index - plain
+                yield at, at + 1
+                index = next(wanted, None)
+            plain += start - last
+            while index is not None and index < plain + length:
+                yield start, end
+                index = next(wanted, None)
+            plain, last = plain + length, end
+
+    def _pattern_for(self, text: str) -> "re.Pattern[str] | None":
+        if words.ACTING.search(text):
+            return self._with_acting
+        return self._pattern if self._pattern.search(text) else None
+
+
+def _steps(pattern: "re.Pattern[str]", text: str) -> Iterator[tuple[int, int, int]]:
+    for match in pattern.finditer(text):
+        yield match.start(), match.end(), len(_character(match[0]))
+
+
+@functools.lru_cache(32)
+def _patterns(characters: frozenset[str]) -> tuple["re.Pattern[str]", "re.Pattern[str]"]:
+    # Each branch begins with one plain character, so that the search skips all else at full speed,
+    # and none can be tried in more than one way: the time grows with the text, whatever it is.
+    plain = sorted(character for character in characters if character.isascii())
+    others = sorted(characters.difference(plain))
+    pairs = _pairs(plain)
+    percent = "|".join([pairs, *map(_percent, others)])
+    short = "".join(re.escape(_SHORT[character]) for character in plain if character in _SHORT)
+    units = "|".join([f"u00(?:{pairs})|x(?:{pairs})|[{short}]", *map(_units, others)])
+    named = (name for name, value in html5.items() if value in characters)
+    names = "|".join(name for name in named if name.endswith(";"))
+    entity = rf"#[0-9]{{1,10}};|#[xX][0-9a-fA-F]{{1,8}};|{names}"
+    one = (
+        rf"%(?:25{_AGAIN.format(25)}(?:{percent})|{percent})"
+        rf"|\\(?<!\\\\)\\{{0,15}}+(?:{units})"
+        rf"|&(?:amp;{_AGAIN.format('amp;')}(?:{entity})|{entity})"
+    )
+    return re.compile(f"({one})"), re.compile(f"({one}|{words.ACTING_SEQUENCE})")
+
+
+def _pairs(characters: Iterable[str]) -> str:
+    """Two digits of hex for each: `2[bBdDfF]|3[0-9]`."""
+    by_first: dict[str, str] = {}
+    for character in characters:
+        pair = f"{ord(character):02x}"
+        by_first[pair[0]] = by_first.get(pair[0], "") + pair[1]
+    return "|".join(f"{_digits(first)}{_digits(rest)}" for first, rest in by_first.items())
+
+
+def _digits(digits: str) -> str:
+    return f"[{digits}{digits.upper()}]" if not digits.isdecimal() or len(digits) > 1 else digits
+
+
+def _percent(character: str) -> str:
+    data = character.encode("utf-8", "surrogatepass")
+    return f"%{_AGAIN.format(25)}".join("".join(map(_digits, f"{byte:02x}")) for byte in data)
+
+
+def _units(character: str) -> str:
+    """In the way of JSON: one unit of UTF-16, or two; or in that of Python."""
+    data = character.encode("utf-16-be", "surrogatepass").hex()
+    units = [data[at : at + 4] for at in range(0, len(data), 4)]
+    long = r"\\{1,16}".join("u" + "".join(map(_digits, unit)) for unit in units)
+    return long if ord(character) > 0xFF else f"{long}|x{''.join(map(_digits, data[2:]))}"
+
+
+def _character(escape: str) -> str:
+    """What an escape stands for; nothing for what acts on a terminal."""
+    return _meaning(escape) if escape[0] in "%&\\" else ""
+
+
+@functools.lru_cache(8192)
+def _meaning(escape: str) -> str:
+    if escape[0] == "%":
+        return unquote(re.sub("%(?:25)+(?=[0-9a-fA-F]{2})", "%", escape))
+    if escape[0] == "&":
+        return html.unescape(re.sub("&(?:amp;)+(?=.)", "&", escape))
+    bare = re.sub(r"\\+", r"\\", escape)
+    if bare[1] == "x":
+        return chr(int(bare[2:], 16))
+    return str(json.loads(f'"{bare}"')) if bare[1] != "'" else "'"
