@@ -24,6 +24,7 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, BaseModel, ValidationError
 
+from divingbell import places
 from divingbell.errors import ToolFailed
 from divingbell.gateway import private_file
 from divingbell.gateway.failures import SignInNeeded, why
@@ -45,9 +46,7 @@ class Credentials:
         self, folder: Path | None = None, environment: Mapping[str, str] = os.environ
     ) -> None:
         if folder is None:
-            home = Path(environment.get("HOME", "/"))
-            above = environment.get("XDG_DATA_HOME") or home / ".local/share"
-            folder = Path(above) / "divingbell" / "oauth"
+            folder = places.data_folder(environment) / "oauth"
         self.folder = folder
         self._seen: dict[str, float] = {}
 
