@@ -1,4 +1,5 @@
-"""Promises that can only be checked from outside: files, processes, what the host parses, tools.
+"""Promises that can only be checked from outside: files, processes, what the host parses,
+tools, and what lies around it on the machine.
 
 Each function names the promises it checks, gets a bench, and returns what it saw; it raises Broken
 if a promise is not kept.
@@ -8,6 +9,8 @@ from divingbell.sandbox.host_checks import (
     definitions,
     door,
     files,
+    folders,
+    packages,
     parsing,
     processes,
     secrecy,
@@ -27,7 +30,9 @@ __all__ = [
     "definitions",
     "door",
     "files",
+    "folders",
     "judged",
+    "packages",
     "parsing",
     "processes",
     "secrecy",
