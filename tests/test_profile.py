@@ -17,9 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from divingbell import Session
 from divingbell import profile as profiles
 from divingbell.errors import ProfileError
-from divingbell.profile import DEFAULT_LOCK, MARKER, Profile, home, prepare
+from divingbell.owned_folder import NotOurs
+from divingbell.profile import DEFAULT_LOCK, FONTS, MARKER, Profile, home, prepare
+from divingbell.sandbox.host_checks.packages import write_wheel as write_trap
 
 Prepare = Callable[..., Profile]
 
@@ -55,7 +58,7 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write_wheel(wheels, "pearl", "2.0")
     write_wheel(wheels, "oyster", "1.0", requires="pearl")
     write_wheel(wheels, "clam", "1.0")
-    monkeypatch.setenv("UV_NO_INDEX", "1")
+    monkeypatch.setenv("UV_OFFLINE", "1")
     monkeypatch.setenv("UV_FIND_LINKS", str(wheels))
     monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv-cache"))
     path = tmp_path / "small.txt"
@@ -181,6 +184,68 @@ def test_nothing_is_built_from_source(prepare_small: Prepare, tmp_path: Path) ->
     with pytest.raises(ProfileError, match=r"(?i)build"):
         prepare_small(str(source))
     assert not (tmp_path / "sprung").exists()
+
+
+def test_a_wheel_runs_nothing_on_the_host(
+    prepare_small: Prepare, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    sprung = tmp_path / "sprung"
+    trap = f"import os; os.close(os.open({str(sprung)!r}, os.O_CREAT))\n"
+    files = {"trap.pth": trap, "sitecustomize.py": trap, "trap.py": "version = '1.0'\n"}
+    write_trap(tmp_path / "wheels", files)
+    monkeypatch.setenv("UV_COMPILE_BYTECODE", "1")
+    profile = prepare_small("divingbell-trap", "oyster")
+    assert profile.packages == ("divingbell-trap==1.0", "oyster==1.0", "pearl==1.0")
+    assert any(profile.site_packages.glob("__pycache__/trap.*.pyc"))
+    assert prepare_small("divingbell-trap", "oyster") == profile
+    assert not sprung.exists()
+    output_of(profile, "")  # nobody does this outside of a sandbox
+    assert sprung.exists(), "the trap does not work"
+
+
+def test_what_does_not_compile_is_no_obstacle(prepare_small: Prepare, tmp_path: Path) -> None:
+    write_trap(tmp_path / "wheels", {"trap.py": "def\n", "coded.py": "# coding: trap\n"})
+    profile = prepare_small("divingbell-trap")
+    assert (profile.site_packages / "trap.py").exists()
+    assert any(profile.site_packages.glob("__pycache__/pearl.*.pyc"))
+
+
+def test_a_locked_package_is_verified_beside_others_too(prepare_small: Prepare, lock: Path) -> None:
+    lock.write_text(f"pearl==1.0 --hash=sha256:{'0' * 64}\n")
+    with pytest.raises(ProfileError, match=r"(?i)hash"):
+        prepare_small("oyster")
+
+
+@pytest.mark.parametrize("name", ["uv.toml", "pyproject.toml"])
+def test_settings_of_uv_that_lie_around_are_not_obeyed(
+    prepare_small: Prepare, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "profiles").mkdir(0o755)
+    for folder in (tmp_path, tmp_path / "profiles"):
+        (folder / name).write_text("[this is no TOML\n")
+    assert prepare_small().packages == ("pearl==1.0",)
+
+
+def test_what_others_can_put_into_the_cache_of_uv_is_not_installed(
+    prepare_small: Prepare, tmp_path: Path
+) -> None:
+    (tmp_path / "uv-cache").mkdir()
+    (tmp_path / "uv-cache").chmod(0o777)
+    with pytest.raises(NotOurs, match=r"uv-cache can be written to .* UV_CACHE_DIR"):
+        prepare_small()
+    assert not any((tmp_path / "uv-cache").iterdir())
+
+
+def test_a_profile_in_a_folder_that_others_can_write_to_is_not_used(
+    prepare_small: Prepare, tmp_path: Path
+) -> None:
+    profile = prepare_small()
+    for folder in (profile.path, profile.path.parent):
+        folder.chmod(0o777)
+        with pytest.raises(NotOurs, match=f"chmod go-w {folder}"):
+            prepare_small()
+        folder.chmod(0o755)
+    assert prepare_small() == profile
 
 
 def test_everyone_may_read_it_and_only_the_owner_write_whatever_the_umask(
@@ -309,3 +374,10 @@ def test_the_default_profile_plots_with_the_fonts_it_brings() -> None:
     assert not any(path.is_absolute() for path in files)
     names = {package.split("==")[0] for package in profile.packages}
     assert names >= {"ipython", "pandas", "matplotlib", "duckdb", "openpyxl", "cloudpickle"}
+
+
+async def test_the_list_of_fonts_is_the_one_that_matplotlib_would_make(session: Session) -> None:
+    listing = FONTS.with_name("list_fonts.py")
+    assert (await session.run(listing.read_text())).status == "ok"
+    made = await session.files.get(FONTS.name)
+    assert json.loads(made) == json.loads(FONTS.read_text()), f"{listing} says how to renew it"

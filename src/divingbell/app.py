@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from divingbell import config, places, profile
+from divingbell import config, owned_folder, places, profile
 from divingbell.config import Settings
 from divingbell.engine import Engine
 from divingbell.errors import DivingbellError, ProfileError
@@ -190,9 +190,12 @@ class _Home:
     def __init__(self) -> None:
         above = profile.home() / "running"
         try:
+            owned_folder.make(above.parent)  # all that is kept there is kept below it
             self._folders = HostFolders(above, lambda left: groups.end_left(left / GROUPS))
             self.servers = Folder(self._folders.path / "servers")
             self.groups = groups.Groups(self._folders.path / GROUPS)
+        except owned_folder.NotOurs:
+            raise
         except OSError as error:
             raise ProfileError(
                 f"{above} can't be used: {error.strerror}. "

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from divingbell import config, profile, walls
+from divingbell import config, owned_folder, profile, walls
 from divingbell.config import Settings
 from divingbell.errors import DivingbellError
 from divingbell.finding import Finding
@@ -314,7 +314,8 @@ def _profile(settings: Settings | None) -> Finding:
     try:
         wanted = (settings or config.load()).packages
         folder = profile.home() / "profiles"
-    except DivingbellError as error:
+        owned_folder.check(folder)
+    except (DivingbellError, OSError) as error:
         return Finding(name, "warn", str(error), "correct the settings, then run this again")
     for marker in sorted(folder.glob(f"*/{profile.MARKER}")):
         if _is_prepared(marker, wanted):

@@ -17,17 +17,9 @@ def data_folder(environment: Mapping[str, str] = os.environ) -> Path:
     if os.path.isabs(above):  # the specification says to ignore a relative one
         return Path(above) / "divingbell"
     try:
-        return Path.home() / ".local" / "share" / "divingbell"
+        home = Path(environment.get("HOME") or Path.home())
+        return home / ".local" / "share" / "divingbell"
     except RuntimeError:
         raise ConfigError(
             "this user has no home directory: set XDG_DATA_HOME to a folder for what is kept"
         ) from None
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder that only its owner can look into, if it is not there.
-
-    Raises:
-        OSError: it can't be made.
-    """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -3,6 +3,9 @@
 A profile holds a locked set of packages (`profiles/default.txt`) and what the configuration
 adds to it. It is prepared once, named by a hash of all that went into it, and never changed
 afterwards: something else asked for is another profile beside it.
+
+Packages are strangers' code. Nothing of them runs here: an environment that has any in it is
+never started outside of a sandbox, because a .pth file or a pyvenv.cfg of theirs would be obeyed.
 """
 
 import fcntl
@@ -12,23 +15,24 @@ import os
 import shutil
 import subprocess
 import sys
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from divingbell import installer, owned_folder
 from divingbell.errors import ProfileError
 
 DEFAULT_LOCK = Path(__file__).parent / "profiles" / "default.txt"
-WARM_FONTS = Path(__file__).parent / "profiles" / "warm_fonts.py"
+FONTS = Path(__file__).parent / "profiles" / "fontlist-v3.11.0.json"
+"""The list of fonts that matplotlib would make. It is the same everywhere, and making it would run
+matplotlib; profiles/list_fonts.py says how it was made."""
 MARKER = "divingbell-profile.json"
 
-FORMAT = 1
+FORMAT = 2
 """Raised when a profile of the same content is to be made in another way."""
 
 OLDEST_PYTHON = (3, 11)
-LINES_OF_FAILURE = 15
 ASK_TIMEOUT = 30.0
 
 Progress = Callable[[str], None]
@@ -95,7 +99,8 @@ def prepare(
 
     Making one takes seconds to minutes and blocks: call it in a thread from async code.
     One that exists takes less than a millisecond. Nothing is ever built from source, because
-    that would run a stranger's code outside of the sandbox: there must be wheels.
+    that would run a stranger's code outside of the sandbox: there must be wheels. Nor is anything
+    of a wheel run, not even by the interpreter that compiles it.
 
     Args:
         packages: requirements such as `scikit-learn>=1.5`. They may not move what is locked.
@@ -106,6 +111,7 @@ def prepare(
 
     Raises:
         ProfileError: it can't be made; the message says why and what to do.
+        NotOurs: another user could change what is in the folder.
     """
     report = progress or _silent
     requirements = _checked(packages)
@@ -120,12 +126,14 @@ def prepare(
     try:
         if profile := _load(path):
             return profile
-        _make_folders(directory)
+        owned_folder.make(directory)
         with locked(directory / f".{path.name}.lock", report):
             # Whoever held the lock may have made it in the meantime.
             if profile := _load(path):
                 return profile
             _build(path, lock, requirements, interpreter, report)
+    except owned_folder.NotOurs:
+        raise
     except OSError as error:
         raise ProfileError(
             f"The profile can't be kept in {directory}: {error}. "
@@ -142,6 +150,7 @@ def find(packages: Sequence[str] = ()) -> Profile | None:
 
     Raises:
         ProfileError: the packages are no requirements.
+        NotOurs: another user could change what is in the folder.
     """
     key = _key(DEFAULT_LOCK.read_bytes(), _checked(packages), _interpreter_of(None))
     return _load(home() / "profiles" / f"{DEFAULT_LOCK.stem}-{key}")
@@ -167,7 +176,7 @@ def _interpreter_of(python: Path | None) -> _Interpreter:
     )
     try:
         answer = subprocess.run(
-            [python, "-I", "-c", question],
+            [python, "-I", "-S", "-c", question],
             capture_output=True,
             text=True,
             timeout=ASK_TIMEOUT,
@@ -212,6 +221,8 @@ def _key(lock: bytes, requirements: tuple[str, ...], interpreter: _Interpreter) 
 def _load(path: Path) -> Profile | None:
     """Returns the finished profile at `path`, None if there is none or it is not usable."""
     try:
+        if not owned_folder.check(path):
+            return None
         marker = json.loads((path / MARKER).read_bytes())
         profile = Profile(
             path=path,
@@ -239,22 +250,9 @@ def _build(
         shutil.rmtree(leftover, ignore_errors=True)
     report(f"preparing the profile {path.name} for Python {interpreter.version}, once")
     try:
-        uv = _find_uv()
-        run = _Runner(building.parent, report)
-        run(
-            "The virtual environment can't be made",
-            [uv, "venv", "--relocatable", "--no-project"],
-            ["--python", interpreter.executable, building],
-        )
-        install = [uv, "pip", "install", "--compile-bytecode", "--only-binary", ":all:"]
-        # A copy, because a hard link into uv's cache would change with the cache.
-        install += ["--link-mode", "copy", "--python", str(building / "bin" / "python")]
-        failure = "The packages of the profile can't be installed"
-        run(failure, install, ["--require-hashes", "-r", lock])
-        _warm_fonts(building, run)
-        if requirements:
-            failure = f"The packages {', '.join(requirements)} can't be added to the profile"
-            run(failure, install, ["--constraints", lock, "--", *requirements])
+        owned_folder.make(building, 0o700)  # until it is whole, and has the modes that it should
+        installer.fill(building, interpreter.executable, lock, requirements, report)
+        _lay_out_fonts(building)
         _finish(building, interpreter)
         building.rename(path)
     except BaseException:
@@ -263,82 +261,11 @@ def _build(
     report(f"prepared the profile in {path}")
 
 
-def _find_uv() -> str:
-    import uv
-
-    try:
-        return uv.find_uv_bin()
-    except FileNotFoundError as error:
-        raise ProfileError(
-            "The uv command that prepares profiles is missing: pip install --force-reinstall uv"
-        ) from error
-
-
-@dataclass(frozen=True)
-class _Runner:
-    """Runs the commands that make up a profile."""
-
-    folder: Path
-    report: Progress
-
-    def __call__(
-        self,
-        failure: str,
-        command: Sequence[str | Path],
-        arguments: Sequence[str | Path],
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
-        tail: deque[str] = deque(maxlen=LINES_OF_FAILURE)
-        with subprocess.Popen(
-            [*command, *arguments],
-            # Not the caller's folder: uv would obey a pyproject.toml that lies there.
-            cwd=self.folder,
-            env={**_clean_environment(), **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            umask=0o022,
-        ) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                tail.append(line.rstrip())
-                # Of uv's lines the sums say how it goes: "Installed 33 packages in 2s".
-                if line.startswith(("Resolved", "Prepared", "Installed", "Bytecode")):
-                    self.report(line.strip())
-        if process.returncode:
-            message = "\n".join(f"  {line}" for line in tail if line)
-            raise ProfileError(
-                f"{failure}:\n{message}\n"
-                "Check the names and the network, then try again. "
-                "UV_DEFAULT_INDEX names another package index, HTTPS_PROXY a proxy."
-            )
-
-
-def _clean_environment() -> dict[str, str]:
-    """The caller's environment without what would change where and what is installed.
-    PYTHONDONTWRITEBYTECODE and PYTHONPYCACHEPREFIX would leave the profile without bytecode."""
-    dropped = {"VIRTUAL_ENV", "CONDA_PREFIX", "UV_SYSTEM_PYTHON", "UV_PYTHON", "UV_TARGET"}
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in dropped and not name.startswith(("PYTHON", "MPL"))
-    }
-    return {**kept, "NO_COLOR": "1", "UV_NO_PROGRESS": "1", "UV_PYTHON_DOWNLOADS": "never"}
-
-
-def _warm_fonts(building: Path, run: _Runner) -> None:
+def _lay_out_fonts(building: Path) -> None:
     cache = building / "cache" / "matplotlib"
-    cache.mkdir(parents=True)
+    cache.mkdir(parents=True, exist_ok=True)
     if any(building.glob("lib/python*/site-packages/matplotlib")):
-        run.report("listing the fonts for plots")
-        run(
-            "The list of fonts can't be made",
-            [building / "bin" / "python", "-I"],
-            [WARM_FONTS],
-            environment={"MPLCONFIGDIR": str(cache)},
-        )
+        shutil.copy(FONTS, cache)
 
 
 def _finish(building: Path, interpreter: _Interpreter) -> None:
@@ -363,18 +290,11 @@ def _finish(building: Path, interpreter: _Interpreter) -> None:
 def _make_readable(folder: Path) -> None:
     """Files come with the modes they have in uv's cache, which another umask may have made.
     Sessions run under a user of their own and must read, and no one else may write."""
-    for parent, _, files in os.walk(folder):
-        for path in (parent, *(os.path.join(parent, name) for name in files)):
+    for parent, _, files in os.walk(folder, topdown=False):  # what is around it opens last
+        for path in (*(os.path.join(parent, name) for name in files), parent):
             if not os.path.islink(path):
                 mode = os.stat(path).st_mode
                 os.chmod(path, 0o755 if mode & 0o100 else 0o644)
-
-
-def _make_folders(folder: Path) -> None:
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    for each in missing:
-        each.chmod(0o755)
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 """First stage of a zygote: build the read-only root, move into it, become the zygote.
 
-Run on the host as `python -I -S root.py FD`, where FD is a socket to the host. It enters user
-and mount namespaces of its own before anything is imported, so that what is imported later
-only ever sees the sealed root. Sources are opened before the uid changes (a profile may lie in
-a folder that only root may enter) and mounted through those descriptors.
+Run on the host as `python -I -S root.py FD`, where FD is a socket to the host. It enters
+namespaces of its own (user, mounts, network, IPC) before anything of a profile is imported, so
+that what is imported later only ever sees the sealed root. Sources are opened before the uid
+changes (a profile may lie in a folder that only root may enter) and mounted through those
+descriptors.
 """
 
 import json
@@ -95,7 +96,10 @@ def main(descriptor: int) -> None:
     if raw["owner"] is not None:
         _give_namespaces_to(raw["owner"])
     kernel.die_with_parent()
-    kernel.unshare(kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS)
+    # The zygote imports packages, and .pth files run when it starts: it has no network either.
+    kernel.unshare(
+        kernel.CLONE_NEWUSER | kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC
+    )
     line.send(b"unshared")
     if line.recv(16) != b"mapped":  # the host writes uid_map and gid_map
         raise SystemExit("the host went away")

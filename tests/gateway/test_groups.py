@@ -31,15 +31,32 @@ def test_a_number_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path) ->
     with start() as other:
         groups = Groups(tmp_path / "groups")
         groups.note(other.pid)
-        (tmp_path / "groups" / str(other.pid)).write_text("12345")
+        note = tmp_path / "groups" / str(other.pid)
+        known = note.read_text()
+        for word in range(4):  # the start, the owner, the start of the machine, the table
+            words = known.split()
+            words[word] = "12345"
+            note.write_text(" ".join(words))
+            end_left(tmp_path / "groups")
         for name in ("1", "0", "x", "-1"):
             (tmp_path / "groups" / name).write_text("1")
         end_left(tmp_path / "groups")
         end_left(tmp_path / "nowhere")
+        note.write_text(known)
+        (tmp_path / "groups").chmod(0o777)  # somebody else may have written it
+        end_left(tmp_path / "groups")
+        (tmp_path / "groups").chmod(0o700)
         assert other.poll() is None
         groups.forget(other.pid)
         assert not (tmp_path / "groups" / str(other.pid)).exists()
         other.kill()
+
+
+def test_a_process_that_heads_no_group_is_not_written_down(tmp_path: Path) -> None:
+    with subprocess.Popen(SLEEPER) as member:
+        Groups(tmp_path / "groups").note(member.pid)
+        assert not any((tmp_path / "groups").iterdir())
+        member.kill()
 
 
 async def test_servers_are_written_down_as_long_as_they_run() -> None:

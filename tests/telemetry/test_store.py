@@ -161,8 +161,8 @@ async def test_a_file_that_is_there_is_opened_by_sqlite_alone(
     opened: list[int] = []
     real = os.open
 
-    def watched(name: str | Path, flags: int, *rest: int) -> int:
-        descriptor = real(name, flags, *rest)
+    def watched(name: str | Path, flags: int, *rest: int, **more: int) -> int:
+        descriptor = real(name, flags, *rest, **more)
         if name == path:
             opened.append(descriptor)
         return descriptor

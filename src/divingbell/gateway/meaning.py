@@ -30,7 +30,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from divingbell import owned_folder
 from divingbell.errors import ConfigError
+from divingbell.gateway import private_file
 from divingbell.gateway.tool import Tool
 from divingbell.gateway.words import split_name
 from divingbell.profile import home
@@ -100,12 +102,8 @@ class Meaning:
         return {digest: near[row] for digest, row in rows.items()}
 
     def _read(self) -> dict[bytes, bytes]:
-        try:
-            with self._cache.open("rb") as file:
-                data = file.read(MAX_KEPT * _RECORD + 1)
-        except OSError:
-            return {}
-        if len(data) % _RECORD or len(data) > MAX_KEPT * _RECORD:
+        data = private_file.read(self._cache, MAX_KEPT * _RECORD)
+        if data is None or len(data) % _RECORD:
             return {}
         found = {
             data[at : at + 32]: data[at + 32 : at + _RECORD] for at in range(0, len(data), _RECORD)
@@ -116,7 +114,7 @@ class Meaning:
         """Keep points for the next time, those in use before others. A full disk is no error."""
         order = sorted(kept, key=lambda digest: digest not in used)[:MAX_KEPT]
         with contextlib.suppress(OSError):
-            self._cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            owned_folder.make(self._cache.parent, 0o700)
             # Under another name first: a second Divingbell may be reading.
             with tempfile.NamedTemporaryFile(dir=self._cache.parent, delete=False) as file:
                 try:

@@ -25,6 +25,7 @@ from mcp.shared.auth import (
 from mcp_types import LATEST_PROTOCOL_VERSION
 from pydantic import AnyUrl, BaseModel, ValidationError
 
+from divingbell import places
 from divingbell.errors import ToolFailed
 from divingbell.gateway import private_file
 from divingbell.gateway.failures import SignInNeeded, why
@@ -47,9 +48,7 @@ class Credentials:
         self, folder: Path | None = None, environment: Mapping[str, str] = os.environ
     ) -> None:
         if folder is None:
-            home = Path(environment.get("HOME", "/"))
-            above = environment.get("XDG_DATA_HOME") or home / ".local/share"
-            folder = Path(above) / "divingbell" / "oauth"
+            folder = places.data_folder(environment) / "oauth"
         self.folder = folder
         self._seen: dict[str, float] = {}
 

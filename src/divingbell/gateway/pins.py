@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from divingbell import owned_folder
 from divingbell.errors import ConfigError
 from divingbell.gateway import private_file
 from divingbell.gateway.rules import Action
 from divingbell.gateway.tool import Tool
-from divingbell.places import make_private
 
 log = logging.getLogger("divingbell.gateway")
 
@@ -112,7 +112,7 @@ class Pins:
         if not changes or self._path is None:
             return
         try:
-            make_private(self._path.parent)
+            owned_folder.make(self._path.parent, 0o700)
             with _locked(self._path):
                 # Another Divingbell may have written since: its pins are kept.
                 merged = _read(self._path)
@@ -148,6 +148,7 @@ def _plain(value: Any) -> Any:
 
 def _read(path: Path) -> dict[str, dict[str, Pin]]:
     try:
+        owned_folder.check(path.parent)
         with path.open("rb") as file:
             raw = file.read(MAX_FILE + 1)
         if len(raw) > MAX_FILE:

@@ -5,16 +5,21 @@ import os
 import tempfile
 from pathlib import Path
 
+from divingbell import owned_folder
+
 
 def read(path: Path, most: int) -> bytes | None:
-    """Return a file's content; None if there is none, it is a link, or it is larger."""
+    """Return a file's content; None if there is none, it is a link, larger, or of others."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        # A pipe that somebody has put there must not hold us up.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags)
         with os.fdopen(descriptor, "rb") as file:
-            data = file.read(most + 1)
+            ours = owned_folder.is_ours(os.fstat(descriptor))
+            data = file.read(most + 1) if ours else None
     except OSError:
         return None
-    return data if len(data) <= most else None
+    return data if data is not None and len(data) <= most else None
 
 
 def write(path: Path, data: bytes) -> None:
@@ -23,7 +28,7 @@ def write(path: Path, data: bytes) -> None:
     Raises:
         OSError: it can't be written.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    owned_folder.make(path.parent, 0o700)
     descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 600
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from pathlib import Path
 
+from divingbell import owned_folder
 from divingbell.gateway import text
 from divingbell.gateway.redaction import Redactor
 
@@ -26,10 +27,12 @@ class ServerLog:
         self.path = folder / f"{name}.log"
         self._redactor = redactor
         self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self._is_made = False
         self._begin()
 
     def begin(self) -> None:
         """Mark the start of a server."""
+        self._is_made = False
         self._begin()
         self._write(f"--- started {time.strftime('%Y-%m-%d %H:%M:%S%z')}\n")
 
@@ -91,7 +94,9 @@ class ServerLog:
     def _write(self, text: str) -> None:
         # A full disk or a folder that went away must not take the server down.
         with contextlib.suppress(OSError):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_made:  # once for each start: a server may write line by line
+                owned_folder.make(self.path.parent, 0o700)
+                self._is_made = True
             with contextlib.suppress(FileNotFoundError):
                 if self.path.stat().st_size > MAX_SIZE:
                     os.replace(self.path, self.path.with_suffix(".log.1"))

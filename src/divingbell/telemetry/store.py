@@ -14,8 +14,8 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from divingbell import owned_folder
 from divingbell.errors import ConfigError
-from divingbell.places import make_private
 from divingbell.telemetry.ledger import Ledger
 
 log = logging.getLogger("divingbell.telemetry")
@@ -176,7 +176,7 @@ def _open_patiently(path: Path) -> sqlite3.Connection:
 
 
 def _open(path: Path) -> sqlite3.Connection:
-    make_private(path.parent)
+    owned_folder.make(path.parent, 0o700)
     # Made by us, for its mode: what SQLite puts beside it gets the same. Never opened when it is
     # there: closing any descriptor of a file drops this process's locks on it, and with them what
     # keeps two connections from writing over each other.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from divingbell import SandboxUnavailable
+from divingbell.profile import FONTS
 from divingbell.sandbox.contained import dockerfile
 from divingbell.sandbox.docker import daemon
 from tests.walls import DOCKER, need
@@ -71,4 +72,4 @@ def test_it_comes_with_all_that_it_copies(tmp_path: Path) -> None:
             for name in line.split()[1:-1]:
                 assert (tmp_path / name).exists(), name
     assert (tmp_path / "extra.txt").read_text() == "scikit-learn>=1.5\n"
-    assert "--require-hashes" in text and "/tmp/warm_fonts.py" in text
+    assert "--require-hashes" in text and FONTS.name in text

@@ -266,3 +266,38 @@ def test_python_and_the_profile_work_in_it(made: Root) -> None:
         text=True,
     )
     assert programs.stdout == "a\n", programs.stderr
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_sessions_can_read_it_and_others_not_write_whatever_the_umask(
+    tmp_path: Path, umask: int
+) -> None:
+    data = tmp_path / "data"
+    before = os.umask(umask)
+    try:
+        (data / "open").mkdir(parents=True)
+        (data / "open" / "file").touch()
+        (data / "closed" / "below").mkdir(parents=True)
+        building = tmp_path / "building"
+        root._copy_tree(data, building / root.FILES)
+        (building / root.FILES / "tmp").mkdir(exist_ok=True)
+    finally:
+        os.umask(before)
+    (building / root.FILES / "tmp").chmod(0o1777)
+    root._set_modes(building)
+    for path in (building, *building.rglob("*")):
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if path.name == "tmp" and mode & stat.S_ISVTX:
+            continue
+        assert not mode & 0o022, path
+        assert path.is_file() or mode == 0o755, path
+
+
+def test_folders_that_are_closed_to_others_are_left_out(tmp_path: Path) -> None:
+    for name, mode in (("open", 0o755), ("closed", 0o700)):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        (tmp_path / "data" / name / "file").touch()
+        (tmp_path / "data" / name).chmod(mode)
+    root._copy_tree(tmp_path / "data", tmp_path / "root")
+    names = {path.parent.name for path in (tmp_path / "root").rglob("file")}
+    assert names == {"open"}

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from divingbell.sandbox.local.folders import HostFolders, Workspaces, is_left_over
+from divingbell.owned_folder import NotOurs
+from divingbell.sandbox.local import folders
+from divingbell.sandbox.local.folders import HostFolders, Workspaces, is_left_over, remove_tree
 
 STARTING = """
 import os, sys
@@ -62,3 +65,42 @@ def test_what_a_session_leaves_is_for_its_own_uid_and_for_nobody_else() -> None:
         assert seen.stdout == b"planted\n"
         made.close()
         assert not os.listdir(above)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_a_folder_that_others_can_write_to_is_refused_and_left_alone(
+    tmp_path: Path, mode: int
+) -> None:
+    """Somebody may have left there what is then taken for ours."""
+    (tmp_path / "above" / "divingbell-1-1" / "planted").mkdir(parents=True)
+    (tmp_path / "above").chmod(mode)
+    with pytest.raises(NotOurs, match=str(tmp_path / "above")):
+        HostFolders(tmp_path / "above")
+    assert (tmp_path / "above" / "divingbell-1-1" / "planted").exists()
+
+
+def test_a_folder_that_becomes_a_link_while_it_is_removed_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hostile code that still runs exchanges it after the look and before the next step."""
+    victim, tree = tmp_path / "victim", tmp_path / "tree"
+    victim.mkdir(0o755)
+    (tree / "folder").mkdir(parents=True)
+
+    def exchange(mode: int) -> bool:
+        if stat.S_ISDIR(mode) and (tree / "folder").is_dir() and not (tree / "folder").is_symlink():
+            (tree / "folder").rmdir()
+            (tree / "folder").symlink_to(victim)
+            return True
+        return stat.S_ISDIR(mode)
+
+    class Stat:
+        S_ISDIR = staticmethod(exchange)
+
+    monkeypatch.setattr(folders, "stat", Stat)
+    with pytest.raises(NotADirectoryError):
+        remove_tree(tree)
+    assert stat.S_IMODE(victim.stat().st_mode) == 0o755
+    monkeypatch.undo()
+    remove_tree(tree)
+    assert victim.exists() and not os.path.lexists(tree)

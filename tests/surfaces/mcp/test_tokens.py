@@ -55,6 +55,16 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         tokens.load(tmp_path / "none", (), {})
 
 
+def test_a_file_to_which_others_could_add_a_token_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"ann {'a' * 32}\n")
+    file.chmod(0o606)
+    with pytest.raises(ConfigError, match="another user could add tokens"):
+        tokens.load(file, (), {})
+    file.chmod(0o604)
+    assert tokens.load(file, (), {}) is not None
+
+
 def test_a_token_that_is_made_can_not_be_guessed() -> None:
     (_, one), (known, other) = tokens.made(), tokens.made()
     assert one != other and len(other) >= 32

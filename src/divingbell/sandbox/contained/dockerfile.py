@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from divingbell.errors import SandboxUnavailable
-from divingbell.profile import DEFAULT_LOCK, WARM_FONTS, Progress
+from divingbell.profile import DEFAULT_LOCK, FONTS, Progress
 from divingbell_inside import layout
 
 if TYPE_CHECKING:
@@ -23,17 +23,17 @@ FROM {python}
 RUN apt-get update \\
  && apt-get install --yes --no-install-recommends procps file less \\
  && rm -rf /var/lib/apt/lists/*
-COPY lock.txt extra.txt warm_fonts.py /tmp/
+COPY lock.txt extra.txt /tmp/
 RUN python -m venv {profile} \\
  && {profile}/bin/pip install --no-cache-dir --only-binary :all: --require-hashes \\
       -r /tmp/lock.txt \\
  && {profile}/bin/pip install --no-cache-dir --only-binary :all: -r /tmp/extra.txt \\
- && mkdir -p {profile}/cache/matplotlib \\
- && MPLCONFIGDIR={profile}/cache/matplotlib {profile}/bin/python -I /tmp/warm_fonts.py \\
  && find / -xdev -perm /6000 -type f -exec chmod a-s {{}} + \\
  && rm -rf /tmp/*
+COPY {fonts} {profile}/cache/matplotlib/
 COPY divingbell_inside {inside}/divingbell_inside
-RUN {profile}/bin/python -m compileall -q --invalidation-mode unchecked-hash {inside} \\
+# With the packages in it, the interpreter of the profile runs in sessions only.
+RUN python -I -S -m compileall -q --invalidation-mode unchecked-hash {inside} \\
  && mkdir -p {places} && chmod 1777 /tmp /dev/shm
 """
 
@@ -41,7 +41,11 @@ RUN {profile}/bin/python -m compileall -q --invalidation-mode unchecked-hash {in
 def text() -> str:
     places = (layout.DOOR_FOLDER, layout.WORKSPACE, layout.HOME, layout.SERVERS)
     return _TEXT.format(
-        python=PYTHON, profile=layout.PROFILE, inside=layout.INSIDE, places=" ".join(places)
+        python=PYTHON,
+        profile=layout.PROFILE,
+        inside=layout.INSIDE,
+        fonts=FONTS.name,
+        places=" ".join(places),
     )
 
 
@@ -51,7 +55,7 @@ def write(folder: Path, packages: Sequence[str]) -> None:
     (folder / "Dockerfile").write_text(text())
     (folder / "extra.txt").write_text("".join(f"{package}\n" for package in packages))
     shutil.copy(DEFAULT_LOCK, folder / "lock.txt")
-    shutil.copy(WARM_FONTS, folder / "warm_fonts.py")
+    shutil.copy(FONTS, folder)
     inside = Path(__file__).resolve().parents[3] / "divingbell_inside"
     shutil.copytree(
         inside,

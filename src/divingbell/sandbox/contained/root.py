@@ -16,16 +16,17 @@ import re
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from compileall import compile_dir
 from dataclasses import dataclass
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Literal
 
-from divingbell import profile
+from divingbell import owned_folder, profile
 from divingbell.errors import SandboxUnavailable
 from divingbell.profile import Profile, Progress
+from divingbell.sandbox.contained import libraries
 from divingbell_inside import layout
 
 FORMAT = 2
@@ -57,8 +58,6 @@ _LEFT_OUT = (
 )  # fmt: skip
 _FOLDERS = ("proc", "sys", "dev", "etc", "tmp", "root", "run", "var/tmp", layout.DOOR_FOLDER)
 _PLACES = (*layout.WRITABLE.values(), layout.SERVERS)
-_LIBRARY = re.compile(r"(?:=>\s*)?(/\S+)\s+\(0x")
-_LDD_AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,7 @@ def prepare(prepared: Profile, progress: Progress | None = None) -> Root:
 def locked(report: Progress) -> Iterator[None]:
     """Be the only one who makes or removes images; others are waited for."""
     above = folder()
-    above.mkdir(parents=True, exist_ok=True)
+    owned_folder.make(above)
     with profile.locked(
         above / ".lock", lambda _: report("waiting for another process that works on the images")
     ):
@@ -207,6 +206,8 @@ def _root(marker: Path) -> Root:
 
 
 def _markers() -> list[Path]:
+    if not owned_folder.check(folder()):
+        return []
     return sorted(folder().glob(f"[!.]*/{MARKER}"))  # those with a dot are not whole
 
 
@@ -254,12 +255,13 @@ def _build(above: Path, prepared: Profile, report: Progress) -> Root:
     building = above / BUILDING
     report("making the root file system for containers, once: half a minute or so")
     try:
+        owned_folder.make(building, 0o700)  # until it is whole, and has the modes that it should
         origins = _fill(building / FILES, prepared)
         content = {"made_by": _maker(), "profile": str(prepared.path), "origins": origins}
         text = json.dumps(content, sort_keys=True)
         (building / MARKER).write_text(text)
         version = hashlib.sha256(text.encode()).hexdigest()[:16]
-        (building / FILES).chmod(0o755)
+        _set_modes(building)
         shutil.rmtree(above / version, ignore_errors=True)
         building.rename(above / version)
     finally:
@@ -281,10 +283,11 @@ def _fill(root: Path, prepared: Profile) -> dict[str, str]:
         (root / name).chmod(0o1777)  # Docker gives a tmpfs the mode of what it is mounted on
     for name, text in layout.ETC.items():
         (root / "etc" / name).write_text(text)
+        (root / "etc" / name).chmod(0o644)
     programs = list(_programs())
     python = _interpreter(root, prepared)
-    needing = [*programs, *python, *_shared_objects(prepared.path)]
-    system = {*programs, *_libraries(needing)}
+    packages = libraries.of_strangers(_shared_objects(prepared.path), prepared.base_python)
+    system = {*programs, *libraries.of_our_own([*programs, *python]), *packages}
     for path in sorted(system):
         _copy(path, root)
     for data in _DATA:
@@ -360,35 +363,6 @@ def _shared_objects(above: Path) -> list[Path]:
     return [path for path in above.rglob("*.so*") if path.is_file() and not path.is_symlink()]
 
 
-def _libraries(needing: Iterable[Path]) -> set[Path]:
-    """Every library of the system that one of these needs, and the loader."""
-    found: set[Path] = set()
-    objects = sorted({path.resolve() for path in needing if _is_elf(path)})
-    for start in range(0, len(objects), _LDD_AT_ONCE):
-        answer = subprocess.run(
-            ["ldd", *objects[start : start + _LDD_AT_ONCE]],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=300,
-        ).stdout
-        found |= {Path(path) for path in _LIBRARY.findall(answer)}
-    # Their own libraries packages bring along.
-    system = (
-        Path("/lib"),
-        Path("/lib64"),
-        Path("/usr/lib"),
-        Path("/usr/lib64"),
-        Path("/usr/local"),
-    )
-    return {path for path in found if any(path.is_relative_to(above) for above in system)}
-
-
-def _is_elf(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(4) == b"\x7fELF"
-
-
 def _copy(path: Path, root: Path) -> None:
     """Copy a file with the links that lead to it."""
     for _ in range(10):
@@ -412,9 +386,22 @@ def _place(path: Path, root: Path) -> Path:
 def _copy_tree(path: Path, root: Path) -> None:
     target = root / str(path.parent.resolve() / path.name).lstrip("/")
     if path.is_dir():
-        shutil.copytree(path, target, symlinks=True, dirs_exist_ok=True, copy_function=_read_copy)
+        shutil.copytree(
+            path,
+            target,
+            symlinks=True,
+            ignore=_closed,
+            copy_function=_read_copy,
+            dirs_exist_ok=True,
+        )
     elif path.is_file():
         _copy(path, root)
+
+
+def _closed(parent: str, names: list[str]) -> list[str]:
+    """The folders that others may not look into: nor may a session."""
+    paths = {name: os.lstat(os.path.join(parent, name)).st_mode for name in names}
+    return [name for name, mode in paths.items() if stat.S_ISDIR(mode) and mode & 0o005 != 0o005]
 
 
 def _read_copy(source: str, target: str) -> None:
@@ -435,6 +422,17 @@ def _make_readable(above: Path) -> None:
     for path in (above, *above.rglob("*")):
         if not path.is_symlink():
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
+
+
+def _set_modes(building: Path) -> None:
+    """Let others look into each folder and write to nothing, whatever the umask was."""
+    for parent, _, files in os.walk(building, topdown=False):  # what is around it opens last
+        for path in (os.path.join(parent, name) for name in files):
+            mode = stat.S_IMODE(os.lstat(path).st_mode)
+            if mode & 0o022 and not os.path.islink(path):
+                os.chmod(path, mode & ~0o022)
+        if not os.stat(parent).st_mode & stat.S_ISVTX:  # /tmp is as it must be
+            os.chmod(parent, 0o755)
 
 
 def _link_libraries(root: Path) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from divingbell import profile
+from divingbell import owned_folder, profile
 from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
@@ -128,7 +128,7 @@ class DockerBackend(Backend):
     async def _assemble(self, made: "_Made", limits: Limits) -> ContainedSandbox:
         folder = made.folders.path / made.folders.make(made.name, None)
         at_the_door = folder / "door"
-        at_the_door.mkdir()
+        owned_folder.make(at_the_door)  # for a uid that is not ours, whatever the umask
         _introduce(folder, made.uid)
         door = Door(at_the_door)
         try:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from divingbell import owned_folder
 from divingbell.sandbox.contained.root import Root
 from divingbell.sandbox.gvisor.runsc import Runsc
 
@@ -87,7 +88,7 @@ def remove(checkpoint: Checkpoint) -> None:
 def making(root: Root, key: str) -> Iterator[Path | None]:
     """Give an empty folder to save into, None while another process makes one. Then `keep` it."""
     above = _above(root)
-    above.mkdir(mode=0o700, exist_ok=True)
+    owned_folder.make(above, 0o700)
     lock = os.open(above / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     building = above / ".building"
     try:

@@ -1,4 +1,5 @@
-"""Promises that can only be checked from outside: files, processes, what the host parses, tools.
+"""Promises that can only be checked from outside: files, processes, what the host parses,
+tools, and what lies around it on the machine.
 
 Each function names the promises it checks, gets a bench, and returns what it saw; it raises Broken
 if a promise is not kept.
@@ -10,6 +11,8 @@ from divingbell.sandbox.host_checks import (
     door,
     exits,
     files,
+    folders,
+    packages,
     parsing,
     processes,
     quotas,
@@ -34,7 +37,9 @@ __all__ = [
     "door",
     "exits",
     "files",
+    "folders",
     "judged",
+    "packages",
     "parsing",
     "processes",
     "quotas",

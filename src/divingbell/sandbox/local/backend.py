@@ -92,7 +92,7 @@ class LocalBackend(Backend):
         uid_map = f"0 {self._uids.first} {BLOCK}" if self._uids else "0 {me} 1"
         _allow_many_descriptors()
         self.zygote = Zygote(
-            prepared.python,
+            prepared.base_python,
             plan,
             {
                 "preload": settings.preload,

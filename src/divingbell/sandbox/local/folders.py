@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from divingbell import owned_folder
 from divingbell.sandbox.local.cgroups import own_name
 
 _ATTEMPTS, _PAUSE = 100, 0.01
@@ -23,8 +24,12 @@ class HostFolders:
     """One folder for this process, in it one for each session."""
 
     def __init__(self, above: Path, on_left: Callable[[Path], None] = lambda left: None) -> None:
-        """Make the folder; `on_left` sees each one that a process which is gone has left."""
-        above.mkdir(parents=True, exist_ok=True)
+        """Make the folder; `on_left` sees each one that a process which is gone has left.
+
+        Raises:
+            NotOurs: another user could change what is in `above`.
+        """
+        owned_folder.make(above)
         for left in above.glob("divingbell-*-*"):
             if (lock := _lock(left)) is not None:
                 on_left(left)
@@ -38,7 +43,7 @@ class HostFolders:
         path = self.path / name
         path.mkdir(mode=0o700)
         if owner is not None:
-            os.chown(path, owner, owner)
+            os.chown(path, owner, owner, follow_symlinks=False)
         return name
 
     def remove(self, name: str) -> None:
@@ -101,14 +106,14 @@ def _lock(path: Path) -> int | None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a tree that hostile code has built: any depth, any mode, no link followed.
+    """Remove a tree that hostile code has built: any depth, any mode, no link followed, although
+    whoever built it may still be there and exchange one for the other.
 
     Each folder is flattened into the top one before it is emptied, so that neither the length
     of a path nor the number of open folders grows with the depth.
     """
     try:
-        os.chmod(path, 0o700)  # the folder itself is ours; only what is in it is not
-        top = os.open(path, _FOLDER)
+        top = _open_up(path)
     except FileNotFoundError:
         return
     try:
@@ -128,14 +133,11 @@ def _empty_one_level(top: int) -> bool:
             os.unlink(name, dir_fd=top)
             continue
         left = True
-        with contextlib.suppress(OSError):
-            os.chmod(name, 0o700, dir_fd=top)
-        folder = os.open(name, _FOLDER, dir_fd=top)
+        folder = _open_up(name, top)
         try:
             for below in os.listdir(folder):
                 if stat.S_ISDIR(os.stat(below, dir_fd=folder, follow_symlinks=False).st_mode):
-                    with contextlib.suppress(OSError):
-                        os.chmod(below, 0o700, dir_fd=folder)
+                    os.close(_open_up(below, folder))  # else it may not be moved
                     lifted = f"lifted-{os.urandom(12).hex()}"
                     os.rename(below, lifted, src_dir_fd=folder, dst_dir_fd=top)
                 else:
@@ -144,3 +146,15 @@ def _empty_one_level(top: int) -> bool:
             os.close(folder)
         os.rmdir(name, dir_fd=top)
     return left
+
+
+def _open_up(name: str | Path, above: int | None = None) -> int:
+    """Open a folder that its owner may have closed. A link is refused, and nothing behind it
+    changed: the mode is set on what was opened, not on what has the name by then."""
+    found = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+    try:
+        with contextlib.suppress(OSError):
+            os.chmod(f"/proc/self/fd/{found}", 0o700)
+        return os.open(".", _FOLDER, dir_fd=found)
+    finally:
+        os.close(found)

@@ -8,6 +8,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from divingbell import owned_folder
 from divingbell.errors import SandboxUnavailable
 
 BLOCK = 1024
@@ -18,7 +19,7 @@ class Uids:
     """One block of uids. The first belongs to the zygote, the others go round."""
 
     def __init__(self, base: int, count: int, locks: Path = _LOCKS) -> None:
-        locks.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owned_folder.make(locks, 0o700)
         for number in range(count // BLOCK):
             path = locks / f"uids-{base}-{number}.lock"
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

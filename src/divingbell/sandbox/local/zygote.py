@@ -141,7 +141,10 @@ class Zygote:
         if not message:
             self._died()
             return
-        answer = json.loads(message)
+        answer = _checked(message)
+        if answer is None:
+            self._died()
+            return
         future = self._waiting.pop(answer["id"], None)
         if future is not None and not future.done():
             future.set_result(answer)
@@ -175,6 +178,7 @@ class Zygote:
         ours.settimeout(START_TIMEOUT)
         with theirs, tempfile.TemporaryFile() as log:
             process = subprocess.Popen(
+                # Not that of the profile: before there are walls, nothing of it is looked at.
                 [self._python, "-I", "-S", _STAGE_ONE, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -214,6 +218,19 @@ class Zygote:
             raise OSError("it ended while it was importing the profile")
         info: dict[str, Any] = json.loads(message)
         return info
+
+
+def _checked(message: bytes) -> dict[str, Any] | None:
+    """What the zygote says, None if it lies. Packages run in it, and the process that it
+    names will be ended by the host: it must be a session, which is a child of this one.
+    """
+    try:
+        answer = json.loads(message)
+        if "pid" in answer:
+            os.waitid(os.P_PID, answer["pid"], os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        return {**answer, "id": int(answer["id"])}
+    except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError):
+        return None
 
 
 def _expect(line: socket.socket, word: bytes) -> None:

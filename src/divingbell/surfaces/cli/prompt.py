@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from divingbell import owned_folder
 from divingbell.surfaces.cli.blocks import Blocks, is_complete
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def history_file(environment: Mapping[str, str] = os.environ) -> Path | None:
     try:
         folder = Path(above) if os.path.isabs(above) else Path.home() / ".local" / "state"
         path = folder / "divingbell" / "history"
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        owned_folder.make(path.parent, 0o700)
         # What people type is nobody else's business.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
     except (OSError, RuntimeError):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mcp.server.auth.provider import AccessToken
 
+from divingbell import owned_folder
 from divingbell.errors import ConfigError
 
 log = logging.getLogger("divingbell")
@@ -103,9 +104,15 @@ def _hash(value: str, where: str) -> str:
 
 def _read(file: Path) -> list[str]:
     try:
-        if file.stat().st_mode & 0o077:
-            log.warning("others on this machine can read the tokens in %s: chmod 600 it", file)
-        return file.read_text("utf-8").splitlines()
+        with file.open(encoding="utf-8") as opened:
+            found = os.fstat(opened.fileno())
+            if not owned_folder.is_ours(found):
+                raise ConfigError(
+                    f"another user could add tokens to {file}: make it yours, and chmod 600 it"
+                )
+            if found.st_mode & 0o077:
+                log.warning("others on this machine can read the tokens in %s: chmod 600 it", file)
+            return opened.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ConfigError(f"the tokens in {file} can't be read: {reason}") from None
