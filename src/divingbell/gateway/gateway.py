@@ -16,7 +16,7 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway import approvals, policy, schema, wrappers
 from divingbell.gateway.approvals import Approval, Approvals, Approver, ElicitingApprover
 from divingbell.gateway.behind import Behind
-from divingbell.gateway.catalog import Catalog
+from divingbell.gateway.catalog import Catalog, described
 from divingbell.gateway.discovery import OWN, Discovery
 from divingbell.gateway.fleet import Fleet, MakeUpstream, OnChange, ServerState
 from divingbell.gateway.folder import Folder
@@ -191,7 +191,7 @@ class Gateway:
             return None
         return await self.books.balance(session, user, code, result)
 
-    def search(
+    async def search(
         self,
         query: str = "",
         detail_level: str = "name_only",
@@ -199,10 +199,14 @@ class Gateway:
         server: str | None = None,
         user: str | None = None,
     ) -> list[dict[str, Any]]:
-        """Find tools. See `Catalog.search`."""
-        return self.catalog.search(
+        """Find tools, the best first, described as far as was asked for.
+
+        Raises: as `Catalog.search`.
+        """
+        found = self.catalog.search(
             query, detail_level, limit, server, lambda tool: self.may_see(tool, user)
         )
+        return await described(found, detail_level)
 
     def tools(self, server: str | None = None, user: str | None = None) -> list[Tool]:
         """The tools that this user may see."""
