@@ -53,7 +53,7 @@ async def searching(count: int) -> list[table.Row]:
         gateway = []
         for query in queries:
             started = time.perf_counter()
-            bell.gateway.search(query, limit=5)
+            await bell.gateway.search(query, limit=5)
             gateway.append(time.perf_counter() - started)
         async with bell.session() as session:
             result = await session.run(CELL, context={"queries": queries})

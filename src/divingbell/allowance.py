@@ -1,5 +1,7 @@
 """Memory of the host that one session, or one user, may take at once with what it has under way."""
 
+import contextlib
+from collections.abc import Iterator
 from contextvars import ContextVar
 
 
@@ -39,3 +41,15 @@ class Hold:
 
 RESULT: ContextVar[Hold | None] = ContextVar("result", default=None)
 """What the result of the call that is made in this context counts against."""
+
+
+@contextlib.contextmanager
+def counted(allowance: Allowance) -> Iterator[Hold]:
+    """Have results of calls that are made in the block count against an allowance until its end."""
+    hold = Hold(allowance)
+    token = RESULT.set(hold)
+    try:
+        yield hold
+    finally:
+        RESULT.reset(token)
+        hold.close()

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from divingbell.allowance import RESULT, Allowance, Hold
+from divingbell.allowance import Allowance, counted
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.models import Event, Result, ToolCall
 from divingbell.tether import field_of
@@ -306,14 +306,13 @@ class Calls:
             run.tell if run else _to_nobody,
             self.key,
         )
-        hold = Hold(self._results)
-        RESULT.set(hold)  # of this task alone
         try:
-            answer = await self._door.answer(visit, name, waiting.body)
-            await self._drained()  # code that does not read its answers gets no more of them
-            if line == self._current:
-                header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}
-                self._send(header, answer.body)
+            with counted(self._results):
+                answer = await self._door.answer(visit, name, waiting.body)
+                await self._drained()  # code that does not read its answers gets no more of them
+                if line == self._current:
+                    header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}
+                    self._send(header, answer.body)
             return "ok"
         except asyncio.CancelledError:
             self._fail(line, number, _cancelled(name))
@@ -326,8 +325,6 @@ class Calls:
         except Exception:  # a fault of ours: the session and its other calls go on
             log.exception("a call of %s failed in the gateway", name)
             self._fail(line, number, ToolFailed(f"{name}: the gateway failed; its log says why"))
-        finally:
-            hold.close()
         return "tool_error"
 
     def _ended(

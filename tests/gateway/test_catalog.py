@@ -1,5 +1,6 @@
 """Names, levels of detail, and what the code may see of what servers list."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,14 @@ from typing import Any
 import pytest
 
 from divingbell.errors import InvalidInput, ToolFailed
-from divingbell.gateway.catalog import MAX_BRIEF, MAX_NAME, MAX_SCHEMA, Catalog
+from divingbell.gateway.catalog import (
+    MAX_BRIEF,
+    MAX_DESCRIBED,
+    MAX_NAME,
+    MAX_SCHEMA,
+    Catalog,
+    described,
+)
 from divingbell.gateway.folder import Folder
 from divingbell.gateway.search import Index
 from divingbell.gateway.tool import Tool
@@ -71,20 +79,34 @@ def test_a_failure_names_what_is_near(catalog: Catalog) -> None:
         catalog.find("git-hub.creat-issue")
 
 
-def test_levels_of_detail(catalog: Catalog) -> None:
-    def found(level: str) -> dict[str, Any]:
-        return catalog.search("open an issue", level, 1, None, lambda tool: True)[0]
+async def test_levels_of_detail(catalog: Catalog) -> None:
+    async def found(level: str) -> dict[str, Any]:
+        tools = catalog.search("open an issue", level, 1, None, lambda tool: True)
+        return (await described(tools, level))[0]
 
-    assert found("name_only") == {"name": "git-hub.create-issue", "server": "git-hub"}
-    assert found("with_description") == found("name_only") | {"description": "Open an issue."}
+    name = {"name": "git-hub.create-issue", "server": "git-hub"}
+    assert await found("name_only") == name
+    assert await found("with_description") == name | {"description": "Open an issue."}
     catalog.replace(catalog.read("git-hub", [definition("long", "Open an issue.\n" * 200)], ""))()
-    assert len(found("with_description")["description"]) == MAX_BRIEF
-    assert len(found("full")["description"]) > 2000
+    assert len((await found("with_description"))["description"]) == MAX_BRIEF
+    assert len((await found("full"))["description"]) > 2000
     catalog.replace(catalog.read("git-hub", [definition("create-issue", "Open an issue.")], ""))()
-    full = found("full")
+    full = await found("full")
     assert full["signature"].startswith("create_issue(")
     assert full["import"] == "from servers.git_hub import create_issue"
     assert full["input_schema"] == {"type": "object"} and full["output_schema"] is None
+
+
+def test_of_long_schemas_as_many_are_described_as_fit(catalog: Catalog) -> None:
+    long = {f"p{number}": {"type": "string"} for number in range(4_000)}
+    tools = [definition(f"open_{number}", properties=long) for number in range(20)]
+    catalog.replace(catalog.read("git-hub", tools, ""))()
+
+    def found(level: str) -> int:
+        return len(catalog.search("", level, 20, None, lambda tool: True))
+
+    assert found("with_description") == 20
+    assert 1 <= found("full") * len(json.dumps(long)) <= MAX_DESCRIBED
 
 
 @pytest.mark.parametrize(
@@ -149,12 +171,13 @@ def test_hidden_characters_in_a_description_are_written_out_and_told(
     assert "hides" in caplog.text and "tag characters" in caplog.text
 
 
-def test_hidden_characters_in_names_and_schemas_are_written_out_too(
+async def test_hidden_characters_in_names_and_schemas_are_written_out_too(
     catalog: Catalog, caplog: pytest.LogCaptureFixture
 ) -> None:
     schema = {"path": {"type": "string", "description": "Where.\u202e"}}
     catalog.replace(catalog.read("git-hub", [definition("see\u202en", properties=schema)], ""))()
-    (found,) = catalog.search("see", "full", 5, None, lambda tool: True)
+    tools = catalog.search("see", "full", 5, None, lambda tool: True)
+    [found] = await described(tools, "full")
     assert found["name"] == "git-hub.see_n" or "\u202e" not in found["name"]
     assert found["input_schema"]["properties"]["path"]["description"] == "Where.\\u202e"
     assert catalog.find(found["name"]).name == "see\u202en"

@@ -1,6 +1,7 @@
 """Messages over a pipe: none is parsed that is too large, and only whoever asked for it suffers."""
 
 import asyncio
+import contextlib
 import json
 from typing import Any
 
@@ -8,7 +9,7 @@ import mcp_types
 import pytest
 
 from divingbell import scale
-from divingbell.allowance import RESULT, Allowance, Hold
+from divingbell.allowance import Allowance, counted
 from divingbell.gateway import messages
 from divingbell.gateway.messages import Messages, Output
 from divingbell.gateway.unanswered import Unanswered
@@ -86,17 +87,18 @@ async def test_a_long_text_weighs_nothing_and_is_parsed_in_a_thread() -> None:
 
 async def test_answers_that_are_too_large_together_are_errors_of_those_past_the_limit() -> None:
     pipe, allowance = Pipe(), Allowance(5_000_000)
-    holds = [Hold(allowance) for _ in range(3)]
-    for number, hold in enumerate(holds):
-        RESULT.set(hold)
-        pipe.messages.expect(number)
-        pipe.hear(answer(number, json.dumps({"text": "x" * 10**6})))
-    first, second, third = [await pipe.next() for _ in holds]
-    assert isinstance(first, mcp_types.JSONRPCResponse)
-    assert isinstance(second, mcp_types.JSONRPCResponse)
-    assert isinstance(third, mcp_types.JSONRPCError)
-    assert "make fewer calls at once" in third.error.message
-    assert 4_000_000 < allowance.held <= allowance.most
+    with contextlib.ExitStack() as under_way:
+        for number in range(3):
+            under_way.enter_context(counted(allowance))
+            pipe.messages.expect(number)
+            pipe.hear(answer(number, json.dumps({"text": "x" * 10**6})))
+        first, second, third = [await pipe.next() for _ in range(3)]
+        assert isinstance(first, mcp_types.JSONRPCResponse)
+        assert isinstance(second, mcp_types.JSONRPCResponse)
+        assert isinstance(third, mcp_types.JSONRPCError)
+        assert "make fewer calls at once" in third.error.message
+        assert 4_000_000 < allowance.held <= allowance.most
+    assert allowance.held == 0
 
 
 @pytest.mark.parametrize("method", ["notifications/message", "sampling/createMessage"])

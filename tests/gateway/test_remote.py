@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx2
 import pytest
 
-from divingbell.allowance import RESULT, Allowance, Hold
+from divingbell.allowance import Allowance, counted
 from divingbell.gateway.outcome import TOO_MANY_VALUES
 from divingbell.gateway.remote import AnswerTooLarge, _CappedEvents, _CappedStream
 
@@ -43,11 +43,9 @@ async def test_each_event_is_weighed_for_itself(gap: tuple[bytes, ...]) -> None:
 async def test_answers_that_are_too_large_together_are_cut_off() -> None:
     allowance = Allowance(3_000_000)
     for _ in range(2):
-        RESULT.set(hold := Hold(allowance))
-        assert await read(_CappedStream(Pieces(b"x" * 10**6))) == 10**6
-        hold.close()
-    RESULT.set(Hold(allowance))
-    await read(_CappedStream(Pieces(b"x" * 10**6)))
-    RESULT.set(Hold(allowance))
-    with pytest.raises(AnswerTooLarge, match="fewer calls at once"):
+        with counted(allowance):
+            assert await read(_CappedStream(Pieces(b"x" * 10**6))) == 10**6
+    with counted(allowance):
         await read(_CappedStream(Pieces(b"x" * 10**6)))
+        with counted(allowance), pytest.raises(AnswerTooLarge, match="fewer calls at once"):
+            await read(_CappedStream(Pieces(b"x" * 10**6)))

@@ -9,7 +9,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.allowance import Hold
 from divingbell.calls import Calls
-from divingbell.gateway import unanswered
+from divingbell.gateway import catalog, unanswered
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import Policy
 from divingbell.sandbox.host_checks import definitions, serving, tool_bench
@@ -50,7 +50,8 @@ async def test_calls_and_results_that_are_not_weighed_are_noticed(
     monkeypatch.setattr(definitions, "_VERY_MANY", 200_000)  # this process shall survive it
     monkeypatch.setitem(tool_bench.POLICY, "tool_timeout", 2.0)
     monkeypatch.setattr(Calls, "_ended", _ended_once_begun)
-    rows = {"H70", "H71", "H72", "D50", "D51", "D52"}
+    monkeypatch.setattr(catalog, "MAX_DESCRIBED", 1 << 60)
+    rows = {"H70", "H71", "H72", "D50", "D51", "D52", "D53"}
     assert await broken(own_bell, rows) == rows
 
 

@@ -1,5 +1,6 @@
 """All tools of all servers: by name, by what they do, and as files for the code to read."""
 
+import asyncio
 import difflib
 import json
 import logging
@@ -25,6 +26,8 @@ MAX_SCHEMA = 1 << 20
 """Characters of JSON; a tool with a longer one is called without a check of its arguments."""
 MAX_DEPTH = 60
 MAX_LIMIT = 100
+MAX_DESCRIBED = 1 << 18
+"""Characters of schemas that one search describes in full; a single one may be longer."""
 MAX_COMPARED = 2_000
 """Names that a misspelt one is compared with, and the most letters that such a name has."""
 MAX_COMPARED_LENGTH = 80
@@ -219,8 +222,8 @@ class Catalog:
         limit: int,
         server: str | None,
         wanted: Callable[[Tool], bool],
-    ) -> list[dict[str, Any]]:
-        """Return the best matches among those `wanted`, described as far as was asked for.
+    ) -> list[Tool]:
+        """Return the best matches among those `wanted`, as many as can be described at once.
 
         Raises:
             InvalidInput: there is no such level, or the limit is no number of things.
@@ -234,11 +237,32 @@ class Catalog:
             raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")
         where = None if server is None else self.check_server(str(server))
         found = self._index.search(query, min(limit, MAX_LIMIT), where, wanted)
-        return described(found, detail_level)
+        return _fitting(found) if detail_level == "full" else found
 
 
-def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
-    """Put tools into plain data, with as much detail as the level says."""
+def _fitting(tools: Sequence[Tool]) -> list[Tool]:
+    """The first of them, whose schemas are not too long together; at least one."""
+    found: list[Tool] = []
+    left = MAX_DESCRIBED
+    for tool in tools:
+        left -= len(json.dumps([tool.input_schema, tool.output_schema]))
+        if found and left < 0:
+            break
+        found.append(tool)
+    return found
+
+
+async def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
+    """Put tools into plain data, with as much detail as the level says.
+
+    Beside the event loop where there is a schema to be read: some have a hundred thousand parts.
+    """
+    if detail_level == "full":
+        return await asyncio.to_thread(_described, tools, detail_level)
+    return _described(tools, detail_level)
+
+
+def _described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
     found = []
     for tool in tools:
         item: dict[str, Any] = {"name": tool.full_name, "server": tool.server}

@@ -46,7 +46,7 @@ class Discovery:
         server: str | None = None,
     ) -> Answer:
         await self._gateway.fleet.listed()
-        found = self._gateway.search(str(query), detail_level, limit, server, visit.user)
+        found = await self._gateway.search(str(query), detail_level, limit, server, visit.user)
         return _value(found)
 
     async def _list_tools(self, visit: Visit, server: str | None = None) -> Answer:
@@ -59,7 +59,8 @@ class Discovery:
         if not self._gateway.may_see(tool, visit.user):
             decision = self._gateway.policy.decide(tool, {}, visit.user or "")
             raise policy.denied(tool, decision)
-        return _value(described([self._gateway.policy.without_bound(tool)], "full")[0])
+        [found] = await described([self._gateway.policy.without_bound(tool)], "full")
+        return _value(found)
 
     async def _await_server(self, visit: Visit, server: str, tool: str | None = None) -> Answer:
         """For an import that did not find what it wanted: look again after this.

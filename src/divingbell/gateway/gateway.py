@@ -17,7 +17,7 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway.admission import Admission
 from divingbell.gateway.approvals import Approver
 from divingbell.gateway.behind import Behind
-from divingbell.gateway.catalog import Catalog
+from divingbell.gateway.catalog import Catalog, described
 from divingbell.gateway.discovery import OWN, Discovery
 from divingbell.gateway.fleet import Fleet, MakeUpstream, OnChange, ServerState
 from divingbell.gateway.folder import Folder
@@ -190,7 +190,7 @@ class Gateway:
             return None
         return await self.books.balance(session, user, code, result)
 
-    def search(
+    async def search(
         self,
         query: str = "",
         detail_level: str = "name_only",
@@ -198,8 +198,12 @@ class Gateway:
         server: str | None = None,
         user: str | None = None,
     ) -> list[dict[str, Any]]:
-        """Find tools. See `Catalog.search`."""
-        return self.catalog.search(query, detail_level, limit, server, self._seen_by(user))
+        """Find tools, the best first, described as far as was asked for.
+
+        Raises: as `Catalog.search`.
+        """
+        found = self.catalog.search(query, detail_level, limit, server, self._seen_by(user))
+        return await described(found, detail_level)
 
     def tools(self, server: str | None = None, user: str | None = None) -> list[Tool]:
         """The tools that this user may see."""

@@ -147,7 +147,7 @@ async def test_what_tools_bring_back_counts_for_the_user_who_called(
 ) -> None:
     found: list[Hold | None] = []
 
-    def search(*_: object, **__: object) -> list[dict[str, Any]]:
+    async def search(*_: object, **__: object) -> list[dict[str, Any]]:
         found.append(RESULT.get())
         return []
 

@@ -19,6 +19,7 @@ _PATIENCE = 20.0
 _PAUSE = 0.2
 _MANY_TOOLS = 3_000
 """In one page of its list. Some more, and the page is too heavy to be parsed."""
+_MOST_FOUND = 1_000_000
 _VERY_MANY = 7_000_000
 """Empty lists: twenty megabytes to send, half a gigabyte to hold."""
 _NAG_MEMORY = 64 * MB
@@ -184,6 +185,14 @@ async def results_that_nobody_reads(bench: ToolBench) -> str:
         expect(0 < held <= results.most, f"{held:,} bytes of results are held")
         expect(results.held == 0, f"{results.held:,} bytes are never given back")
     return f"{held // MB} MB are held at most; {watch.judge()}"
+
+
+@tool_checks("D53", alone=True)
+async def long_definitions_at_once(bench: ToolBench) -> str:
+    async with bench.session() as session, Watch() as watch:
+        size = await bench.value(session, "len(str(search_tools('bomb', 'full', 100)))")
+        expect(0 < size < _MOST_FOUND, f"{size:,} characters were found at once")
+    return f"{size:,} characters; {watch.judge()}"
 
 
 async def _flooded(session: Session, server: str, values: int, aside: bool = False) -> str:

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell import scale
-from divingbell.allowance import RESULT, Allowance, Hold
+from divingbell.allowance import Allowance, Hold, counted
 from divingbell.calls import MAX_RESULTS
 from divingbell.scale import Scale
 from divingbell.surfaces.mcp.connections import Connections
@@ -54,13 +54,11 @@ class _Share:
         if self.requests >= MAX_REQUESTS:
             raise _Refused(429, f"you have {MAX_REQUESTS} requests under way: wait for one to end")
         self.requests += 1
-        hold = Hold(self.results)
-        RESULT.set(hold)  # the SDK does what the request asks for in the same context
         try:
-            yield
+            with counted(self.results):  # the SDK does what is asked for in the same context
+                yield
         finally:
             self.requests -= 1
-            hold.close()
 
 
 class Admission:

@@ -202,7 +202,7 @@ class Surface:
             raise InvalidInput(f"limit must be a number from 1 to {MAX_FOUND}")
         server = _optional(given, "server")
         await self._bell.gateway.fleet.listed(server)
-        found = self._bell.gateway.search(
+        found = await self._bell.gateway.search(
             _optional(given, "query") or "",
             detail_level=detail,
             limit=limit,
