@@ -144,7 +144,10 @@ class Upstream(Link):
         except Exception as error:
             what = f"{self.server.name}: its list"
             raise await self._failed(error, client, what, limit) from None
-        return [self._questions.cleaned(item) for item in found if _can_be_named(item)]
+        return await asyncio.to_thread(self._readable, found)
+
+    def _readable(self, items: list[Item]) -> list[Item]:
+        return [self._questions.cleaned(item) for item in items if _can_be_named(item)]
 
     async def _ask(
         self,
