@@ -5,6 +5,7 @@ speak in our name, lines that look like a question of ours, fields with titles s
 needs your password". So each part that a person reads says whose it is.
 """
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 MAX_QUESTION = 4000
 MAX_FIELD = 1000
+MAX_FORM = 200_000
+"""Characters of JSON."""
 _FORM = ("type", "properties", "required")
 """What a form consists of; a title or words of its own it has not."""
 
@@ -25,7 +28,8 @@ def signed(
 ) -> "mcp_types.ElicitRequestParams | None":
     """Return the question as a person may see it; None if it can't be shown.
 
-    It can't where it leads to an address that is none of the web, or that hides something.
+    It can't where it leads to an address that is none of the web, or that hides something, and
+    where its form is longer than anybody reads.
     """
     lines = text.visible(params.message, MAX_QUESTION).split("\n")
     changes: dict[str, Any] = {"message": f"{server} asks: " + "\n> ".join(lines)}
@@ -34,6 +38,8 @@ def signed(
         return None
     form = getattr(params, "requested_schema", None)
     if form is not None:
+        if len(json.dumps(form)) > MAX_FORM:
+            return None
         changes["requested_schema"] = _form(text.everywhere(form, MAX_FIELD), server)
     return params.model_copy(update=changes)
 

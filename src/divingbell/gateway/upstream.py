@@ -141,8 +141,10 @@ class Upstream(Link):
         except Exception as error:
             what = f"{self.server.name}: its list"
             raise await self._failed(error, client, what, limit) from None
-        named = [item for item in found if _can_be_named(item)]
-        return await scale.beside(self._cleaned, named)
+        return await scale.beside(self._readable, found)
+
+    def _readable(self, items: list[Item]) -> list[Item]:
+        return self._cleaned([item for item in items if _can_be_named(item)])
 
     async def _ask(
         self,

@@ -5,6 +5,7 @@ sees can carry orders to the one and deceive the other, so they are written out;
 terminal is removed. The content of results and of resources is data, and stays as it is.
 """
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -57,6 +58,9 @@ async def outgoing(ctx: Context, call_next: Callable[[Context], Awaitable[Any]])
         raise MCPError(error.code, words, data) from None
     if not isinstance(answer, Mapping):
         return answer
+    if ctx.method.endswith("/list"):
+        # Beside the event loop: a server's list may have thousands of items.
+        return await asyncio.to_thread(result, ctx.method, answer)
     own = ctx.method == "tools/call" and (ctx.params or {}).get("name") in NAMES
     return dict(answer) if own and "inputRequests" not in answer else result(ctx.method, answer)
 
