@@ -3,6 +3,7 @@
 import difflib
 import json
 import logging
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from divingbell.errors import ConfigError
-from divingbell.gateway import secrecy
+from divingbell.gateway import secrecy, variables
 from divingbell.gateway.document import read_document
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,6 @@ Transport = Literal["stdio", "http", "sse"]
 
 START_TIMEOUT = 30.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_VARIABLE = re.compile(r"\$\{(?P<kind>[A-Za-z]+:(?!-))?(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?\}")
 _TRANSPORTS: dict[str, Transport] = {
     "stdio": "stdio", "http": "http", "streamablehttp": "http", "sse": "sse",
 }  # fmt: skip
@@ -101,10 +101,6 @@ class Broken:
 Entry = Server | Broken
 
 
-class _Unusable(ConfigError):
-    """One entry can't be used here and now, though nothing in it is misspelt."""
-
-
 def check_name(name: str) -> None:
     """Raise ConfigError if a server can't have this name."""
     if not _NAME.fullmatch(name) or "__" in name:
@@ -137,21 +133,24 @@ def from_mapping(
         raise ConfigError(f"{at}: it must be a table with `command` or `url`")
     values = _known(raw, at, strict)
     used: dict[str, str] = {}
-    values = {key: _expand(value, environment, at, used) for key, value in values.items()}
+    values = variables.expanded(values, environment, at, used)
     url, command = _text(values, "url", at), _text(values, "command", at)
     if (url is None) == (command is None):
         raise ConfigError(f"{at}: it needs either `command` or `url`")
     if url is not None:
         _check_url(url, at)
     headers = _texts_by_name(values, "headers", at)
-    cwd = _text(values, "cwd", at)
-    if cwd is not None and folder is not None:
+    args, cwd = _texts(values, "args", at), _text(values, "cwd", at)
+    if folder is not None and cwd is not None:
         cwd = str(folder / Path(cwd).expanduser())
+    elif folder is not None and command is not None:
+        command = _located(f"./{command}" if "/" in command else command, folder)
+        args = tuple(_located(word, folder) for word in args)
     transport = _transport(values, url, at)
     return Server(
         name=name,
         command=command,
-        args=_texts(values, "args", at),
+        args=args,
         env=_texts_by_name(values, "env", at),
         cwd=cwd,
         url=url,
@@ -192,7 +191,7 @@ def read_entries(
             continue
         try:
             found[name] = from_mapping(name, raw, environment, where, strict=strict, folder=folder)
-        except _Unusable as error:
+        except variables.Unusable as error:
             found[name] = Broken(name, str(error))
         except ConfigError as error:
             if strict:
@@ -207,8 +206,15 @@ def read_mcp_json(path: str | Path, environment: Mapping[str, str]) -> list[Entr
     Raises:
         ConfigError: the file can't be read, or holds no list of servers.
     """
-    path = Path(path)
-    document = read_document(path)
+    return listed(read_document(Path(path)), Path(path), environment)
+
+
+def listed(document: Any, path: Path, environment: Mapping[str, str]) -> list[Entry]:
+    """Return the servers of an mcp.json that was read already; `path` says where it lies.
+
+    Raises:
+        ConfigError: it holds no list of servers.
+    """
     table = servers_in(document)
     if table is None:
         raise ConfigError(f"{path}: there is no `mcpServers` in it")
@@ -244,6 +250,18 @@ def tidy_name(name: str) -> str:
     return tidy.strip("-_")[:64] or "server"
 
 
+def _located(word: str, folder: Path) -> str:
+    """Return a word of a command line with a path that begins with a dot made absolute.
+
+    Such a path means the folder of the file that it stands in. No other word is touched: `time`
+    or `@scope/time` is a package, whatever lies in that folder under the same name.
+    """
+    option, equals, path = word.partition("=") if word.startswith("-") else ("", "", word)
+    if path in (".", "..") or path.startswith(("./", "../")):
+        return f"{option}{equals}{os.path.normpath(folder.absolute() / path)}"
+    return word
+
+
 def _known(raw: Mapping[str, Any], at: str, strict: bool) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in raw.items():
@@ -258,31 +276,6 @@ def _known(raw: Mapping[str, Any], at: str, strict: bool) -> dict[str, Any]:
         else:
             log.info("%s: %r is not used here", at, key[:80])
     return found
-
-
-def _expand(value: Any, environment: Mapping[str, str], at: str, used: dict[str, str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _expand(item, environment, at, used) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_expand(item, environment, at, used) for item in value]
-    if not isinstance(value, str):
-        return value
-
-    def replaced(found: re.Match[str]) -> str:
-        name, kind = found["name"], found["kind"]
-        if kind not in (None, "env:"):
-            raise _Unusable(
-                f"{at}: {found[0]} is something that another client asks for; "
-                "put the value into a variable of the environment and write ${VARIABLE}"
-            )
-        if name in environment:
-            used[name] = environment[name]
-            return environment[name]
-        if found["default"] is not None:
-            return found["default"]
-        raise _Unusable(f"{at}: the variable {name} is not set in the environment")
-
-    return _VARIABLE.sub(replaced, value)
 
 
 def _transport(values: Mapping[str, Any], url: str | None, at: str) -> Transport:

@@ -57,8 +57,9 @@ def run(
     """Run a file in a fresh session, and show its output as it comes."""
     from divingbell.surfaces.cli import running, signals
 
+    settings = options.load()
     code = running.read_code(None if file == STDIN else file)
-    return signals.run(lambda caught: running.run_once(code, options, caught))
+    return signals.run(lambda caught: running.run_once(code, options, settings, caught))
 
 
 @app.command(name="exec")
@@ -71,7 +72,8 @@ def execute(
     """Run code in a fresh session, and show its output as it comes."""
     from divingbell.surfaces.cli import running, signals
 
-    return signals.run(lambda caught: running.run_once(code, options, caught))
+    settings = options.load()
+    return signals.run(lambda caught: running.run_once(code, options, settings, caught))
 
 
 @app.command
@@ -80,7 +82,8 @@ def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.shell import converse
 
-    return signals.run(lambda caught: converse(options, caught))
+    settings = options.load()
+    return signals.run(lambda caught: converse(options, settings, caught))
 
 
 @app.command
@@ -88,7 +91,8 @@ def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
     """Be an MCP server: in front of other MCP servers, over stdin and stdout or over HTTP."""
     from divingbell.surfaces.cli import serving, signals
 
-    return signals.run(lambda caught: serving.serve(options, caught))
+    settings = options.load()
+    return signals.run(lambda _: serving.serve(options, settings))
 
 
 @app.command
@@ -101,7 +105,8 @@ def servers(
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.servers import report
 
-    return signals.run(lambda _: report(options, as_json=json))
+    settings = options.load()
+    return signals.run(lambda _: report(settings, as_json=json))
 
 
 @app.command(name="import")
@@ -140,7 +145,8 @@ def login(
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.signing_in import log_in
 
-    return signals.run(lambda _: log_in(server, options))
+    settings = options.load()
+    return signals.run(lambda _: log_in(server, settings))
 
 
 @app.command
@@ -153,7 +159,7 @@ def logout(
     """Throw the tokens of a sign-in away."""
     from divingbell.surfaces.cli.signing_in import log_out
 
-    return log_out(server, options)
+    return log_out(server, options.load())
 
 
 @app.command
@@ -173,7 +179,8 @@ def doctor(
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.doctor import report
 
-    return signals.run(lambda _: report(options, check=check, only=only, as_json=json))
+    settings = options.load()
+    return signals.run(lambda _: report(settings, check=check, only=only, as_json=json))
 
 
 image = App(
@@ -196,7 +203,7 @@ def build_image(
     """Make it from this machine unless there is a current one, and give it to Docker."""
     from divingbell.surfaces.cli import image
 
-    return image.build(options, from_registry=from_registry)
+    return image.build(options.load(), from_registry=from_registry)
 
 
 @image.command(name="list")
@@ -204,7 +211,7 @@ def list_images(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     """List what there is, and what of it is stale."""
     from divingbell.surfaces.cli import image
 
-    return image.show(options)
+    return image.show(options.load())
 
 
 @image.command(name="prune")
@@ -212,7 +219,7 @@ def prune_images(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     """Remove what is stale."""
     from divingbell.surfaces.cli import image
 
-    return image.prune(options)
+    return image.prune(options.load())
 
 
 @image.command(name="dockerfile")
@@ -225,7 +232,25 @@ def write_dockerfile(
     """Write a Dockerfile for the same content, and all that it copies."""
     from divingbell.surfaces.cli import image
 
-    return image.write_dockerfile(folder, options)
+    return image.write_dockerfile(folder, options.load())
+
+
+@app.command
+def trust(
+    path: Annotated[
+        Path | None, Parameter(help="The folder [default: the current one].", metavar="FOLDER")
+    ] = None,
+    /,
+    *,
+    list: Annotated[bool, Parameter(negative=(), help="List what is trusted.")] = False,
+    revoke: Annotated[bool, Parameter(negative=(), help="Trust it no more.")] = False,
+) -> int:
+    """Show what a folder's divingbell.toml and mcp.json would do, and ask whether to use them."""
+    from divingbell.surfaces.cli import trusting
+
+    if list:
+        return trusting.show()
+    return trusting.revoke(path) if revoke else trusting.look(path)
 
 
 @app.command
@@ -246,7 +271,8 @@ def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.demo import show
 
-    return signals.run(lambda _: show(options))
+    settings = options.load()
+    return signals.run(lambda _: show(settings))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

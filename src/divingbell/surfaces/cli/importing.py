@@ -9,14 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from divingbell.config import FILE_NAME
 from divingbell.errors import ConfigError
 from divingbell.gateway import private_file, secrecy
 from divingbell.gateway.document import read_document
 from divingbell.gateway.servers import servers_in, tidy_name
+from divingbell.sources import FILE_NAME, MCP_FILE_NAME, user_folder
 
 CLIENTS = ("claude", "cursor", "vscode")
-TARGET = "mcp.json"
 
 _COPIED = (
     "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "type", "transport",
@@ -179,11 +178,9 @@ def _table(document: Any, place: Place) -> Mapping[str, Any] | None:
 def _target(to: str | Path | None, environment: Mapping[str, str], folder: Path) -> Path:
     if to is not None:
         return (folder / to).resolve()
-    home = Path(environment.get("HOME") or "/")
-    settings = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "divingbell"
-    # Where it is found again without being named: see divingbell.config.
-    beside = folder if (folder / FILE_NAME).is_file() else settings
-    return (beside / TARGET).resolve()
+    # Where commands find it again without its being named: see divingbell.sources.
+    beside = folder if (folder / FILE_NAME).is_file() else user_folder(environment)
+    return (beside / MCP_FILE_NAME).resolve()
 
 
 def _current(target: Path) -> tuple[dict[str, Any], dict[str, Any]]:
