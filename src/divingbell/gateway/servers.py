@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -140,17 +140,16 @@ def from_mapping(
     if url is not None:
         _check_url(url, at)
     headers = _texts_by_name(values, "headers", at)
-    args, cwd = _texts(values, "args", at), _text(values, "cwd", at)
+    args, cwd = [*_texts(values, "args", at)], _text(values, "cwd", at)
     if folder is not None and cwd is not None:
         cwd = str(folder / Path(cwd).expanduser())
     elif folder is not None and command is not None:
-        command = _located(f"./{command}" if "/" in command else command, folder)
-        args = tuple(_located(word, folder) for word in args)
+        command, *args = located([command, *args], folder)
     transport = _transport(values, url, at)
     return Server(
         name=name,
         command=command,
-        args=args,
+        args=tuple(args),
         env=_texts_by_name(values, "env", at),
         cwd=cwd,
         url=url,
@@ -244,22 +243,29 @@ def secrets_of(server: Server) -> list[str]:
     return [item for item in dict.fromkeys(found) if len(item) >= secrecy.SHORTEST]
 
 
-def tidy_name(name: str) -> str:
-    """Return a name that a server can have, as near as can be to the one that it has elsewhere."""
-    tidy = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "-", str(name)))
-    return tidy.strip("-_")[:64] or "server"
+def located(words: Sequence[str], folder: Path) -> list[str]:
+    """Return a command and its arguments with the paths that mean this folder made absolute.
+
+    They are a command with a slash in it, and arguments that begin with `./` or `../`. No other
+    word is touched: `time` and `@scope/time` are packages, whatever lies there under that name.
+    """
+    command, *arguments = words
+    is_path = "/" in command and not command.startswith("${")  # that is filled in later
+    program = str(folder.absolute() / command) if is_path else command
+    return [program, *(_located(word, folder) for word in arguments)]
 
 
 def _located(word: str, folder: Path) -> str:
-    """Return a word of a command line with a path that begins with a dot made absolute.
-
-    Such a path means the folder of the file that it stands in. No other word is touched: `time`
-    or `@scope/time` is a package, whatever lies in that folder under the same name.
-    """
     option, equals, path = word.partition("=") if word.startswith("-") else ("", "", word)
     if path in (".", "..") or path.startswith(("./", "../")):
         return f"{option}{equals}{os.path.normpath(folder.absolute() / path)}"
     return word
+
+
+def tidy_name(name: str) -> str:
+    """Return a name that a server can have, as near as can be to the one that it has elsewhere."""
+    tidy = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "-", str(name)))
+    return tidy.strip("-_")[:64] or "server"
 
 
 def _known(raw: Mapping[str, Any], at: str, strict: bool) -> dict[str, Any]:
