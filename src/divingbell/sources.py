@@ -117,18 +117,26 @@ def lying_at(path: Path) -> Source | None:
     except OSError as error:
         # A link could lead to a file that was trusted elsewhere, and give its paths another sense.
         raise _unfit(path, "is a link" if error.errno == errno.ELOOP else "can't be read") from None
-    with open(descriptor, "rb") as file:
-        state = os.fstat(descriptor)
-        if not stat.S_ISREG(state.st_mode):
-            raise _unfit(path, "is no ordinary file")
-        if state.st_uid not in (0, os.geteuid()):
-            raise _unfit(path, "belongs to another user")
-        if state.st_mode & stat.S_IWOTH:
-            raise _unfit(path, "can be changed by every user of this machine")
-        data = file.read(MAX_FOUND + 1)
+    try:
+        if reason := _fault(os.fstat(descriptor)):
+            raise _unfit(path, reason)
+        with open(descriptor, "rb", closefd=False) as file:
+            data = file.read(MAX_FOUND + 1)
+    finally:
+        os.close(descriptor)
     if len(data) > MAX_FOUND:
         raise _unfit(path, f"has more than {MAX_FOUND >> 10} KB")
     return Source(path, data)
+
+
+def _fault(state: os.stat_result) -> str | None:
+    if not stat.S_ISREG(state.st_mode):
+        return "is no ordinary file"
+    if state.st_uid not in (0, os.geteuid()):
+        return "belongs to another user"
+    if state.st_mode & stat.S_IWOTH:
+        return "can be changed by every user of this machine"
+    return None
 
 
 def with_list(settings: Source) -> Found:

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from divingbell.errors import ConfigError
 from divingbell.gateway import text
 from divingbell.gateway.servers import servers_in
 from divingbell.gateway.variables import names_in
@@ -15,14 +16,23 @@ from divingbell.sources import Found
 from divingbell.surfaces.cli.escapes import one_line
 
 MAX_LINE = 1000
+_URLS = ("url", "serverUrl", "httpUrl")
 
 
-def lines(found: Found) -> Iterator[str]:
-    """Yield what the files say, line by line; what they would start comes last.
+def lines(found: Found) -> list[str]:
+    """Return what the files say, line by line; what they would start comes last.
 
     Raises:
-        ConfigError: one can't be read.
+        ConfigError: one can't be read, or not be shown.
     """
+    try:
+        return list(_lines(found))
+    except RecursionError:
+        names = " or ".join(shown(str(source.path)) for source in found.all)
+        raise ConfigError(f"{names} is nested too deeply to be shown") from None
+
+
+def _lines(found: Found) -> Iterator[str]:
     settings = found.settings.settings() if found.settings is not None else {}
     listed = found.servers.document() if found.servers is not None else {}
     for source, content in ((found.settings, settings), (found.servers, listed)):
@@ -34,6 +44,9 @@ def lines(found: Found) -> Iterator[str]:
     if commands:
         yield "It starts on this machine, outside of the sandbox:"
         yield from (f"    {command}" for command in commands)
+    if addresses := [shown(str(entry[key])) for entry in entries for key in _URLS if key in entry]:
+        yield "It connects to:"
+        yield from (f"    {address}" for address in addresses)
     if variables := sorted({name for entry in entries for name in names_in(entry)}):
         yield f"It uses these variables of your environment: {shown(', '.join(variables))}"
 

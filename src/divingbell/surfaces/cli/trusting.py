@@ -60,9 +60,13 @@ def find(
 
 def asker() -> Asker | None:
     """Return what asks the person at the terminal; None if nobody is there to be asked."""
-    there = os.isatty(_STDIN) and os.isatty(_STDERR)
-    # Who is in the background would be stopped by the terminal, for good.
-    return _ask if there and os.tcgetpgrp(_STDIN) == os.getpgrp() else None
+    if not os.isatty(_STDIN) or not os.isatty(_STDERR):
+        return None
+    try:
+        # Who reads in the background is stopped by the terminal, and waits there for ever.
+        return _ask if os.tcgetpgrp(_STDIN) == os.getpgrp() else None
+    except OSError:  # it is the terminal of another
+        return None
 
 
 def look(path: Path | None) -> int:
@@ -131,9 +135,9 @@ def _named(path: Path) -> Found:
 
 def _ask(found: Found, reason: str) -> bool:
     shown = "".join(f"| {line}\n" for line in disclosure.lines(found))
-    print(f"{RESET}{NOTE}{reason}\n{shown}{_PROMPT}", end="", file=sys.stderr, flush=True)
     # What was typed before the question was there is no answer to it.
     termios.tcflush(_STDIN, termios.TCIFLUSH)
+    print(f"{RESET}{NOTE}{reason}\n{shown}{_PROMPT}", end="", file=sys.stderr, flush=True)
     answer = os.read(_STDIN, MAX_ANSWER)
     if not answer.endswith(b"\n"):
         print(file=sys.stderr)
