@@ -275,11 +275,11 @@ def test_a_folder_is_mounted(bell: Bell, tmp_path: Path) -> None:
 def test_the_command_line_beats_the_environment_which_beats_the_file(
     bell: Bell, tmp_path: Path
 ) -> None:
-    (tmp_path / "divingbell.toml").write_text("[limits]\noutput = 100\n")
-    long = "print('x' * 500)"
-    assert len(bell("exec", long).stdout) == 100
-    assert len(bell("exec", long, DIVINGBELL_OUTPUT="200").stdout) == 200
-    assert len(bell("exec", "--output", "300", long, DIVINGBELL_OUTPUT="200").stdout) == 300
+    (tmp_path / "some.toml").write_text("[limits]\noutput = 100\n")
+    file, long = ("--config", "some.toml"), "print('x' * 500)"
+    assert len(bell("exec", *file, long).stdout) == 100
+    assert len(bell("exec", *file, long, DIVINGBELL_OUTPUT="200").stdout) == 200
+    assert len(bell("exec", *file, "--output", "300", long, DIVINGBELL_OUTPUT="200").stdout) == 300
 
 
 # JSON

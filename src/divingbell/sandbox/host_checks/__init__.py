@@ -12,6 +12,7 @@ from divingbell.sandbox.host_checks import (
     processes,
     secrecy,
     sessions,
+    settings,
 )
 from divingbell.sandbox.host_checks.bench import ALONE, CHECKS, Bench, Broken, Watch, judged
 from divingbell.sandbox.host_checks.tool_bench import WITH_TOOLS, ToolBench
@@ -32,4 +33,5 @@ __all__ = [
     "processes",
     "secrecy",
     "sessions",
+    "settings",
 ]

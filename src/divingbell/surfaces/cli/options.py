@@ -79,17 +79,18 @@ class HostOptions:
         Raises:
             ConfigError: they can't be used.
         """
-        from divingbell import config
+        from divingbell import config, trust
         from divingbell.surfaces.cli import trusting
 
         self.start_log()
         found = NOTHING
         if self.config is None and not environment.get("DIVINGBELL_CONFIG"):
-            found = trusting.find(
+            found = trust.find(
                 _current_folder(),
                 environment,
                 with_list=self.mcp_config is None and not environment.get("DIVINGBELL_MCP_CONFIG"),
                 ask=trusting.asker(),
+                tell=trusting.tell,
             )
         return config.load(self.config, self.settings(), environment, found)
 
