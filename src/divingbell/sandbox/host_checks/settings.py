@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
@@ -93,7 +93,13 @@ async def settings_that_are_no_file(bench: Bench) -> str:
         path.write_text(_EVIL)
         path.chmod(0o666)
 
-    kinds = (link, os.mkfifo, Path.mkdir, large, open_to_all)
+    def of_another(path: Path) -> None:
+        path.write_text(_EVIL)
+        os.chown(path, 65534, 65534)
+
+    kinds: list[Callable[[Path], object]] = [link, os.mkfifo, Path.mkdir, large, open_to_all]
+    if os.geteuid() == 0:  # nobody else can give a file away
+        kinds.append(of_another)
     for make in kinds:
         with _clone() as clone:
             clone.settings.rename(clone.folder / "real.toml")
@@ -148,7 +154,7 @@ async def modules_that_lie_around(bench: Bench) -> str:
         for module in ("__init__", "headers"):
             (planted / f"{module}.py").write_text(f"open({str(mark)!r}, 'w')")
         server = Server("lying", command=sys.executable, args=("-m", "wsgiref.headers"))
-        log, over = ServerLog(Path(name, "log"), Redactor(())), asyncio.Event()
+        log, over = ServerLog(Path(name), server.name, Redactor()), asyncio.Event()
         async with asyncio.timeout(CLOSE_ALLOWANCE):
             async with StdioConnection(server, os.environ, log).open(over):
                 await over.wait()
