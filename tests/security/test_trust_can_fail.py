@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import Divingbell, config, engine, requirements, sources, trust
+from divingbell import Divingbell, config, engine, machine, requirements, sources, trust
 from divingbell.gateway import stdio
 from divingbell.sandbox.self_check import check
 from divingbell.surfaces.cli import disclosure
@@ -49,11 +49,12 @@ async def test_a_library_that_looks_around_is_noticed(
     assert await _broken(own_bell, {"G05"}) == {"G05"}
 
 
-async def test_servers_that_start_where_they_are_called_are_noticed(
+async def test_programs_that_start_where_they_are_called_are_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio, "NO_FOLDER", None)
-    assert await _broken(own_bell, {"G06"}) == {"G06"}
+    monkeypatch.setattr(machine, "_NOT_FROM_HERE", ())
+    assert await _broken(own_bell, {"G06", "G09"}) == {"G06", "G09"}
 
 
 async def test_users_and_packages_of_any_kind_are_noticed(

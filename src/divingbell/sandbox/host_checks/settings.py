@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from unittest import mock
 
-from divingbell import config, requirements, sources, trust
+from divingbell import config, machine, requirements, sources, trust
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError, InvalidInput
 from divingbell.gateway.servers import Server
@@ -160,6 +160,17 @@ async def modules_that_lie_around(bench: Bench) -> str:
                 await over.wait()
         expect(not mark.exists(), "the module that lies in the current folder was run")
     return "the module of that name was run, not the one that lies there"
+
+
+@checks("G09", alone=True)
+async def modules_that_the_doctor_meets(bench: Bench) -> str:
+    with tempfile.TemporaryDirectory(prefix="divingbell-") as name, contextlib.chdir(name):
+        mark = Path(name, "mark")
+        for module in ("divingbell", "ctypes", "json"):
+            Path(name, f"{module}.py").write_text(f"open({str(mark)!r}, 'w')")
+        await asyncio.to_thread(machine.examine, bench.bell.settings)
+        expect(not mark.exists(), "a module that lies in the current folder was run")
+    return "nothing that lies there was run"
 
 
 @checks("G07")
