@@ -106,3 +106,8 @@ def test_the_users_own_files_may_be_links(tmp_path: Path) -> None:
     found = sources.of_user({"HOME": str(tmp_path)})
     assert [source.path.name for source in found.all] == ["divingbell.toml", "mcp.json"]
     assert sources.of_user({"XDG_CONFIG_HOME": str(tmp_path / "none")}) == Found()
+
+
+def test_a_folder_of_the_user_is_never_one_of_the_current_folder() -> None:
+    environment = {"HOME": "/there", "XDG_CONFIG_HOME": "relative"}
+    assert sources.user_folder(environment) == Path("/there/.config/divingbell")

@@ -99,8 +99,10 @@ def of_user(environment: Mapping[str, str]) -> Found:
 
 def user_folder(environment: Mapping[str, str]) -> Path:
     """Return the folder of the user's own settings."""
-    above = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME") or "/") / ".config"
-    return Path(above) / "divingbell"
+    above = environment.get("XDG_CONFIG_HOME", "")
+    if os.path.isabs(above):  # a relative one would be a folder of the current one
+        return Path(above) / "divingbell"
+    return Path(environment.get("HOME") or "/") / ".config" / "divingbell"
 
 
 def lying_at(path: Path) -> Source | None:

@@ -16,7 +16,7 @@ import pytest
 from divingbell.models import Output
 from divingbell.promises import PROMISES
 from divingbell.sandbox.self_check import Verdict
-from divingbell.surfaces.cli import exit_status, main, pictures
+from divingbell.surfaces.cli import demo, exit_status, main, pictures
 from divingbell.surfaces.cli.doctor import Paper
 from divingbell.surfaces.cli.escapes import Filter, clean, one_line
 
@@ -538,6 +538,17 @@ def test_help_does_not_load_what_only_other_commands_need() -> None:
 
 
 # Demo and doctor
+
+
+def test_the_picture_of_the_demo_is_not_written_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / demo.PICTURE).symlink_to("precious")
+    monkeypatch.chdir(tmp_path)
+    assert demo._save(Output("image/png", PNG)) == tmp_path / demo.PICTURE
+    assert (tmp_path / demo.PICTURE).read_bytes() == PNG
+    assert (tmp_path / "precious").read_text() == "kept"
 
 
 def test_the_demo_shows_that_everything_is_as_promised(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from divingbell.app import Divingbell
 from divingbell.config import Settings
+from divingbell.gateway import private_file
 from divingbell.models import Output, Result
 from divingbell.session import Session
 from divingbell.surfaces.cli import exit_status
@@ -155,7 +156,7 @@ def _save(image: Output) -> Path:
     assert isinstance(image.data, bytes)
     path = Path(PICTURE)
     try:
-        path.write_bytes(image.data)
+        private_file.write(path, image.data)  # not through a link that lies there
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="divingbell-")) / PICTURE
         path.write_bytes(image.data)
