@@ -9,6 +9,7 @@ import pytest
 from divingbell import ConfigError, Divingbell, Limits, config
 from divingbell.gateway.servers import Broken, Server
 from divingbell.models import parse_size
+from divingbell.sources import Found, Source
 
 
 def _load(tmp_path: Path, text: str, environment: dict[str, str] | None = None, **given: object):
@@ -67,6 +68,13 @@ def test_lists_and_mounts_come_from_file_and_environment(tmp_path: Path) -> None
         ("memory = '1MB'", "at least 32MB"),
         ("timeout = 0", "more than 0"),
         ("packages = 'one'", "can't be 'one'"),
+        ("packages = ['--index-url=https://evil.example']", "packages: '--index-url"),
+        ("packages = ['-r other.txt']", "is not a requirement"),
+        ("packages = ['a; rm']", "is not a requirement"),
+        ("mcp_config = []", "mcp_config can't be []"),
+        ("mcp_config = 5", "mcp_config can't be 5"),
+        ("workspace = 5", "workspace can't be 5"),
+        ("mounts = 5", "mounts can't be 5"),
         ("uid_base = 0", "at least 1000"),
         ("mounts = {'relative' = '/'}", "absolute path"),
         ("mounts = {'/' = '/'}", "absolute path"),
@@ -156,10 +164,47 @@ def test_mistakes_in_servers_and_policy_are_named(tmp_path: Path, text: str, wor
         _load(tmp_path, text)
 
 
-def test_an_mcp_json_beside_the_settings_is_read(tmp_path: Path) -> None:
+def test_no_file_is_read_that_nobody_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of the current folder nor of the user's, and no list beside a file that is named."""
+    listed = json.dumps({"mcpServers": {"a": {"command": "a"}}})
+    own = tmp_path / ".config/divingbell"
+    own.mkdir(parents=True)
+    for folder in (tmp_path, own):
+        (folder / "divingbell.toml").write_text("pool = 7")
+        (folder / "mcp.json").write_text(listed)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert config.load() == config.Settings()
+    assert Divingbell().settings == config.Settings()
+    named = Divingbell(config="divingbell.toml").settings
+    assert (named.pool, named.servers) == (7, ())
+    monkeypatch.setenv("DIVINGBELL_CONFIG", str(own / "divingbell.toml"))
+    assert (Divingbell().settings.pool, Divingbell().settings.servers) == (7, ())
+
+
+def test_servers_that_are_given_are_all_there_are(tmp_path: Path) -> None:
+    listed = tmp_path / "list.json"
+    listed.write_text(json.dumps({"mcpServers": {"listed": {"command": "a"}}}))
+    text = 'mcp_config = "list.json"\n[servers.filed]\ncommand = "b"\n'
+    environment = {"DIVINGBELL_MCP_CONFIG": str(listed)}
+
+    def names(**given: object) -> list[str]:
+        return [entry.name for entry in _load(tmp_path, text, environment, **given).servers]
+
+    assert names() == ["filed", "listed"]
+    assert names(servers={}) == []
+    assert names(servers={"own": {"command": "c"}}) == ["own"]
+    assert names(servers={"own": {"command": "c"}}, mcp_config=str(listed)) == ["own", "listed"]
+
+
+def test_a_list_that_was_found_with_the_settings_is_used_as_it_was_read(tmp_path: Path) -> None:
     listed = {"mcpServers": {"a": {"command": "theirs"}, "b": {"url": "https://b.example/mcp"}}}
-    (tmp_path / "mcp.json").write_text(json.dumps(listed))
-    settings = _load(tmp_path, '[servers.a]\ncommand = "mine"\n')
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"changed": {"command": "x"}}}')
+    found = Found(
+        Source(tmp_path / "divingbell.toml", b'[servers.a]\ncommand = "mine"\n'),
+        Source(tmp_path / "mcp.json", json.dumps(listed).encode()),
+    )
+    settings = config.load(None, {}, {}, found)
     assert [(entry.name, getattr(entry, "command", None)) for entry in settings.servers] == [
         ("a", "mine"),
         ("b", None),

@@ -4,7 +4,14 @@ import asyncio
 
 import pytest
 
-from divingbell import CapacityError, ConfigError, Divingbell, DivingbellError, SessionClosed
+from divingbell import (
+    CapacityError,
+    ConfigError,
+    Divingbell,
+    DivingbellError,
+    InvalidInput,
+    SessionClosed,
+)
 from tests.waiting import until
 
 
@@ -29,6 +36,15 @@ async def test_an_id_is_never_the_session_of_another_user(bell: Divingbell) -> N
         assert len({id(one), id(other), id(nobody)}) == 3
         await one.run("x = 1")
         assert (await other.run("'x' in globals()")).value is False
+
+
+@pytest.mark.parametrize("name", [1, True, 1.0, 0, b"a", ("a",)])
+async def test_users_and_ids_are_texts(bell: Divingbell, name: object) -> None:
+    """To a dict 1, True and 1.0 are one key: three users would share a session."""
+    with pytest.raises(InvalidInput, match="the user of a session must be a str or None, not"):
+        await bell.open("same", user=name)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="the id of a session must be a str or None, not"):
+        await bell.open(name)  # type: ignore[arg-type]
 
 
 async def test_after_its_end_an_id_is_a_new_session(bell: Divingbell) -> None:

@@ -106,6 +106,16 @@ def test_an_attempt_that_breaks_is_a_refusal() -> None:
     assert "KeyError" in (machine._try("nonsense") or "")
 
 
+def test_an_attempt_runs_no_module_that_lies_in_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ctypes.py", "divingbell.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'mark')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    assert "KeyError" in (machine._try("nonsense") or "")
+    assert not (tmp_path / "mark").exists()
+
+
 def test_what_the_kernel_refuses_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -174,13 +174,20 @@ def test_a_lock_without_hashes_is_refused(prepare_small: Prepare, lock: Path) ->
         prepare_small()
 
 
-def test_nothing_is_built_from_source(prepare_small: Prepare, tmp_path: Path) -> None:
+def test_nothing_is_built_from_source(
+    prepare_small: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source = tmp_path / "trap"
     source.mkdir()
     (source / "pyproject.toml").write_text(
         '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
     )
     (source / "backend.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w').close()\n")
+    with pytest.raises(ProfileError, match="is not a requirement"):
+        prepare_small(str(source))
+    monkeypatch.setattr(
+        "divingbell.profile.checked", tuple
+    )  # and if it were one, it would not be built
     with pytest.raises(ProfileError, match=r"(?i)build"):
         prepare_small(str(source))
     assert not (tmp_path / "sprung").exists()

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class Divingbell:
     """A sandbox service for this process: `async with Divingbell() as bell: …`
 
-    Settings come from the arguments, then the environment (`DIVINGBELL_…`), then the file
-    (`config`, or `divingbell.toml` where there is one), then the defaults.
+    Settings come from the arguments, then the environment (`DIVINGBELL_…`), then the file that
+    `config` or `DIVINGBELL_CONFIG` names, then the defaults. No file is read that was not named.
     """
 
     def __init__(
@@ -55,7 +55,28 @@ class Divingbell:
         Raises:
             ConfigError: they can't be used.
         """
-        self.settings = _load(config, {"backend": backend, **settings})
+        self._begin(_load(config, {"backend": backend, **settings}), progress, on_approval)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        progress: Callable[[str], None] | None = None,
+        on_approval: Approver | None = None,
+    ) -> Self:
+        """Make one with settings that were read already; neither file nor environment is read."""
+        bell = cls.__new__(cls)
+        bell._begin(settings, progress, on_approval)
+        return bell
+
+    def _begin(
+        self,
+        settings: Settings,
+        progress: Callable[[str], None] | None,
+        on_approval: Approver | None,
+    ) -> None:
+        self.settings = settings
         self._progress = progress
         self._on_approval = on_approval
         self._engine: Engine | None = None

@@ -3,22 +3,21 @@
 import difflib
 import logging
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from divingbell import requirements, sources
 from divingbell.errors import ConfigError
 from divingbell.gateway import servers as gateway_servers
 from divingbell.gateway.policy import Policy
 from divingbell.gateway.servers import Entry
 from divingbell.models import Limits, parse_size
+from divingbell.sources import Found, Source
 
 log = logging.getLogger("divingbell")
 
-FILE_NAME = "divingbell.toml"
-MCP_FILE_NAME = "mcp.json"
 PREFIX = "DIVINGBELL_"
 BACKENDS = ("local", "docker", "gvisor", "auto")
 WALLS = ("gvisor", "docker-runsc", "local", "docker")
@@ -29,6 +28,7 @@ CGROUPS = ("auto", "require", "off")
 MODES = ("code", "hybrid")
 SEARCHES = ("auto", "words", "meaning")
 _LISTS = ("packages", "preload", "backend_order")
+_PATHS = ("workspace", "mcp_config", "mounts")
 _SIZES = {"memory", "disk", "output"}
 
 
@@ -99,6 +99,10 @@ class Settings:
         if self.backend not in BACKENDS:
             raise ConfigError(f"backend is {self.backend!r}: it can be {', '.join(BACKENDS)}")
         self._check_walls()
+        try:
+            requirements.checked(self.packages)
+        except ValueError as error:
+            raise ConfigError(f"packages: {error}") from None
         if self.cgroups not in CGROUPS:
             raise ConfigError(f"cgroups is {self.cgroups!r}: it can be {', '.join(CGROUPS)}")
         if self.max_sessions < 1 or self.pool < 0:
@@ -149,41 +153,32 @@ def load(
     path: str | Path | None = None,
     overrides: Mapping[str, Any] | None = None,
     environment: Mapping[str, str] = os.environ,
+    found: Found = sources.NOTHING,
 ) -> Settings:
-    """Read the settings.
+    """Read the settings from what is named here or in the environment; no other file is read.
 
-    Without a path, `divingbell.toml` in the working folder is read, else the one in
-    `$XDG_CONFIG_HOME/divingbell`; neither has to exist.
+    `found` are files that somebody else has read, for a command that looks around. They are used
+    unless others are named.
 
     Raises:
         ConfigError: a file that was named is missing, or a setting can't be used.
     """
-    found = _find(path, environment)
-    values: dict[str, Any] = {}
-    entries: list[Entry] = []
-    if found is not None:
-        raw = _read(found)
-        tables = {key: raw.pop(key) for key in _TABLES if key in raw}
-        values |= _flat(raw, str(found)) | _tables(tables, str(found), environment, found.parent)
-        if values.get("workspace", "memory") != "memory":
-            values["workspace"] = str(found.parent / values["workspace"])
-        if values.get("mcp_config"):
-            values["mcp_config"] = str(found.parent / Path(values["mcp_config"]).expanduser())
-        if "mounts" in values:
-            values["mounts"] = {
-                inside: str(found.parent / outside) for inside, outside in values["mounts"].items()
-            }
+    if named := path or environment.get(PREFIX + "CONFIG"):
+        found = Found(sources.named(named))
+    values = _from_file(found.settings, environment) if found.settings is not None else {}
     values |= _flat(_from_environment(environment), "the environment")
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     tables = {key: given.pop(key) for key in _TABLES if key in given}
     values |= given | _tables(tables, "the arguments", environment, Path.cwd())
     if values.get("workspace", "memory") != "memory":
         values["workspace"] = str(Path(values["workspace"]).absolute())
-    entries = [*values.pop("servers", ())]
+    entries: list[Entry] = [*values.pop("servers", ())]
     policy = values.pop("policy", Policy())
     limits = {key: values.pop(key) for key in list(values) if key in _LIMIT_TYPES}
     typed = _typed(values, _TYPES)
-    entries += _more_servers(typed.get("mcp_config", ""), found, environment, entries)
+    if "servers" not in tables or "mcp_config" in given:
+        # Servers that are given as an argument are all there are: `servers={}` means none.
+        entries += _more_servers(typed.get("mcp_config", ""), found.servers, environment, entries)
     return replace(
         Settings(),
         **typed,
@@ -191,6 +186,23 @@ def load(
         policy=policy,
         limits=Limits(**_typed(limits, _LIMIT_TYPES)),
     )
+
+
+def _from_file(source: Source, environment: Mapping[str, str]) -> dict[str, Any]:
+    """The values of a settings file; its paths are relative to it."""
+    raw, where, folder = source.settings(), str(source.path), source.path.parent
+    tables = {key: raw.pop(key) for key in _TABLES if key in raw}
+    values = _flat(raw, where) | _tables(tables, where, environment, folder)
+    values |= _typed({key: values[key] for key in _PATHS if key in values}, _TYPES)
+    if values.get("workspace", "memory") != "memory":
+        values["workspace"] = str(folder / values["workspace"])
+    if values.get("mcp_config"):
+        values["mcp_config"] = str(sources.list_path(source.path, values["mcp_config"]))
+    if "mounts" in values:
+        values["mounts"] = {
+            inside: str(folder / outside) for inside, outside in values["mounts"].items()
+        }
+    return values
 
 
 def _tables(
@@ -210,21 +222,22 @@ def _tables(
 
 
 def _more_servers(
-    named: str, settings_file: Path | None, environment: Mapping[str, str], known: list[Entry]
+    named: str, found: Source | None, environment: Mapping[str, str], known: list[Entry]
 ) -> list[Entry]:
-    """The servers of the mcp.json that is named, or of the one that lies beside the settings."""
+    """The servers of the mcp.json that is named, or of the one that was found."""
     path = Path(named).expanduser()
-    if not named:
-        beside = (settings_file or _home(environment) / FILE_NAME).with_name(MCP_FILE_NAME)
-        if not beside.is_file():
-            return []
-        path = beside
+    if found is not None and (not named or path == found.path):
+        path = found.path
+        listed = gateway_servers.listed(found.document(), path, environment)
+    elif named:
+        listed = gateway_servers.read_mcp_json(path, environment)
+    else:
+        return []
     names = {entry.name for entry in known}
-    found = gateway_servers.read_mcp_json(path, environment)
-    for entry in found:
+    for entry in listed:
         if entry.name in names:
             log.warning("%s: the server %r is in the settings already", path, entry.name)
-    return [entry for entry in found if entry.name not in names]
+    return [entry for entry in listed if entry.name not in names]
 
 
 def check_names(values: Mapping[str, Any]) -> None:
@@ -243,30 +256,6 @@ def with_limits(limits: Limits, changes: Mapping[str, Any]) -> Limits:
     for key in given:
         _check_name(key, "the arguments", _LIMIT_TYPES)
     return replace(limits, **_typed(given, _LIMIT_TYPES))
-
-
-def _find(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:
-    path = path or environment.get(PREFIX + "CONFIG")
-    if path is not None:
-        if not Path(path).is_file():
-            raise ConfigError(f"there is no configuration file {path}")
-        return Path(path)
-    for candidate in (Path(FILE_NAME), _home(environment) / FILE_NAME):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-def _home(environment: Mapping[str, str]) -> Path:
-    above = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME", "/")) / ".config"
-    return Path(above) / "divingbell"
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ConfigError(f"{path} can't be read: {error}") from None
 
 
 def _flat(values: dict[str, Any], where: str) -> dict[str, Any]:
@@ -317,7 +306,8 @@ def _convert(key: str, value: Any, kind: Any) -> Any:
         if key in _SIZES:
             return parse_size(value)
         if kind in (int, float, str):
-            if isinstance(value, bool):
+            # Not the text of a list or a table: it would be the name of a file nobody named.
+            if isinstance(value, bool) or (kind is str and not isinstance(value, str | Path)):
                 raise ValueError
             return kind(value)
         if key in _LISTS:

@@ -10,7 +10,7 @@ from typing import Any
 from divingbell import config
 from divingbell.calls import Door
 from divingbell.config import Settings
-from divingbell.errors import CapacityError, DivingbellError, SessionClosed
+from divingbell.errors import CapacityError, DivingbellError, InvalidInput, SessionClosed
 from divingbell.interpreter import Interpreter
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend
@@ -81,9 +81,17 @@ class Engine:
         is open already they have no effect.
 
         Raises:
+            InvalidInput: the id or the user is something else than a text.
             CapacityError: all places were taken for `open_timeout` seconds.
             SandboxUnavailable: no sandbox could be made.
         """
+        for name, value in (("id", identifier), ("user", user)):
+            if value is not None and not isinstance(value, str):
+                # To a dict 1, 1.0 and True are one key: three users would share a session.
+                raise InvalidInput(
+                    f"the {name} of a session must be a str or None, not {type(value).__name__}: "
+                    f"write {name}=str(...)"
+                )
         key = (user, identifier or f"session-{secrets.token_hex(16)}")
         door = self._doors.setdefault(key, _Door())
         door.waiting += 1

@@ -27,6 +27,8 @@ OLDEST_KERNEL = (5, 12)
 """mount_setattr, which makes the root read-only, came with it."""
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 TRY_TIMEOUT = 10.0
+_NOT_FROM_HERE = ("-P",)
+"""Python would take a module from the current folder, where a stranger's of that name may lie."""
 _SYSCTL = Path("/proc/sys")
 
 _NEWUSER, _NEWNS, _NEWPID = 0x10000000, 0x00020000, 0x20000000
@@ -191,7 +193,7 @@ def _try(attempt: str) -> str | None:
 
     A fork will not do: this may be called in a process with threads.
     """
-    command = [sys.executable, "-m", "divingbell.machine", attempt]
+    command = [sys.executable, *_NOT_FROM_HERE, "-m", "divingbell.machine", attempt]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     try:
         answer = subprocess.run(

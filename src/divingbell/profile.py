@@ -22,6 +22,7 @@ from pathlib import Path
 
 from divingbell import installer, owned_folder
 from divingbell.errors import ProfileError
+from divingbell.requirements import checked
 
 DEFAULT_LOCK = Path(__file__).parent / "profiles" / "default.txt"
 FONTS = Path(__file__).parent / "profiles" / "fontlist-v3.11.0.json"
@@ -194,14 +195,10 @@ def _interpreter_of(python: Path | None) -> _Interpreter:
 
 
 def _checked(packages: Sequence[str]) -> tuple[str, ...]:
-    stripped = sorted({package.strip() for package in packages})
-    for package in stripped:
-        # A leading dash would be read as an option, and might name another index.
-        if not package or package.startswith("-") or not package.isprintable():
-            raise ProfileError(
-                f"{package!r} is not a requirement: write a name such as scikit-learn>=1.5."
-            )
-    return tuple(stripped)
+    try:
+        return checked(packages)
+    except ValueError as error:
+        raise ProfileError(str(error)) from None
 
 
 def _key(lock: bytes, requirements: tuple[str, ...], interpreter: _Interpreter) -> str:

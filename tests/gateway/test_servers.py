@@ -157,6 +157,28 @@ def test_variables_are_expanded_everywhere() -> None:
     assert server.env == {"KEY": "x-abc-abc"}
 
 
+def test_paths_of_a_command_mean_the_folder_of_the_file_and_packages_mean_packages() -> None:
+    words = ["./data", "../up", ".", "--root=./data", "data", "@scope/server", "-m", "/abs", "..x"]
+    server = read({"command": "bin/serve", "args": words}, folder=Path("/there/project"))
+    assert server.command == "/there/project/bin/serve"
+    assert server.args == (
+        "/there/project/data",
+        "/there/up",
+        "/there/project",
+        "--root=/there/project/data",
+        *words[4:],
+    )
+    assert read({"command": "python"}, folder=Path("/there")).command == "python"
+    assert read({"command": "/bin/sh"}, folder=Path("/there")).command == "/bin/sh"
+
+
+def test_in_a_folder_that_an_entry_names_its_paths_are_left_alone() -> None:
+    raw = {"command": "bin/serve", "args": ["./data"], "cwd": "below"}
+    server = read(raw, folder=Path("/there"))
+    assert (server.command, server.args) == ("bin/serve", ("./data",))
+    assert server.cwd == "/there/below"
+
+
 def test_a_missing_variable_breaks_its_own_server_only() -> None:
     table = {
         "github": {"command": "x", "env": {"A": "${GITHUB_TOKEN}"}},
@@ -215,7 +237,20 @@ def test_the_list_of_vs_code_has_another_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b'"x"', b"{}", b"\xff\xfe", b"[" * 100_000, b'{"mcpServers": 5}']
+    "content",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b'"x"',
+        b"{}",
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b'{"mcpServers": 5}',
+        b"9" * 10_000,
+        b"/*" * 100_000,
+        b'"' + b'\\"' * 100_000,
+    ],
 )
 def test_a_file_that_is_none_is_an_error_in_words(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "mcp.json"

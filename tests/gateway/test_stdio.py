@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from divingbell.errors import ToolFailed
 from divingbell.gateway import process, server_log
 from divingbell.gateway.redaction import Redactor
 from divingbell.gateway.server_log import MAX_LINE, ServerLog
@@ -48,6 +49,21 @@ async def test_nothing_of_the_hosts_environment_reaches_a_running_server(tmp_pat
         assert result.structured_content is not None
         assert result.structured_content["MINE"] == "yes"
         assert not {"OPENAI_API_KEY", "DIVINGBELL_TOKEN"} & set(result.structured_content)
+
+
+async def test_a_module_that_lies_in_the_current_folder_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted = tmp_path / "wsgiref"
+    planted.mkdir()
+    (planted / "__init__.py").write_text("")
+    (planted / "headers.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w')")
+    monkeypatch.chdir(tmp_path)
+    module = Server("module", command=sys.executable, args=("-m", "wsgiref.headers"))
+    async with running(module, tmp_path) as upstream:
+        with contextlib.suppress(ToolFailed):
+            await upstream.ready()
+    assert not (tmp_path / "mark").exists()
 
 
 async def test_the_whole_group_of_a_server_ends_with_it(

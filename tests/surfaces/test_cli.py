@@ -16,7 +16,7 @@ import pytest
 from divingbell.models import Output
 from divingbell.promises import PROMISES
 from divingbell.sandbox.self_check import Verdict
-from divingbell.surfaces.cli import exit_status, main, pictures
+from divingbell.surfaces.cli import demo, exit_status, main, pictures
 from divingbell.surfaces.cli.doctor import Paper
 from divingbell.surfaces.cli.escapes import Filter, clean, one_line
 
@@ -275,11 +275,11 @@ def test_a_folder_is_mounted(bell: Bell, tmp_path: Path) -> None:
 def test_the_command_line_beats_the_environment_which_beats_the_file(
     bell: Bell, tmp_path: Path
 ) -> None:
-    (tmp_path / "divingbell.toml").write_text("[limits]\noutput = 100\n")
-    long = "print('x' * 500)"
-    assert len(bell("exec", long).stdout) == 100
-    assert len(bell("exec", long, DIVINGBELL_OUTPUT="200").stdout) == 200
-    assert len(bell("exec", "--output", "300", long, DIVINGBELL_OUTPUT="200").stdout) == 300
+    (tmp_path / "some.toml").write_text("[limits]\noutput = 100\n")
+    file, long = ("--config", "some.toml"), "print('x' * 500)"
+    assert len(bell("exec", *file, long).stdout) == 100
+    assert len(bell("exec", *file, long, DIVINGBELL_OUTPUT="200").stdout) == 200
+    assert len(bell("exec", *file, "--output", "300", long, DIVINGBELL_OUTPUT="200").stdout) == 300
 
 
 # JSON
@@ -538,6 +538,17 @@ def test_help_does_not_load_what_only_other_commands_need() -> None:
 
 
 # Demo and doctor
+
+
+def test_the_picture_of_the_demo_is_not_written_through_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / demo.PICTURE).symlink_to("precious")
+    monkeypatch.chdir(tmp_path)
+    assert demo._save(Output("image/png", PNG)) == tmp_path / demo.PICTURE
+    assert (tmp_path / demo.PICTURE).read_bytes() == PNG
+    assert (tmp_path / "precious").read_text() == "kept"
 
 
 def test_the_demo_shows_that_everything_is_as_promised(tmp_path: Path) -> None:

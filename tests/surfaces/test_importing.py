@@ -61,12 +61,9 @@ def one(**more: Any) -> dict[str, Any]:
         ("claude", ".config/Claude/claude_desktop_config.json"),
         ("claude", "Library/Application Support/Claude/claude_desktop_config.json"),
         ("claude", ".claude.json"),
-        ("claude", "project/.mcp.json"),
         ("cursor", ".cursor/mcp.json"),
-        ("cursor", "project/.cursor/mcp.json"),
         ("vscode", ".config/Code/User/mcp.json"),
         ("vscode", "Library/Application Support/Code/User/mcp.json"),
-        ("vscode", "project/.vscode/mcp.json"),
     ],
 )
 def test_the_list_of_each_client_is_found(desk: Desk, client: str, path: str) -> None:
@@ -77,6 +74,23 @@ def test_the_list_of_each_client_is_found(desk: Desk, client: str, path: str) ->
     assert stat.S_IMODE((desk.project / "mcp.json").stat().st_mode) == 0o600
     (entry,) = read_mcp_json(desk.project / "mcp.json", {})
     assert isinstance(entry, Server)
+
+
+@pytest.mark.parametrize(
+    ("client", "path"),
+    [("claude", ".mcp.json"), ("cursor", ".cursor/mcp.json"), ("vscode", ".vscode/mcp.json")],
+)
+def test_a_list_that_came_with_the_folder_must_be_named(desk: Desk, client: str, path: str) -> None:
+    entry = {"command": "tools/serve", "args": ["./data", "--log=../log", "@scope/time"]}
+    file = desk.put(f"project/{path}", {"mcpServers": {"time": entry}})
+    assert desk.take(client) == Counts()
+    assert f"{file}: left out" in desk.words and f"divingbell import {file}" in desk.words
+    assert not (desk.project / "mcp.json").exists()
+    assert desk.take(path) == Counts(found=1, added=1)
+    assert desk.written()["time"] == {
+        "command": f"{desk.project}/tools/serve",
+        "args": [f"{desk.project}/data", f"--log={desk.home}/log", "@scope/time"],
+    }
 
 
 def test_the_entries_of_a_project_go_before_those_of_the_user(desk: Desk) -> None:
@@ -155,7 +169,7 @@ def test_what_vs_code_asks_for_becomes_a_variable(desk: Desk) -> None:
         },
     }""",
     )
-    desk.take("vscode")
+    desk.take(".vscode/mcp.json")
     assert desk.written() == {
         "my-server": {
             "type": "stdio",

@@ -3,15 +3,16 @@
 import difflib
 import json
 import logging
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from divingbell.errors import ConfigError
-from divingbell.gateway import addresses, secrecy
+from divingbell.gateway import addresses, secrecy, variables
 from divingbell.gateway.document import read_document
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,6 @@ Transport = Literal["stdio", "http", "sse"]
 
 START_TIMEOUT = 30.0
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
-_VARIABLE = re.compile(r"\$\{(?P<kind>[A-Za-z]+:(?!-))?(?P<name>[^}:]*)(?::-(?P<default>[^}]*))?\}")
 _TRANSPORTS: dict[str, Transport] = {
     "stdio": "stdio", "http": "http", "streamablehttp": "http", "sse": "sse",
 }  # fmt: skip
@@ -114,10 +114,6 @@ class Broken:
 Entry = Server | Broken
 
 
-class _Unusable(ConfigError):
-    """One entry can't be used here and now, though nothing in it is misspelt."""
-
-
 def check_name(name: str) -> None:
     """Raise ConfigError if a server can't have this name."""
     # `server__tool` must have one meaning, and `a___b` would have two with a server `a_`.
@@ -151,21 +147,23 @@ def from_mapping(
         raise ConfigError(f"{at}: it must be a table with `command` or `url`")
     values = _known(raw, at, strict)
     used: dict[str, str] = {}
-    values = {key: _expand(value, environment, at, used) for key, value in values.items()}
+    values = variables.expanded(values, environment, at, used)
     url, command = _text(values, "url", at), _text(values, "command", at)
     if (url is None) == (command is None):
         raise ConfigError(f"{at}: it needs either `command` or `url`")
     if url is not None:
         _check_url(url, at)
     headers = _texts_by_name(values, "headers", at)
-    cwd = _text(values, "cwd", at)
-    if cwd is not None and folder is not None:
+    args, cwd = [*_texts(values, "args", at)], _text(values, "cwd", at)
+    if folder is not None and cwd is not None:
         cwd = str(folder / Path(cwd).expanduser())
+    elif folder is not None and command is not None:
+        command, *args = located([command, *args], folder)
     transport = _transport(values, url, at)
     return Server(
         name=name,
         command=command,
-        args=_texts(values, "args", at),
+        args=tuple(args),
         env=_texts_by_name(values, "env", at),
         cwd=cwd,
         url=url,
@@ -206,7 +204,7 @@ def read_entries(
             continue
         try:
             found[name] = from_mapping(name, raw, environment, where, strict=strict, folder=folder)
-        except _Unusable as error:
+        except variables.Unusable as error:
             found[name] = Broken(name, str(error))
         except ConfigError as error:
             if strict:
@@ -221,8 +219,15 @@ def read_mcp_json(path: str | Path, environment: Mapping[str, str]) -> list[Entr
     Raises:
         ConfigError: the file can't be read, or holds no list of servers.
     """
-    path = Path(path)
-    document = read_document(path)
+    return listed(read_document(Path(path)), Path(path), environment)
+
+
+def listed(document: Any, path: Path, environment: Mapping[str, str]) -> list[Entry]:
+    """Return the servers of an mcp.json that was read already; `path` says where it lies.
+
+    Raises:
+        ConfigError: it holds no list of servers.
+    """
     table = servers_in(document)
     if table is None:
         raise ConfigError(f"{path}: there is no `mcpServers` in it")
@@ -252,6 +257,25 @@ def secrets_of(server: Server) -> list[str]:
     return [item for item in dict.fromkeys(found) if len(item) >= secrecy.SHORTEST]
 
 
+def located(words: Sequence[str], folder: Path) -> list[str]:
+    """Return a command and its arguments with the paths that mean this folder made absolute.
+
+    They are a command with a slash in it, and arguments that begin with `./` or `../`. No other
+    word is touched: `time` and `@scope/time` are packages, whatever lies there under that name.
+    """
+    command, *arguments = words
+    is_path = "/" in command and not command.startswith("${")  # that is filled in later
+    program = str(folder.absolute() / command) if is_path else command
+    return [program, *(_located(word, folder) for word in arguments)]
+
+
+def _located(word: str, folder: Path) -> str:
+    option, equals, path = word.partition("=") if word.startswith("-") else ("", "", word)
+    if path in (".", "..") or path.startswith(("./", "../")):
+        return f"{option}{equals}{os.path.normpath(folder.absolute() / path)}"
+    return word
+
+
 def tidy_name(name: str) -> str:
     """Return a name that a server can have, as near as can be to the one that it has elsewhere."""
     tidy = re.sub(r"_{2,}", "_", re.sub(r"[^A-Za-z0-9_-]+", "-", str(name)))
@@ -272,31 +296,6 @@ def _known(raw: Mapping[str, Any], at: str, strict: bool) -> dict[str, Any]:
         else:
             log.info("%s: %r is not used here", at, key[:80])
     return found
-
-
-def _expand(value: Any, environment: Mapping[str, str], at: str, used: dict[str, str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _expand(item, environment, at, used) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_expand(item, environment, at, used) for item in value]
-    if not isinstance(value, str):
-        return value
-
-    def replaced(found: re.Match[str]) -> str:
-        name, kind = found["name"], found["kind"]
-        if kind not in (None, "env:"):
-            raise _Unusable(
-                f"{at}: {found[0]} is something that another client asks for; "
-                "put the value into a variable of the environment and write ${VARIABLE}"
-            )
-        if name in environment:
-            used[name] = environment[name]
-            return environment[name]
-        if found["default"] is not None:
-            return found["default"]
-        raise _Unusable(f"{at}: the variable {name} is not set in the environment")
-
-    return _VARIABLE.sub(replaced, value)
 
 
 def _transport(values: Mapping[str, Any], url: str | None, at: str) -> Transport:

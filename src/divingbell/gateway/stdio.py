@@ -30,6 +30,9 @@ log = logging.getLogger(__name__)
 
 REST = 1.0
 """Seconds that output may still come after the process itself has ended."""
+NO_FOLDER = "/"
+"""Where a server starts whose entry names no folder. In the current one, which may be a stranger's
+clone, Python would import modules that lie there, and npx and uvx would obey settings that do."""
 
 SAFE_VARIABLES = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
@@ -195,7 +198,7 @@ class StdioConnection:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 env=environment_for(server, self._environment),
-                cwd=server.cwd,
+                cwd=server.cwd or NO_FOLDER,
                 start_new_session=True,
                 bufsize=0,
             )

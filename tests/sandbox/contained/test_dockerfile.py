@@ -44,6 +44,13 @@ def test_without_a_registry_it_says_what_to_do_instead(
     assert not client.images(NAME)
 
 
+@pytest.mark.parametrize("package", ["--index-url https://evil.example", "-r /x", "a\nb", "; rm"])
+def test_a_package_is_never_written_as_an_option(tmp_path: Path, package: str) -> None:
+    with pytest.raises(ValueError, match="is not a requirement"):
+        dockerfile.write(tmp_path / "image", [package])
+    assert not (tmp_path / "image").exists()
+
+
 def test_a_step_that_fails_is_named(client: "APIClient", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dockerfile, "text", lambda: "FROM scratch\nCOPY no /\n")
     with pytest.raises(SandboxUnavailable, match="Step 2/2"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from divingbell import requirements
 from divingbell.errors import SandboxUnavailable
 from divingbell.profile import DEFAULT_LOCK, FONTS, Progress
 from divingbell_inside import layout
@@ -50,10 +51,16 @@ def text() -> str:
 
 
 def write(folder: Path, packages: Sequence[str]) -> None:
-    """Write the Dockerfile and all that it copies."""
+    """Write the Dockerfile and all that it copies.
+
+    Raises:
+        ValueError: a package is no requirement. pip would read it as an option.
+        OSError: the folder can't be written to.
+    """
+    lines = [f"{package}\n" for package in requirements.checked(packages)]
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "Dockerfile").write_text(text())
-    (folder / "extra.txt").write_text("".join(f"{package}\n" for package in packages))
+    (folder / "extra.txt").write_text("".join(lines))
     shutil.copy(DEFAULT_LOCK, folder / "lock.txt")
     shutil.copy(FONTS, folder)
     inside = Path(__file__).resolve().parents[3] / "divingbell_inside"

@@ -19,6 +19,7 @@ from divingbell.sandbox.host_checks import (
     secrecy,
     serving,
     sessions,
+    settings,
     sign_ins,
 )
 from divingbell.sandbox.host_checks.bench import ALONE, CHECKS, Bench, Broken, Watch, judged
@@ -46,5 +47,6 @@ __all__ = [
     "secrecy",
     "serving",
     "sessions",
+    "settings",
     "sign_ins",
 ]

@@ -95,11 +95,9 @@ class ToolBench(Bench):
     """Sessions that can call the hostile server's tools. It leaves nothing behind."""
 
     def __init__(self, like: Divingbell) -> None:
-        own = Divingbell(like.settings.backend, on_approval=self._approve)
-        own.settings = replace(
-            like.settings, pool=0, servers=(), policy=Policy.from_mapping(POLICY, "the self-check")
-        )
-        super().__init__(own)
+        policy = Policy.from_mapping(POLICY, "the self-check")
+        settings = replace(like.settings, pool=0, servers=(), policy=policy)
+        super().__init__(Divingbell.of(settings, on_approval=self._approve))
         self.secret = f"promise-{secrets.token_hex(16)}"
         self.recorder = Recorder()
         self.asked: list[Approval] = []

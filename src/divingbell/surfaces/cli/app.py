@@ -58,8 +58,9 @@ def run(
     """Run a file in a fresh session, and show its output as it comes."""
     from divingbell.surfaces.cli import running, signals
 
+    settings = options.load()
     code = running.read_code(None if file == STDIN else file)
-    return signals.run(lambda caught: running.run_once(code, options, caught))
+    return signals.run(lambda caught: running.run_once(code, options, settings, caught))
 
 
 @app.command(name="exec")
@@ -72,7 +73,8 @@ def execute(
     """Run code in a fresh session, and show its output as it comes."""
     from divingbell.surfaces.cli import running, signals
 
-    return signals.run(lambda caught: running.run_once(code, options, caught))
+    settings = options.load()
+    return signals.run(lambda caught: running.run_once(code, options, settings, caught))
 
 
 @app.command
@@ -81,7 +83,8 @@ def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.shell import converse
 
-    return signals.run(lambda caught: converse(options, caught))
+    settings = options.load()
+    return signals.run(lambda caught: converse(options, settings, caught))
 
 
 @app.command
@@ -89,7 +92,8 @@ def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
     """Be an MCP server: in front of other MCP servers, over stdin and stdout or over HTTP."""
     from divingbell.surfaces.cli import serving, signals
 
-    return signals.run(lambda caught: serving.serve(options, caught))
+    settings = options.load()
+    return signals.run(lambda _: serving.serve(options, settings))
 
 
 @app.command
@@ -102,7 +106,8 @@ def servers(
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.servers import report
 
-    return signals.run(lambda _: report(options, as_json=json))
+    settings = options.load()
+    return signals.run(lambda _: report(settings, as_json=json))
 
 
 @app.command(name="import")
@@ -141,7 +146,8 @@ def login(
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.signing_in import log_in
 
-    return signals.run(lambda _: log_in(server, options))
+    settings = options.load()
+    return signals.run(lambda _: log_in(server, settings))
 
 
 @app.command
@@ -154,7 +160,7 @@ def logout(
     """Throw the tokens of a sign-in away."""
     from divingbell.surfaces.cli.signing_in import log_out
 
-    return log_out(server, options)
+    return log_out(server, options.load())
 
 
 @app.command
@@ -174,7 +180,8 @@ def doctor(
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.doctor import report
 
-    return signals.run(lambda _: report(options, check=check, only=only, as_json=json))
+    settings = options.load()
+    return signals.run(lambda _: report(settings, check=check, only=only, as_json=json))
 
 
 image = App(
@@ -197,7 +204,7 @@ def build_image(
     """Make it from this machine unless there is a current one, and give it to Docker."""
     from divingbell.surfaces.cli import image
 
-    return image.build(options, from_registry=from_registry)
+    return image.build(options.load(), from_registry=from_registry)
 
 
 @image.command(name="list")
@@ -205,7 +212,7 @@ def list_images(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     """List what there is, and what of it is stale."""
     from divingbell.surfaces.cli import image
 
-    return image.show(options)
+    return image.show(options.load())
 
 
 @image.command(name="prune")
@@ -213,7 +220,7 @@ def prune_images(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     """Remove what is stale."""
     from divingbell.surfaces.cli import image
 
-    return image.prune(options)
+    return image.prune(options.load())
 
 
 @image.command(name="dockerfile")
@@ -226,7 +233,25 @@ def write_dockerfile(
     """Write a Dockerfile for the same content, and all that it copies."""
     from divingbell.surfaces.cli import image
 
-    return image.write_dockerfile(folder, options)
+    return image.write_dockerfile(folder, options.load())
+
+
+@app.command
+def trust(
+    path: Annotated[
+        Path | None, Parameter(help="The folder [default: the current one].", metavar="FOLDER")
+    ] = None,
+    /,
+    *,
+    list: Annotated[bool, Parameter(negative=(), help="List what is trusted.")] = False,
+    revoke: Annotated[bool, Parameter(negative=(), help="Trust it no more.")] = False,
+) -> int:
+    """Show what a folder's divingbell.toml and mcp.json would do, and ask whether to use them."""
+    from divingbell.surfaces.cli import trusting
+
+    if list:
+        return trusting.show()
+    return trusting.revoke(path) if revoke else trusting.look(path)
 
 
 @app.command
@@ -247,7 +272,8 @@ def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.demo import show
 
-    return signals.run(lambda _: show(options))
+    settings = options.load()
+    return signals.run(lambda _: show(settings))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from divingbell.app import Divingbell
+from divingbell.config import Settings
+from divingbell.gateway import private_file
 from divingbell.models import Output, Result
 from divingbell.session import Session
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.escapes import clean
-from divingbell.surfaces.cli.options import HostOptions
 from divingbell.surfaces.cli.printing import in_force
 from divingbell.surfaces.cli.running import opened
 
@@ -76,13 +77,13 @@ def attacks(picture: Path) -> tuple[Attack, ...]:
     )
 
 
-async def show(options: HostOptions) -> int:
+async def show(settings: Settings) -> int:
     """Run the show; return the exit status, 1 if something was not as promised."""
     from rich.console import Console
 
     stage = Stage(Console(highlight=False))
     started = time.perf_counter()
-    async with opened(options) as bell:
+    async with opened(settings) as bell:
         ready = time.perf_counter() - started
         async with bell.session() as session:
             stage.say(f"A sealed session: {in_force(session.isolation)}", "bold")
@@ -155,7 +156,7 @@ def _save(image: Output) -> Path:
     assert isinstance(image.data, bytes)
     path = Path(PICTURE)
     try:
-        path.write_bytes(image.data)
+        private_file.write(path, image.data)  # not through a link that lies there
     except OSError:
         path = Path(tempfile.mkdtemp(prefix="divingbell-")) / PICTURE
         path.write_bytes(image.data)

@@ -2,15 +2,15 @@
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from divingbell.app import Divingbell
+from divingbell.config import Settings
 from divingbell.errors import ConfigError, DivingbellError
 from divingbell.gateway.text import uncovered
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.escapes import one_line
-from divingbell.surfaces.cli.options import HostOptions
 from divingbell.surfaces.cli.printing import NOTE, in_force, limits_in_force
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _SIGNS = {
 }
 
 
-async def report(options: HostOptions, *, check: bool, only: tuple[str, ...], as_json: bool) -> int:
+async def report(settings: Settings, *, check: bool, only: tuple[str, ...], as_json: bool) -> int:
     """Examine the machine, open a session and, if asked to, attack it; return the exit status.
 
     The report is complete even where the sandbox can't start: that is what it is for.
@@ -39,8 +39,8 @@ async def report(options: HostOptions, *, check: bool, only: tuple[str, ...], as
     from divingbell import machine
 
     _check_names(only)
-    options.start_log()
-    bell = Divingbell(progress=_tell, **options.settings())
+    # No server is started: whoever asks what the machine can do asks nothing of them.
+    bell = Divingbell.of(replace(settings, servers=()), progress=_tell)
     paper = Paper(quiet=as_json)
     for finding in machine.examine(bell.settings):
         paper.finding(finding)

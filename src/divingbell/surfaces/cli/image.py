@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from divingbell import profile
-from divingbell.app import Divingbell
 from divingbell.config import Settings
 from divingbell.errors import ConfigError, SandboxUnavailable
 from divingbell.sandbox.contained import dockerfile, root
 from divingbell.sandbox.docker import daemon, images
 from divingbell.sandbox.gvisor import checkpoint, runsc
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.options import HostOptions
 from divingbell.surfaces.cli.printing import NOTE
 
 if TYPE_CHECKING:
@@ -25,13 +23,12 @@ _ELSEWHERE = "elsewhere"
 """Docker has it and this folder of images does not: it is another one's, or was left behind."""
 
 
-def build(options: HostOptions, *, from_registry: bool) -> int:
+def build(settings: Settings, *, from_registry: bool) -> int:
     """Make the image, and give it to Docker where there is one.
 
     Raises:
         DivingbellError: it can't be made, or not in the way that was asked for.
     """
-    settings = _settings(options)
     if from_registry:  # only Docker can: it says so before half a minute has gone by
         daemon.connect().close()
     prepared = profile.prepare(settings.packages, progress=_tell)
@@ -51,9 +48,9 @@ def build(options: HostOptions, *, from_registry: bool) -> int:
     return exit_status.OK
 
 
-def show(options: HostOptions) -> int:
+def show(settings: Settings) -> int:
     """List what there is, and what of it is stale."""
-    found = root.listed(profile.find(_settings(options).packages))
+    found = root.listed(profile.find(settings.packages))
     with _docker() as client:
         with_docker = _versions(client)
     states = dict.fromkeys(with_docker, _ELSEWHERE) | {each.version: state for each, state in found}
@@ -65,9 +62,8 @@ def show(options: HostOptions) -> int:
     return exit_status.OK
 
 
-def prune(options: HostOptions) -> int:
+def prune(settings: Settings) -> int:
     """Remove what is stale, and nothing that a running Divingbell uses."""
-    settings = _settings(options)
     prepared = profile.find(settings.packages)
     with root.locked(_tell), _docker() as client:
         with_docker, found = _versions(client), root.listed(prepared)
@@ -84,13 +80,12 @@ def prune(options: HostOptions) -> int:
     return exit_status.OK
 
 
-def write_dockerfile(folder: Path, options: HostOptions) -> int:
+def write_dockerfile(folder: Path, settings: Settings) -> int:
     """Write a Dockerfile and what it needs.
 
     Raises:
         ConfigError: the folder can't be written to.
     """
-    settings = _settings(options)
     try:
         dockerfile.write(folder, settings.packages)
     except OSError as error:
@@ -134,11 +129,6 @@ def _remove(stale: root.Root, client: "APIClient | None") -> None:
         _tell(f"{stale.version} was kept: a Divingbell that runs uses it")
     except SandboxUnavailable as error:
         _tell(f"{stale.version} was kept: {error}")
-
-
-def _settings(options: HostOptions) -> Settings:
-    options.start_log()
-    return Divingbell(**options.settings()).settings
 
 
 @contextmanager

@@ -3,20 +3,20 @@
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from divingbell.config import FILE_NAME
 from divingbell.errors import ConfigError
 from divingbell.gateway import private_file, secrecy
 from divingbell.gateway.document import read_document
-from divingbell.gateway.servers import servers_in, tidy_name
+from divingbell.gateway.servers import located, servers_in, tidy_name
+from divingbell.sources import FILE_NAME, MCP_FILE_NAME, user_folder
 
 CLIENTS = ("claude", "cursor", "vscode")
-TARGET = "mcp.json"
 
 _COPIED = (
     "command", "args", "env", "cwd", "url", "serverUrl", "httpUrl", "headers", "type", "transport",
@@ -45,6 +45,11 @@ class Place:
     project: Path | None = None
     """The folder that the file belongs to, if it belongs to one."""
     keys: tuple[str, ...] = ()
+
+    @property
+    def lies_in_a_project(self) -> bool:
+        """Whether it is one of the project's own files, which may be a stranger's."""
+        return self.project is not None and not self.keys
 
 
 def take_over(
@@ -131,6 +136,13 @@ def places(client: str, environment: Mapping[str, str], folder: Path) -> list[Pl
     ]
 
 
+def _place(path: str, environment: Mapping[str, str], folder: Path) -> Place:
+    """The place that a path names; it may be that of a client in this folder."""
+    known = [place for client in CLIENTS for place in places(client, environment, folder)]
+    same = (place for place in known if place.path == folder / path and not place.keys)
+    return next(same, Place(folder / path))
+
+
 def _entries(
     source: str,
     environment: Mapping[str, str],
@@ -140,7 +152,7 @@ def _entries(
 ) -> Iterator[tuple[str, Mapping[str, Any], Place]]:
     """Yield name, entry and place of each server; of two with a name, the nearer one."""
     named = source in CLIENTS
-    looked = places(source, environment, folder) if named else [Place(folder / source)]
+    looked = places(source, environment, folder) if named else [_place(source, environment, folder)]
     if not named and not looked[0].path.is_file():
         raise ConfigError(f"there is no file {source}; name a file, or one of {', '.join(CLIENTS)}")
     seen: set[str] = set()
@@ -152,6 +164,12 @@ def _entries(
         if table is None:
             continue
         found = True
+        if named and place.lies_in_a_project:
+            say(
+                f"{place.path}: left out, it came with this folder; to take it over all the same: "
+                f"divingbell import {shlex.quote(str(place.path))}"
+            )
+            continue
         if table:
             say(f"{place.path}: {len(table)} {'server' if len(table) == 1 else 'servers'}")
         for given, raw in table.items():
@@ -179,11 +197,9 @@ def _table(document: Any, place: Place) -> Mapping[str, Any] | None:
 def _target(to: str | Path | None, environment: Mapping[str, str], folder: Path) -> Path:
     if to is not None:
         return (folder / to).resolve()
-    home = Path(environment.get("HOME") or "/")
-    settings = Path(environment.get("XDG_CONFIG_HOME") or home / ".config") / "divingbell"
-    # Where it is found again without being named: see divingbell.config.
-    beside = folder if (folder / FILE_NAME).is_file() else settings
-    return (beside / TARGET).resolve()
+    # Where commands find it again without its being named: see divingbell.sources.
+    beside = folder if (folder / FILE_NAME).is_file() else user_folder(environment)
+    return (beside / MCP_FILE_NAME).resolve()
 
 
 def _current(target: Path) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -215,9 +231,19 @@ def _converted(
     entry = {key: _values(value, place, asked) for key, value in entry.items()}
     for variable in sorted(asked):
         say(f"{name}: set the variable {variable}; the other client asks for that value")
-    if place.project is not None and isinstance(entry.get("cwd"), str):
-        entry["cwd"] = str(place.project / entry["cwd"])
+    if place.project is not None:
+        _locate(entry, place.project)
     return entry
+
+
+def _locate(entry: dict[str, Any], project: Path) -> None:
+    """Make paths of a project's entry absolute: it is written to a file that lies elsewhere."""
+    if isinstance(entry.get("cwd"), str):
+        entry["cwd"] = str(project / entry["cwd"])
+    elif isinstance(entry.get("command"), str):
+        arguments = entry.get("args")
+        words = [str(word) for word in arguments] if isinstance(arguments, list) else []
+        entry["command"], *entry["args"] = located([entry["command"], *words], project)
 
 
 def _values(value: Any, place: Place, asked: set[str]) -> Any:

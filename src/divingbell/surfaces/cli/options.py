@@ -2,14 +2,20 @@
 the environment, the file and the defaults."""
 
 import logging
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from divingbell.errors import ConfigError
 from divingbell.models import GB, KB, MB, Limits
+from divingbell.sources import NOTHING
+
+if TYPE_CHECKING:
+    from divingbell.config import Settings
 
 _DEFAULTS = Limits()
 _LIMITS = Group("Limits", sort_key=10)
@@ -47,7 +53,8 @@ class HostOptions:
     config: Annotated[
         Path | None,
         Parameter(
-            help="The settings file [default: divingbell.toml where there is one].",
+            help="The settings file [default: divingbell.toml of this folder, once it is trusted, "
+            "or of ~/.config/divingbell].",
             group=_SANDBOX,
             metavar="FILE",
         ),
@@ -64,10 +71,33 @@ class HostOptions:
         bool, Parameter(alias="-v", negative=(), help="Show the host's own log on stderr.")
     ] = False
 
+    def load(self, environment: Mapping[str, str] = os.environ) -> "Settings":
+        """Read the settings; files of the current folder are used once they are trusted.
+
+        A person may be asked, which takes its time: this is done before an event loop runs.
+
+        Raises:
+            ConfigError: they can't be used.
+        """
+        from divingbell import config, trust
+        from divingbell.surfaces.cli import trusting
+
+        self.start_log()
+        found = NOTHING
+        if self.config is None and not environment.get("DIVINGBELL_CONFIG"):
+            found = trust.find(
+                _current_folder(),
+                environment,
+                with_list=self.mcp_config is None and not environment.get("DIVINGBELL_MCP_CONFIG"),
+                ask=trusting.asker(),
+                tell=trusting.tell,
+            )
+        return config.load(self.config, self.settings(), environment, found)
+
     def settings(self) -> dict[str, Any]:
-        """The arguments for Divingbell."""
+        """The settings that were given as options."""
         listed = None if self.mcp_config is None else str(self.mcp_config)
-        return {"backend": self.backend, "config": self.config, "mcp_config": listed}
+        return {"backend": self.backend, "mcp_config": listed}
 
     def start_log(self) -> None:
         """Let the host speak if it was asked to, and only then."""
@@ -184,6 +214,13 @@ class RunOptions(SandboxOptions):
     json: Annotated[
         bool, Parameter(negative=(), help="Print the result as one JSON object, at the end.")
     ] = False
+
+
+def _current_folder() -> Path:
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise ConfigError("the current folder was removed: go to another one") from None
 
 
 def _mount(text: str) -> tuple[str, str]:

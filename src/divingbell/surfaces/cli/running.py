@@ -9,12 +9,14 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from divingbell.app import Divingbell
+from divingbell.config import Settings
 from divingbell.errors import DivingbellError, FileRefused, InvalidInput
+from divingbell.gateway.servers import Server
 from divingbell.models import Result
 from divingbell.session import MAX_CODE, Session
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.approving import TerminalApprover
-from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
+from divingbell.surfaces.cli.options import RunOptions, SandboxOptions
 from divingbell.surfaces.cli.printing import NOTE, Printer, as_json
 from divingbell.surfaces.cli.signals import Signals
 from divingbell.surfaces.cli.writer import STDOUT, Writer
@@ -47,11 +49,11 @@ def read_code(name: str | None) -> str:
 
 
 @contextlib.asynccontextmanager
-async def opened(options: HostOptions) -> AsyncIterator[Divingbell]:
-    """A Divingbell with these options, whose preparations are told on stderr."""
-    options.start_log()
-    approver = TerminalApprover()
-    async with Divingbell(progress=_tell, on_approval=approver, **options.settings()) as bell:
+async def opened(settings: Settings) -> AsyncIterator[Divingbell]:
+    """A Divingbell with these settings, whose preparations are told on stderr."""
+    if names := [one.name for one in settings.servers if isinstance(one, Server) and one.enabled]:
+        _tell(f"servers: {', '.join(names)}")
+    async with Divingbell.of(settings, progress=_tell, on_approval=TerminalApprover()) as bell:
         yield bell
 
 
@@ -104,12 +106,12 @@ async def get_file(session: Session, name: str) -> Path:
     return target
 
 
-async def run_once(code: str, options: RunOptions, signals: Signals) -> int:
+async def run_once(code: str, options: RunOptions, settings: Settings, signals: Signals) -> int:
     """Run the code in a session of its own, show what it does, return the exit status."""
     writer = Writer(lambda: signals.leave(exit_status.BROKEN_PIPE))
     printer = Printer(writer, options.plots)
     try:
-        async with opened(options) as bell, bell.session() as session:
+        async with opened(settings) as bell, bell.session() as session:
             await put_files(session, options)
             signals.session = session
             result = await _stream(session, code, None if options.json else printer)

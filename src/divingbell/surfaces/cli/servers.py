@@ -6,14 +6,13 @@ import json
 import sys
 from dataclasses import asdict
 
-from divingbell import config
 from divingbell.app import gateway_alone
+from divingbell.config import Settings
 from divingbell.errors import ToolFailed
 from divingbell.gateway.fleet import ServerState
 from divingbell.gateway.gateway import Gateway
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.escapes import one_line
-from divingbell.surfaces.cli.options import HostOptions
 
 _NONE = """No MCP server is configured. Add one to divingbell.toml:
 
@@ -25,11 +24,8 @@ or take over the list of another client: divingbell import claude (or cursor, vs
 _SIGNS = {"ready": ("✓", "green"), "failed": ("✗", "red"), "broken": ("✗", "red")}
 
 
-async def report(options: HostOptions, *, as_json: bool) -> int:
+async def report(settings: Settings, *, as_json: bool) -> int:
     """Connect to all of them and print how they are; the exit status is 1 if one can't be used."""
-    options.start_log()
-    given = {key: value for key, value in options.settings().items() if key != "config"}
-    settings = config.load(options.config, given)
     if not settings.servers:
         print(json.dumps([]) if as_json else _NONE)
         return exit_status.OK

@@ -5,24 +5,24 @@ import json
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Group, Parameter
 
 from divingbell.errors import ConfigError
-from divingbell.models import Limits
+from divingbell.models import KB, Limits
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.options import HostOptions
 
 if TYPE_CHECKING:
-    from divingbell.surfaces.cli.signals import Signals
+    from divingbell.config import Settings
 
 # The options are read by every command: what takes long to load is imported where it is used.
 
 NOTE = "· "
-OUTPUT = "64KB"
+OUTPUT = 64 * KB
 """What a model reads of one cell; the rest is kept in /workspace/.outputs/."""
 HOST, PORT = "127.0.0.1", 8642
 _HTTP = Group("HTTP", sort_key=5)
@@ -94,22 +94,22 @@ class ServeOptions(HostOptions):
             logger.setLevel(logging.WARNING)
 
 
-async def serve(options: ServeOptions, signals: "Signals") -> int:
+async def serve(options: ServeOptions, settings: "Settings") -> int:
     """Serve until the client leaves (stdio), or until told to end."""
-    options.start_log()
+    settings = _for_a_model(settings)
     if options.http:
-        await _over_http(options)
+        await _over_http(options, settings)
     else:
         from divingbell.app import Divingbell
         from divingbell.surfaces.mcp import stdio
 
-        async with Divingbell(progress=_tell, **_for_a_model(options)) as bell:
+        async with Divingbell.of(settings, progress=_tell) as bell:
             gc.freeze()  # as below
             await stdio.serve(bell)
     return exit_status.OK
 
 
-async def _over_http(options: ServeOptions) -> None:
+async def _over_http(options: ServeOptions, settings: "Settings") -> None:
     from divingbell.app import Divingbell
     from divingbell.surfaces.mcp import http, tokens
 
@@ -130,7 +130,7 @@ async def _over_http(options: ServeOptions) -> None:
         known, made = tokens.made()
     listener = http.bound(options.host, options.port)
     with listener:
-        async with Divingbell(progress=_tell, **_for_a_model(options)) as bell:
+        async with Divingbell.of(settings, progress=_tell) as bell:
             gc.freeze()  # else each large message has all that is loaded looked through: 70 ms
             hosts = (*options.allow_host, *(() if local else (options.host,)))
             app = http.application(bell, known, hosts)
@@ -138,14 +138,12 @@ async def _over_http(options: ServeOptions) -> None:
             await http.serve(app, listener, _greeting(options.host, port, known is not None, made))
 
 
-def _for_a_model(options: ServeOptions) -> dict[str, Any]:
+def _for_a_model(settings: "Settings") -> "Settings":
     """The settings, with less output of a cell unless one was chosen: a model reads all of it."""
-    from divingbell import config
-
-    given = options.settings()
-    known = {key: value for key, value in given.items() if key != "config"}
-    chosen = config.load(options.config, known).limits.output
-    return given if chosen != Limits().output else {**given, "output": OUTPUT}
+    limits = settings.limits
+    if limits.output != Limits().output:
+        return settings
+    return replace(settings, limits=replace(limits, output=OUTPUT))
 
 
 def _greeting(host: str, port: int, guarded: bool, made: str | None) -> Callable[[], None]:

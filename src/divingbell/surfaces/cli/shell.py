@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from divingbell.app import Divingbell
+from divingbell.config import Settings
 from divingbell.errors import DivingbellError, SessionClosed
 from divingbell.models import Variable
 from divingbell.session import Session
@@ -36,12 +37,12 @@ HELP = """\
 Ctrl-C interrupts what runs and keeps the variables. `!ls` and `%timeit f()` work, too."""
 
 
-async def converse(options: SandboxOptions, signals: Signals) -> int:
+async def converse(options: SandboxOptions, settings: Settings, signals: Signals) -> int:
     """Read, run and print until the input ends; return the exit status."""
     writer = Writer(lambda: signals.leave(exit_status.BROKEN_PIPE))
     printer = Printer(writer, options.plots)
     try:
-        async with opened(options) as bell, Shell(bell, options, printer, signals) as shell:
+        async with opened(settings) as bell, Shell(bell, options, printer, signals) as shell:
             printer.note(
                 f"{in_force(shell.session.isolation)}; {limits_in_force(shell.session.limits)}"
             )

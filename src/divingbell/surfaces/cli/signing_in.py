@@ -1,13 +1,12 @@
 """`divingbell login` and `divingbell logout`: tokens for remote servers that ask for a sign-in."""
 
-from divingbell import config
+from divingbell.config import Settings
 from divingbell.errors import ConfigError
 from divingbell.gateway.servers import Broken, Server
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.options import HostOptions
 
 
-async def log_in(name: str, options: HostOptions) -> int:
+async def log_in(name: str, settings: Settings) -> int:
     """Sign in with a browser; the tokens are kept for the next start.
 
     Raises:
@@ -16,24 +15,22 @@ async def log_in(name: str, options: HostOptions) -> int:
     """
     from divingbell.gateway import oauth
 
-    options.start_log()
-    needed = await oauth.login(_server(name, options), print)
+    needed = await oauth.login(_server(name, settings), print)
     print(f"signed in at {name}" if needed else f"{name} asks for no sign-in")
     return exit_status.OK
 
 
-def log_out(name: str, options: HostOptions) -> int:
+def log_out(name: str, settings: Settings) -> int:
     """Throw the tokens away."""
     from divingbell.gateway.oauth import Credentials
 
-    there = Credentials().forget(_server(name, options))
+    there = Credentials().forget(_server(name, settings))
     print(f"signed out of {name}" if there else f"there were no tokens for {name}")
     return exit_status.OK
 
 
-def _server(name: str, options: HostOptions) -> Server:
-    given = {key: value for key, value in options.settings().items() if key != "config"}
-    entries = {entry.name: entry for entry in config.load(options.config, given).servers}
+def _server(name: str, settings: Settings) -> Server:
+    entries = {entry.name: entry for entry in settings.servers}
     entry = entries.get(name)
     if entry is None:
         known = ", ".join(entries) or "none is configured"

@@ -1,0 +1,32 @@
+"""Packages as they are asked for: a name, and versions of it."""
+
+from collections.abc import Iterable
+
+
+def checked(packages: Iterable[str]) -> tuple[str, ...]:
+    """Return the packages in order, each once.
+
+    What installers read as something else is refused: an option such as `--index-url`, another
+    file of requirements, a path, a second line.
+
+    Raises:
+        ValueError: one is no requirement; the message says what to write.
+    """
+    stripped = sorted({package.strip() for package in packages})
+    for package in stripped:
+        if not package.isprintable() or not _is_requirement(package):
+            raise ValueError(
+                f"{package[:80]!r} is not a requirement: write a name such as scikit-learn>=1.5."
+            )
+    return tuple(stripped)
+
+
+def _is_requirement(package: str) -> bool:
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    try:
+        address = Requirement(package).url
+    except InvalidRequirement:
+        return False
+    # Only wheels: anything else is built, and that runs its code.
+    return address is None or address.partition("#")[0].endswith(".whl")

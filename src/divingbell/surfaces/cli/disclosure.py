@@ -1,0 +1,75 @@
+"""Lines that show everything a settings file says, and what it would start.
+
+The file is a stranger's: each line is one line, and nothing in it is hidden.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from divingbell.errors import ConfigError
+from divingbell.gateway import text
+from divingbell.gateway.servers import servers_in
+from divingbell.gateway.variables import names_in
+from divingbell.sources import Found
+from divingbell.surfaces.cli.escapes import one_line
+
+MAX_LINE = 1000
+_URLS = ("url", "serverUrl", "httpUrl")
+
+
+def lines(found: Found) -> list[str]:
+    """Return what the files say, line by line; what they would start comes last.
+
+    Raises:
+        ConfigError: one can't be read, or not be shown.
+    """
+    try:
+        return list(_lines(found))
+    except RecursionError:
+        names = " or ".join(shown(str(source.path)) for source in found.all)
+        raise ConfigError(f"{names} is nested too deeply to be shown") from None
+
+
+def _lines(found: Found) -> Iterator[str]:
+    settings = found.settings.settings() if found.settings is not None else {}
+    listed = found.servers.document() if found.servers is not None else {}
+    for source, content in ((found.settings, settings), (found.servers, listed)):
+        if source is not None:
+            yield shown(str(source.path))
+            yield from (f"    {line}" for line in _flat(content, ""))
+    entries = [*_entries(settings.get("servers")), *_entries(servers_in(listed))]
+    commands = [_command(entry) for entry in entries if "command" in entry]
+    if commands:
+        yield "It starts on this machine, outside of the sandbox:"
+        yield from (f"    {command}" for command in commands)
+    if addresses := [shown(str(entry[key])) for entry in entries for key in _URLS if key in entry]:
+        yield "It connects to:"
+        yield from (f"    {address}" for address in addresses)
+    if variables := sorted({name for entry in entries for name in names_in(entry)}):
+        yield f"It uses these variables of your environment: {shown(', '.join(variables))}"
+
+
+def shown(words: str) -> str:
+    """Return a stranger's words as one line in which everything can be seen."""
+    return text.one_line(one_line(words), MAX_LINE)
+
+
+def _flat(value: Any, name: str) -> Iterator[str]:
+    if isinstance(value, Mapping) and (value or not name):
+        for key, item in value.items():
+            yield from _flat(item, f"{name}.{key}" if name else str(key))
+    else:
+        yield shown(f"{name} = {json.dumps(value, ensure_ascii=False, default=str)}")
+
+
+def _entries(table: Any) -> list[Mapping[str, Any]]:
+    values = table.values() if isinstance(table, Mapping) else ()
+    return [entry for entry in values if isinstance(entry, Mapping)]
+
+
+def _command(entry: Mapping[str, Any]) -> str:
+    arguments = entry.get("args", ())
+    given = arguments if isinstance(arguments, list) else [arguments]
+    return shown(shlex.join(str(word) for word in (entry["command"], *given)))
