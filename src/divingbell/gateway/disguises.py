@@ -75,13 +75,15 @@ def _patterns(characters: frozenset[str]) -> tuple["re.Pattern[str]", "re.Patter
     # and none can be tried in more than one way: the time grows with the text, whatever it is.
     plain = sorted(character for character in characters if character.isascii())
     others = sorted(characters.difference(plain))
-    pairs = _pairs(plain)
+    pairs = _grouped(f"{ord(character):02x}" for character in plain)
     percent = "|".join([pairs, *map(_percent, others)])
     short = "".join(re.escape(_SHORT[character]) for character in plain if character in _SHORT)
     units = "|".join([f"u00(?:{pairs})|x(?:{pairs})|[{short}]", *map(_units, others)])
     named = (name for name, value in html5.items() if value in characters)
     names = "|".join(name for name in named if name.endswith(";"))
-    entity = rf"#[0-9]{{1,10}};|#[xX][0-9a-fA-F]{{1,8}};|{names}"
+    decimal = _grouped(str(ord(character)) for character in sorted(characters))
+    hexadecimal = _grouped(f"{ord(character):x}" for character in sorted(characters))
+    entity = rf"#0{{0,7}}(?:{decimal});|#[xX]0{{0,6}}(?:{hexadecimal});|{names}"
     one = (
         rf"%(?:25{_AGAIN.format(25)}(?:{percent})|{percent})"
         rf"|\\(?<!\\\\)\\{{0,15}}+(?:{units})"
@@ -90,13 +92,12 @@ def _patterns(characters: frozenset[str]) -> tuple["re.Pattern[str]", "re.Patter
     return re.compile(f"({one})"), re.compile(f"({one}|{words.ACTING_SEQUENCE})")
 
 
-def _pairs(characters: Iterable[str]) -> str:
-    """Two digits of hex for each: `2[bBdDfF]|3[0-9]`."""
-    by_first: dict[str, str] = {}
-    for character in characters:
-        pair = f"{ord(character):02x}"
-        by_first[pair[0]] = by_first.get(pair[0], "") + pair[1]
-    return "|".join(f"{_digits(first)}{_digits(rest)}" for first, rest in by_first.items())
+def _grouped(numbers: Iterable[str]) -> str:
+    """One expression for numbers that share all digits but the last: `2[bBdDfF]|3[0123456789]`."""
+    by_head: dict[str, str] = {}
+    for number in numbers:
+        by_head[number[:-1]] = by_head.get(number[:-1], "") + number[-1]
+    return "|".join("".join(map(_digits, head)) + _digits(last) for head, last in by_head.items())
 
 
 def _digits(digits: str) -> str:
