@@ -1,9 +1,11 @@
 """The account of the host's processor time: what is in hand, and what happens after that."""
 
+import asyncio
+
 import pytest
 
 from divingbell import host_time
-from divingbell.host_time import BURST, SHARE, UNNOTICED, HostTime
+from divingbell.host_time import BURST, SHARE, UNNOTICED, HostTime, metered
 
 
 @pytest.fixture
@@ -50,3 +52,40 @@ def test_small_cells_in_a_row_never_use_it_up(clock: list[float]) -> None:
     for _ in range(10_000):
         clock[0] += 0.0006
         account.charge(0.00008)
+
+
+async def test_each_step_of_a_coroutine_is_charged_and_nothing_in_between() -> None:
+    charged: list[float] = []
+
+    async def work() -> str:
+        await asyncio.sleep(0)
+        await asyncio.to_thread(lambda: sum(range(2_000_000)))
+        return "done"
+
+    assert await metered(work(), charged.append) == "done"
+    assert len(charged) == 3 and all(seconds >= 0 for seconds in charged)
+    assert sum(charged) < 0.02  # of processor time, of this thread
+
+
+async def test_what_is_charged_can_fail_and_be_cancelled_as_ever() -> None:
+    seen: list[str] = []
+
+    async def work(fails: bool) -> None:
+        try:
+            if fails:
+                raise ValueError("it fails")
+            await asyncio.Event().wait()
+        finally:
+            seen.append("left")
+
+    async def run(fails: bool) -> None:
+        await metered(work(fails), lambda _: None)
+
+    with pytest.raises(ValueError, match="it fails"):
+        await run(True)
+    task = asyncio.create_task(run(False))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["left", "left"]

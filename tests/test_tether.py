@@ -1,6 +1,7 @@
 """The host's end of the line: order, marks, caps, and what a broken line does."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -268,3 +269,30 @@ async def test_what_is_read_is_charged(other: Other) -> None:
     other.answer("done")
     await until(lambda: ("done", b"") in other.seen, "the answer")
     assert other.overdrawn
+
+
+async def test_a_header_of_too_many_values_closes_the_line_before_it_is_parsed(
+    other: Other, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[int] = []
+    parse = frames.parse
+    monkeypatch.setattr(frames, "parse", lambda raw: parsed.append(len(raw)) or parse(raw))
+    rows = b'{"event":"done","value":[' + b"[]," * 20_000 + b"[]]}"
+    text = b'{"event":"done","value":"' + b"[]," * 300_000 + b'"}'
+    for header in (rows, text):
+        packed = frames.LENGTHS.pack(len(header), 0) + header
+        await asyncio.to_thread(other.line.sendall, packed)
+        await until(lambda: len(other.seen) == len(parsed) == 1, "the frame")
+        other.seen.clear()
+        parsed.clear()
+    many = b'{"event":"done","value":[' + b"[]," * 300_000 + b"[]]}"
+    packed = frames.LENGTHS.pack(len(many), 0) + many
+    flood = asyncio.create_task(asyncio.to_thread(_send_all, other.line, packed))
+    await until(lambda: other.closed, "the line is closed")
+    await flood
+    assert not parsed and "too many values" in other.closed[0]
+
+
+def _send_all(line: socket.socket, data: bytes) -> None:
+    with contextlib.suppress(OSError):  # the line is closed meanwhile
+        line.sendall(data)

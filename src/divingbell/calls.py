@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from divingbell.allowance import Allowance, counted
 from divingbell.errors import DivingbellError, ToolFailed
+from divingbell.host_time import SHARE_OF_CALLS, HostTime, metered
 from divingbell.models import Event, Result, ToolCall
 from divingbell.tether import field_of
 from divingbell_inside import frames
@@ -80,6 +81,8 @@ class Visit:
     """Whether the call has left for its server."""
     counted: bool = False
     """Whether the budgets have it already."""
+    charge: Callable[[float], object] = lambda _: None
+    """Takes seconds of processor time that were spent on it beside the event loop."""
 
 
 class Door(Protocol):
@@ -179,6 +182,10 @@ class Calls:
         self._bytes = 0
         self._cost = 0
         self._results = Allowance(MAX_RESULTS)
+        self._host_time = HostTime(lambda _: None, SHARE_OF_CALLS)
+        self._not_before = 0.0
+        """When the next call may start: those of other sessions come first until then."""
+        self._starting: asyncio.TimerHandle | None = None
         self._tasks: dict[int, asyncio.Task[str]] = {}
         self._waiting: dict[int, Waiting] = {}
         self._runs: dict[int, Run | None] = {}
@@ -258,6 +265,9 @@ class Calls:
     def line_lost(self) -> None:
         """The interpreter is gone; what it asked for has nowhere to go."""
         self._current = next(self._line)
+        if self._starting is not None:
+            self._starting.cancel()
+            self._starting = None
         for task in list(self._tasks.values()):
             task.cancel()
         while self._waiting:
@@ -279,19 +289,37 @@ class Calls:
             run.call_ended(_record(waiting, NOT_MADE, 0.0))
 
     def _start_next(self) -> None:
+        """Start the next call if it is its turn. One at a time: others run between two of them."""
         assert self._door is not None
-        while self._waiting and len(self._tasks) < self._door.calls_at_once:
+        if self._starting is not None or not self._waiting:
+            return
+        if len(self._tasks) >= self._door.calls_at_once:
+            return
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._not_before:
             number, waiting = next(iter(self._waiting.items()))
             if self._tasks and self._cost + waiting.cost > MAX_BYTES:
                 return
             del self._waiting[number]
-            self._cost += waiting.cost
-            task = asyncio.create_task(self._answer(number, waiting, self._current))
-            self._tasks[number] = task
-            ended = functools.partial(
-                self._ended, number, waiting, self._current, time.perf_counter()
-            )
-            task.add_done_callback(ended)
+            self._start(number, waiting)
+        if self._waiting:
+            self._starting = loop.call_at(self._not_before, self._start_another)
+
+    def _start_another(self) -> None:
+        self._starting = None
+        self._start_next()
+
+    def _start(self, number: int, waiting: Waiting) -> None:
+        self._cost += waiting.cost
+        task = asyncio.create_task(self._answer(number, waiting, self._current))
+        self._tasks[number] = task
+        ended = functools.partial(self._ended, number, waiting, self._current, time.perf_counter())
+        task.add_done_callback(ended)
+
+    def _charge(self, seconds: float) -> None:
+        rest = self._host_time.charge(seconds)
+        if rest:
+            self._not_before = asyncio.get_running_loop().time() + rest
 
     async def _answer(self, number: int, waiting: Waiting, line: int) -> str:
         """Answer a call; return what has become of it."""
@@ -305,10 +333,12 @@ class Calls:
             self.asker,
             run.tell if run else _to_nobody,
             self.key,
+            charge=self._charge,
         )
         try:
             with counted(self._results):
-                answer = await self._door.answer(visit, name, waiting.body)
+                work = self._door.answer(visit, name, waiting.body)
+                answer = await metered(work, self._charge)
                 await self._drained()  # code that does not read its answers gets no more of them
                 if line == self._current:
                     header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}

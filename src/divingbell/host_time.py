@@ -6,16 +6,23 @@ and who goes on all the same is reported to the one that can end it.
 """
 
 import time
-from collections.abc import Callable
+import types
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, TypeVar
 
 SHARE = 0.25
-"""Of one processor, over time. A session that runs one small cell after another takes 0.1."""
+"""Of one processor, over time, for what a session sends. One that runs one small cell after another
+takes 0.1."""
+SHARE_OF_CALLS = 0.5
+"""The same for its calls of tools, which are what it is for. In a loop they take 0.3."""
 BURST = 1.0
 """Seconds in hand. Fifty thousand lines on stderr take about this much."""
 UNNOTICED = 0.25
 """Of those, seconds that may be taken in one go. After that it is turn and turn about."""
 LONGEST_REST = 0.25
 """Seconds; the word that a cell has ended may be among what waits."""
+
+Value = TypeVar("Value")
 
 
 class HostTime:
@@ -24,8 +31,9 @@ class HostTime:
     `on_overdrawn` gets the seconds that were taken since it was empty, whenever more are taken.
     """
 
-    def __init__(self, on_overdrawn: Callable[[float], None]) -> None:
+    def __init__(self, on_overdrawn: Callable[[float], None], share: float = SHARE) -> None:
         self._on_overdrawn = on_overdrawn
+        self._share = share
         self._left = BURST
         self._overdrawn = 0.0
         self._looked = time.monotonic()
@@ -33,7 +41,7 @@ class HostTime:
     def charge(self, seconds: float) -> float:
         """Take seconds off the account; return for how long the others come first."""
         now = time.monotonic()
-        gained = (now - self._looked) * SHARE
+        gained = (now - self._looked) * self._share
         self._looked = now
         self._left = min(self._left + gained, BURST) - seconds
         if self._left >= 0:
@@ -42,8 +50,29 @@ class HostTime:
             return 0.0 if self._left > BURST - UNNOTICED else seconds
         self._overdrawn += seconds
         self._on_overdrawn(self._overdrawn)
-        return min(-self._left / SHARE, LONGEST_REST)
+        return min(-self._left / self._share, LONGEST_REST)
 
     def forgive(self) -> None:
         """Begin to count anew: whoever has overdrawn it was stopped."""
         self._overdrawn = 0.0
+
+
+@types.coroutine
+def metered(
+    work: Coroutine[Any, Any, Value], charge: Callable[[float], object]
+) -> Generator[Any, Any, Value]:
+    """Do the work of a coroutine, and charge the processor time of each of its steps."""
+    step: Callable[[Any], Any] = work.send
+    given: Any = None
+    while True:
+        began = time.thread_time()
+        try:
+            awaited = step(given)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        finally:
+            charge(time.thread_time() - began)
+        try:
+            step, given = work.send, (yield awaited)
+        except BaseException as error:  # a cancellation, mostly: it is for the work itself
+            step, given = work.throw, error

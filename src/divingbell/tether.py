@@ -22,6 +22,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Any
 
+from divingbell import scale
 from divingbell.host_time import HostTime
 from divingbell_inside import frames
 
@@ -42,6 +43,8 @@ MAX_ANSWERS = 1000
 MAX_ANSWERS_BYTES = 20 << 20
 """Answers that wait for text before them; a forged mark may not make us take in more."""
 MAX_EVENT_HEADER = 1 << 14
+MAX_WEIGHT = 200_000
+"""Of a header (see `scale`), which is parsed within 20 ms: a value of 20,000 lists weighs this."""
 HEADER_WEIGHT = 20
 """A megabyte of JSON can be this many megabytes of objects."""
 PENDING_COST = 1 << 10
@@ -73,7 +76,7 @@ class Tether:
         self._on_closed = on_closed
         self._host_time = host_time
         self._loop = asyncio.get_running_loop()
-        self._decoder = frames.Decoder()
+        self._decoder = frames.Decoder(_check_weight)
         self._mark = secrets.token_bytes(MARK_SIZE)
         self._text = bytearray()
         """Out of the pipe, not looked at yet."""
@@ -404,6 +407,12 @@ class Tether:
             text = bytes(self._plain)
             self._plain.clear()
             self._on_text(text)
+
+
+def _check_weight(header: bytearray) -> None:
+    # Each weighs at most eight for a byte, and most are short.
+    if len(header) * 8 > MAX_WEIGHT and scale.weight_of(bytes(header), MAX_WEIGHT) > MAX_WEIGHT:
+        raise frames.FrameError("a header is made of too many values")
 
 
 def _waiting_in(pipe: int) -> int:

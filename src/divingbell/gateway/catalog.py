@@ -28,7 +28,7 @@ MAX_DEPTH = 60
 MAX_LIMIT = 100
 MAX_DESCRIBED = 1 << 18
 """Characters of schemas that one search describes in full; a single one may be longer."""
-MAX_COMPARED = 2_000
+MAX_COMPARED = 300
 """Names that a misspelt one is compared with, and the most letters that such a name has."""
 MAX_COMPARED_LENGTH = 80
 LEVELS = ("name_only", "with_description", "full")
@@ -191,7 +191,9 @@ class Catalog:
         if len(name) <= MAX_COMPARED_LENGTH:
             known = filter(wanted, self.tools(self.server_in(name))[:MAX_COMPARED])
             near = difflib.get_close_matches(name, [tool.full_name for tool in known], 3)
-        near = near or [tool.full_name for tool in self._index.search(query, 3, wanted=wanted)]
+        # By words alone: whoever calls what is not there without end must not cost much.
+        found = self._index.search(query, 3, wanted=wanted, near={}) if not near else []
+        near = near or [tool.full_name for tool in found]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         shown = text.one_line(name, 200)
         return f"there is no tool {shown!r}{hint or '; search_tools() shows what there is'}"
@@ -222,6 +224,7 @@ class Catalog:
         limit: int,
         server: str | None,
         wanted: Callable[[Tool], bool],
+        near: Mapping[bytes, float] | None = None,
     ) -> list[Tool]:
         """Return the best matches among those `wanted`, as many as can be described at once.
 
@@ -236,7 +239,7 @@ class Catalog:
             given = str(limit)[:80]
             raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")
         where = None if server is None else self.check_server(str(server))
-        found = self._index.search(query, min(limit, MAX_LIMIT), where, wanted)
+        found = self._index.search(query, min(limit, MAX_LIMIT), where, wanted, near)
         return _fitting(found) if detail_level == "full" else found
 
 

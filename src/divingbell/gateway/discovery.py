@@ -46,7 +46,9 @@ class Discovery:
         server: str | None = None,
     ) -> Answer:
         await self._gateway.fleet.listed()
-        found = await self._gateway.search(str(query), detail_level, limit, server, visit.user)
+        found = await self._gateway.search(
+            str(query), detail_level, limit, server, visit.user, visit.charge
+        )
         return _value(found)
 
     async def _list_tools(self, visit: Visit, server: str | None = None) -> Answer:

@@ -8,6 +8,7 @@ arguments, a person) → upstream → is the result what was promised → back.
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -71,7 +72,8 @@ class Gateway:
     ) -> None:
         self.policy = rules
         self.calls_at_once = rules.calls_at_once
-        index = Index()
+        self._index = index = Index()
+        self._encoding = asyncio.Lock()
         self.catalog = Catalog(folder, index, self._shown, self._is_public)
         self._learner = Learner(index, load_meaning) if load_meaning else None
         self.fleet = Fleet(self.catalog, make_upstream)
@@ -197,13 +199,32 @@ class Gateway:
         limit: int = 10,
         server: str | None = None,
         user: str | None = None,
+        charge: Callable[[float], object] = lambda _: None,
     ) -> list[dict[str, Any]]:
         """Find tools, the best first, described as far as was asked for.
 
+        `charge` gets the processor time that was spent on it beside the event loop.
+
         Raises: as `Catalog.search`.
         """
-        found = self.catalog.search(query, detail_level, limit, server, self._seen_by(user))
+        near = await self._nearness(query, charge)
+        found = self.catalog.search(query, detail_level, limit, server, self._seen_by(user), near)
         return await described(found, detail_level)
+
+    async def _nearness(
+        self, query: str, charge: Callable[[float], object]
+    ) -> Mapping[bytes, float]:
+        if self._index.meaning is None:
+            return {}
+
+        def timed() -> tuple[Mapping[bytes, float], float]:
+            began = time.thread_time()
+            return self._index.nearness(query), time.thread_time() - began
+
+        async with self._encoding:  # one at a time, so that the threads of others stay free
+            near, seconds = await asyncio.to_thread(timed)
+        charge(seconds)
+        return near
 
     def tools(self, server: str | None = None, user: str | None = None) -> list[Tool]:
         """The tools that this user may see."""

@@ -104,17 +104,18 @@ class Index:
         limit: int,
         server: str | None = None,
         wanted: Callable[[Tool], bool] = lambda _: True,
+        near: Mapping[bytes, float] | None = None,
     ) -> list[Tool]:
         """Return the tools that fit a query best, the best first; the same ones each time.
 
-        Of those that are not `wanted` none is there, nor takes the place of another.
+        Of those that are not `wanted` none is there, nor takes the place of another. `near` is
+        what `nearness` gives, for those who ask for it beside the event loop.
 
         A query without a word that says anything lists tools by name. Any text is a query.
         """
         query = query[:MAX_QUERY]
         scores = self._scores(query)
-        if self.meaning is not None:
-            self._add_nearness(scores, self.meaning.nearness(query))
+        self._add_nearness(scores, self.nearness(query) if near is None else near)
         if server is not None:
             own = self._servers.get(server, ())
             scores = {number: scores[number] for number in own if number in scores}
@@ -130,6 +131,10 @@ class Index:
             if len(found) >= limit or most >= len(scores):
                 return found[:limit]
             most *= OVERSAMPLE
+
+    def nearness(self, query: str) -> Mapping[bytes, float]:
+        """How near tools are to what a query means; it may run in a thread, and takes 15 ms."""
+        return {} if self.meaning is None else self.meaning.nearness(query[:MAX_QUERY])
 
     def _best(self, scores: Mapping[int, float], most: int) -> list[Tool]:
         # Names settle what is equal, so only those that can be among the best need theirs.
