@@ -8,6 +8,7 @@ longest piece of processor time that the event loop has spent without letting ot
 import argparse
 import asyncio
 import contextlib
+import gc
 import json
 import selectors
 import sys
@@ -22,8 +23,12 @@ import table
 
 from divingbell import Divingbell, Session
 from divingbell.promises import PREAMBLE, PROBES
+from divingbell.surfaces.mcp import http
+from divingbell.surfaces.mcp.tokens import Tokens, hash_of
 
 SERVER = str(Path(__file__).with_name("flood_server.py"))
+POSTING = str(Path(__file__).with_name("body_flood.py"))
+TOKEN = "a-token-that-is-long-enough"
 TIMES_SPINNING = 3.0
 LONGEST_PIECE = 0.05
 CORES = 0.5
@@ -44,39 +49,60 @@ while True:
 GATHERED = """
 import asyncio
 while True:
-    await asyncio.gather(*[call_mcp_tool(NAME, BODY) for _ in range(100)])
+    calls = [call_mcp_tool(NAME, BODY) for _ in range(100)]
+    await asyncio.gather(*calls, return_exceptions=True)
 """
+
+
+GATHERED_FAILING = """
+import asyncio
+while True:
+    calls = [call_mcp_tool(f"flood.nothing_{number}", {}) for number in range(100)]
+    await asyncio.gather(*calls, return_exceptions=True)
+"""
+
+
+class Name(str):
+    """Code, where a value is expected."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+ROWS = Name("rows")
+
+
+def _probe(name: str) -> str:
+    return (PROBES / f"{name}.py").read_text("utf-8")
 
 
 def _calls(name: str, **arguments: Any) -> str:
     return GATHERED.replace("NAME", repr(name)).replace("BODY", repr(arguments))
 
 
+BODIES = "bodies of 15 MB over HTTP"
 FLOODS: Mapping[str, str] = {
     "idle": "",
     SPINNING: "while True: pass",
-    "tiny frames": (PROBES / "H60.py").read_text("utf-8"),
-    "forged marks and tiny frames": (PROBES / "H61.py").read_text("utf-8"),
-    "the same by processes left behind": (PROBES / "H62.py").read_text("utf-8"),
-    "displays": (PROBES / "H63.py").read_text("utf-8"),
-    "headers full of brackets": (PROBES / "H64.py").read_text("utf-8"),
+    "tiny frames": _probe("H60"),
+    "forged marks and tiny frames": _probe("H61"),
+    "the same by processes left behind": _probe("H62"),
+    "displays": _probe("H63"),
+    "headers full of brackets": _probe("H64"),
     "events among text": EVENTS,
     "text without end": "while True: print('x' * 1000)",
-    "displays of megabytes": (
+    "displays of 7 MB": (
         "from IPython.display import display\n"
         "while True: display({'image/png': bytes(7 << 20)}, raw=True)"
     ),
     "calls, 100 at once": _calls("flood.echo", text="x"),
-    "calls with a megabyte of brackets": (
-        "import json\nfrom divingbell_inside import tools\n"
-        + _calls("flood.echo", text=[[]] * 150_000)
-    ),
-    "searches in a row": (
-        "import asyncio\nwhile True:\n"
-        "    for turn in range(100): search_tools('report on shipments of customers', limit=50)"
-    ),
-    "results of 20 MB": "while True:\n    call_mcp_tool('flood.rows', {'megabytes': 20})",
+    "calls with 400 KB of brackets": f"rows = [[]] * 100_000\n{_calls('flood.echo', text=ROWS)}",
+    "calls of tools that are not there": GATHERED_FAILING,
+    "searches in a row": "while True: search_tools('report on shipments of customers', limit=50)",
+    "results of 5 MB": "while True: call_mcp_tool('flood.rows', {'megabytes': 5})",
+    BODIES: "",
 }
+"""What runs in the session beside; the bodies are posted by a process."""
 
 
 @dataclass(slots=True)
@@ -113,20 +139,38 @@ async def measure(
     found = {name: Measured() for name in names}
     servers = {"flood": {"command": sys.executable, "args": [SERVER]}}
     limits = {"timeout": 600.0, "cpu_seconds": 600.0, "cores": CORES}
-    policy = {"default": "allow"}
-    async with Divingbell(
-        chosen.backend, pool=0, servers=servers, policy=policy, **chosen.settings
-    ) as bell:
+    async with Divingbell(chosen.backend, pool=0, servers=servers, search="words") as bell:
+        gc.freeze()  # as `divingbell serve` does
         for turn in range(chosen.rounds):
             for name in names:
                 print(f"· round {turn + 1}: beside {name}", file=sys.stderr, flush=True)
                 async with bell.session() as neighbour, bell.session(**limits) as attacker:
                     await attacker.files.put(PREAMBLE.name, PREAMBLE)
-                    await attacker.run("await_tools = list_mcp_tools()", timeout=60)
+                    await attacker.run("list_mcp_tools()", timeout=60)
                     await neighbour.run("1 + 1")
-                    async with _flooding(attacker, FLOODS[name]):
+                    flood = _posting(bell) if name == BODIES else _flooding(attacker, FLOODS[name])
+                    async with flood:
                         await _beside(neighbour, chosen.seconds, pieces, found[name])
     return found
+
+
+@contextlib.asynccontextmanager
+async def _posting(bell: Divingbell) -> AsyncIterator[None]:
+    tokens = Tokens({"ann": hash_of(TOKEN)})
+    app, ready = http.application(bell, tokens), asyncio.Event()
+    with http.bound("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(http.serve(app, listener, ready.set))
+        await ready.wait()
+        port = listener.getsockname()[1]
+        process = await asyncio.create_subprocess_exec(sys.executable, POSTING, str(port), TOKEN)
+        await asyncio.sleep(SETTLE)
+        try:
+            yield
+        finally:
+            process.kill()
+            await process.wait()
+            serving.cancel()
+            await asyncio.wait([serving])
 
 
 @contextlib.asynccontextmanager
@@ -205,7 +249,6 @@ def _arguments() -> argparse.Namespace:
     chosen = parser.parse_args()
     chosen.seconds = chosen.seconds or (1.0 if chosen.quick else 10.0)
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
-    chosen.settings = {}
     return chosen
 
 

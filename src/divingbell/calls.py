@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from divingbell.allowance import Allowance, counted
 from divingbell.errors import DivingbellError, ToolFailed
-from divingbell.host_time import SHARE_OF_CALLS, HostTime, metered
+from divingbell.host_time import SHARE_OF_CALLS, HostTime, Turns
 from divingbell.models import Event, Result, ToolCall
 from divingbell.tether import field_of
 from divingbell_inside import frames
@@ -182,9 +182,7 @@ class Calls:
         self._bytes = 0
         self._cost = 0
         self._results = Allowance(MAX_RESULTS)
-        self._host_time = HostTime(lambda _: None, SHARE_OF_CALLS)
-        self._not_before = 0.0
-        """When the next call may start: those of other sessions come first until then."""
+        self._turns = Turns(self.key, HostTime(lambda _: None, SHARE_OF_CALLS))
         self._starting: asyncio.TimerHandle | None = None
         self._tasks: dict[int, asyncio.Task[str]] = {}
         self._waiting: dict[int, Waiting] = {}
@@ -296,14 +294,13 @@ class Calls:
         if len(self._tasks) >= self._door.calls_at_once:
             return
         loop = asyncio.get_running_loop()
-        if loop.time() >= self._not_before:
+        if loop.time() >= self._turns.not_before:
             number, waiting = next(iter(self._waiting.items()))
             if self._tasks and self._cost + waiting.cost > MAX_BYTES:
                 return
             del self._waiting[number]
             self._start(number, waiting)
-        if self._waiting:
-            self._starting = loop.call_at(self._not_before, self._start_another)
+        self._starting = loop.call_at(self._turns.not_before, self._start_another)
 
     def _start_another(self) -> None:
         self._starting = None
@@ -315,11 +312,6 @@ class Calls:
         self._tasks[number] = task
         ended = functools.partial(self._ended, number, waiting, self._current, time.perf_counter())
         task.add_done_callback(ended)
-
-    def _charge(self, seconds: float) -> None:
-        rest = self._host_time.charge(seconds)
-        if rest:
-            self._not_before = asyncio.get_running_loop().time() + rest
 
     async def _answer(self, number: int, waiting: Waiting, line: int) -> str:
         """Answer a call; return what has become of it."""
@@ -333,12 +325,12 @@ class Calls:
             self.asker,
             run.tell if run else _to_nobody,
             self.key,
-            charge=self._charge,
+            charge=self._turns.charge,
         )
         try:
             with counted(self._results):
                 work = self._door.answer(visit, name, waiting.body)
-                answer = await metered(work, self._charge)
+                answer = await self._turns.take(work)
                 await self._drained()  # code that does not read its answers gets no more of them
                 if line == self._current:
                     header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}

@@ -5,9 +5,12 @@ has a share of it, with some in hand for a burst. Who has used that up is slowed
 and who goes on all the same is reported to the one that can end it.
 """
 
+import asyncio
+import contextlib
 import time
 import types
-from collections.abc import Callable, Coroutine, Generator
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Generator, Iterator
 from typing import Any, TypeVar
 
 SHARE = 0.25
@@ -19,10 +22,54 @@ BURST = 1.0
 """Seconds in hand. Fifty thousand lines on stderr take about this much."""
 UNNOTICED = 0.25
 """Of those, seconds that may be taken in one go. After that it is turn and turn about."""
+SLICE = 0.001
+"""Seconds in a row, then others have their turn. A neighbour's small cell takes as long."""
+SLICE_OF_CALLS = 0.0005
+"""The same for calls, which cost as much again in tasks of the SDK that nobody counts."""
 LONGEST_REST = 0.25
 """Seconds; the word that a cell has ended may be among what waits."""
 
+COURTESY = 4
+"""How many times as long as its calls have taken a session leaves the loop to others, while they
+run cells too. Alone it is once."""
+MOMENT = 0.1
+"""Seconds for which a session counts as one that runs cells, after its last."""
+
 Value = TypeVar("Value")
+
+
+class Cells:
+    """Who runs cells now, or did so a moment ago, in this process."""
+
+    def __init__(self) -> None:
+        self._running: Counter[object] = Counter()
+        self._ended: tuple[object, float] = (None, 0.0)
+        self._ended_before: tuple[object, float] = (None, 0.0)
+        """The last session whose cell has ended, and the last other one."""
+
+    @contextlib.contextmanager
+    def run(self, session: object) -> Iterator[None]:
+        """While a cell of the session runs."""
+        self._running[session] += 1
+        try:
+            yield
+        finally:
+            self._running[session] -= 1
+            if not self._running[session]:
+                del self._running[session]
+            if self._ended[0] != session:
+                self._ended_before = self._ended
+            self._ended = (session, time.monotonic())
+
+    def beside(self, session: object) -> bool:
+        """Whether another session runs cells."""
+        if len(self._running) > (session in self._running):
+            return True
+        other, when = self._ended if self._ended[0] != session else self._ended_before
+        return other is not None and time.monotonic() - when < MOMENT
+
+
+cells = Cells()
 
 
 class HostTime:
@@ -57,22 +104,75 @@ class HostTime:
         self._overdrawn = 0.0
 
 
-@types.coroutine
-def metered(
-    work: Coroutine[Any, Any, Value], charge: Callable[[float], object]
-) -> Generator[Any, Any, Value]:
-    """Do the work of a coroutine, and charge the processor time of each of its steps."""
-    step: Callable[[Any], Any] = work.send
-    given: Any = None
-    while True:
-        began = time.thread_time()
-        try:
-            awaited = step(given)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-        finally:
-            charge(time.thread_time() - began)
-        try:
-            step, given = work.send, (yield awaited)
-        except BaseException as error:  # a cancellation, mostly: it is for the work itself
-            step, given = work.throw, error
+class Turns:
+    """Shares the event loop between what one session has under way and all else.
+
+    The work is done in steps. However many could be taken at once, those of a session take half a
+    millisecond in a round of the loop; and after what they have taken, the others come first.
+    """
+
+    def __init__(self, session: object, account: HostTime) -> None:
+        self._session = session
+        self._account = account
+        self._loop = asyncio.get_running_loop()
+        self._taken = 0.0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._next: asyncio.TimerHandle | None = None
+        self.not_before = 0.0
+        """When the next step may be taken, by the loop's clock."""
+
+    def charge(self, seconds: float) -> None:
+        """Take it off the account."""
+        rest = self._account.charge(seconds)
+        if not self._taken:
+            self._loop.call_soon(self._end_round)
+        self._taken += seconds
+        if self._taken > SLICE_OF_CALLS:
+            rest = max(rest, self._taken * (COURTESY if cells.beside(self._session) else 1))
+        if rest:
+            self.not_before = max(self.not_before, self._loop.time() + rest)
+
+    def _end_round(self) -> None:
+        self._taken = 0.0
+
+    @types.coroutine
+    def take(self, work: Coroutine[Any, Any, Value]) -> Generator[Any, Any, Value]:
+        """Do the work of a coroutine step by step, each in its turn."""
+        step: Callable[[Any], Any] = work.send
+        given: Any = None
+        while True:
+            began = time.thread_time()
+            try:
+                awaited = step(given)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            finally:
+                self.charge(time.thread_time() - began)
+            try:
+                step, given = work.send, (yield awaited)
+                if self._waiting or self._taken > SLICE_OF_CALLS or self.not_before:
+                    yield from self._turn().__await__()
+            except BaseException as error:  # a cancellation, mostly: it is for the work itself
+                step, given = work.throw, error
+
+    async def _turn(self) -> None:
+        """Return when it is the turn of whoever waits here: one after the other."""
+        if not self._waiting and self._is_free():
+            return
+        mine = self._loop.create_future()
+        self._waiting.append(mine)
+        if self._next is None:
+            self._next = self._loop.call_at(self.not_before, self._let_one_in)
+        await mine
+
+    def _is_free(self) -> bool:
+        return self._taken <= SLICE_OF_CALLS and self._loop.time() >= self.not_before
+
+    def _let_one_in(self) -> None:
+        self._next = None
+        while self._waiting and self._waiting[0].done():  # it was cancelled
+            self._waiting.popleft()
+        if self._waiting and self._is_free():
+            self._waiting.popleft().set_result(None)
+        if self._waiting:
+            self._next = self._loop.call_at(self.not_before, self._let_one_in)

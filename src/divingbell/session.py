@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from divingbell import host_time
 from divingbell.calls import Asker, Calls, Door
 from divingbell.cell import Aftermath, Cell
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
@@ -269,7 +270,8 @@ class Session:
             )
             concluding = asyncio.create_task(self._conclude(cell, code, aftermath))
             try:
-                return (await asyncio.shield(concluding))[0]
+                with host_time.cells.run(self.key):
+                    return (await asyncio.shield(concluding))[0]
             except asyncio.CancelledError:
                 cell.stop("cancelled")
                 await self._see_through(concluding)

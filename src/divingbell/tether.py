@@ -23,15 +23,13 @@ from collections.abc import Callable
 from typing import Any
 
 from divingbell import scale
-from divingbell.host_time import HostTime
+from divingbell.host_time import SLICE, HostTime
 from divingbell_inside import frames
 
 READ_SIZE = 1 << 16
 """What a pipe holds. A larger buffer, made for each read, costs ten times as much as the read."""
 MAX_STEPS = 256
 """Steps in a row: a step takes in one frame, one mark or one read. Then others have their turn."""
-SLICE = 0.001
-"""Seconds in a row, where the steps are long ones. A neighbour's small cell takes as long."""
 CLOSING = 0.01
 """Seconds for what is still in the pipe when the line is closed: last words, or a flood."""
 MAX_PENDING = 10_000
@@ -95,6 +93,7 @@ class Tether:
         self._paused = False
         self._resting: asyncio.TimerHandle | None = None
         self._pipe_resting: asyncio.TimerHandle | None = None
+        self._going_on: asyncio.Handle | None = None
         self._last_text = 0.0
         self._socket_ready = self._pipe_ready = False
         self._socket_ended = self._pipe_ended = False
@@ -191,6 +190,10 @@ class Tether:
             self._watched.discard(descriptor)
             self._loop.remove_reader(descriptor)
 
+    def _go_on(self) -> None:
+        self._going_on = None
+        self._pump()
+
     def _see_socket(self) -> None:
         self._socket_ready = True
         self._pump()
@@ -247,7 +250,7 @@ class Tether:
 
     def _pump(self) -> None:
         """Take in some of what has arrived and pass it on in order."""
-        if self.closed or self._paused or self._resting:
+        if self.closed or self._paused or self._resting or self._going_on:
             return
         began = time.thread_time()
         try:
@@ -258,8 +261,10 @@ class Tether:
         rest = self._host_time.charge(time.thread_time() - began)
         if self.closed:
             return
-        if more or rest > SLICE:
+        if rest > SLICE or (more and rest):
             self._rest(max(rest, SLICE), more)
+        elif more:
+            self._going_on = self._loop.call_soon(self._go_on)
         elif self._socket_ended:
             self._fail("the interpreter has closed its line")
 

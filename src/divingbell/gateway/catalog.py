@@ -28,9 +28,12 @@ MAX_DEPTH = 60
 MAX_LIMIT = 100
 MAX_DESCRIBED = 1 << 18
 """Characters of schemas that one search describes in full; a single one may be longer."""
-MAX_COMPARED = 300
-"""Names that a misspelt one is compared with, and the most letters that such a name has."""
+MAX_COMPARED = 50
+"""Names that a misspelt one is compared with, and the most letters that such a name has. Comparing
+takes 20 µs for each; there is the search by words for the rest."""
 MAX_COMPARED_LENGTH = 80
+MAX_SLIPS = 4
+"""Letters too many or too few in a name that was meant."""
 LEVELS = ("name_only", "with_description", "full")
 PREFIX = "mcp__"
 
@@ -161,12 +164,17 @@ class Catalog:
         Raises:
             ToolFailed: there is none; the words name those like it that are `wanted`.
         """
-        server, called = _split(name)
-        tools = self._tools.get(self._server_called(server) or "", {})
-        tool = tools.get(called) or _by_function(tools.values(), called)
+        tool = self.known(name)
         if tool is not None:
             return tool
-        raise ToolFailed(self._no_such(name, called or name, wanted), "tool_unknown")
+        query = _split(name)[1] or name
+        raise ToolFailed(self._no_such(name, query, wanted), "tool_unknown")
+
+    def known(self, name: str) -> Tool | None:
+        """The same, if there is one."""
+        server, called = _split(name)
+        tools = self._tools.get(self._server_called(server) or "", {})
+        return tools.get(called) or _by_function(tools.values(), called)
 
     def has_list(self, server: str) -> bool:
         """Whether the server has ever told its tools."""
@@ -189,8 +197,13 @@ class Catalog:
     def _no_such(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
         near: list[str] = []
         if len(name) <= MAX_COMPARED_LENGTH:
-            known = filter(wanted, self.tools(self.server_in(name))[:MAX_COMPARED])
-            near = difflib.get_close_matches(name, [tool.full_name for tool in known], 3)
+            known = [
+                tool
+                for tool in self.tools(self.server_in(name))
+                if abs(len(tool.full_name) - len(name)) <= MAX_SLIPS
+            ]
+            wanted_ones = filter(wanted, known[:MAX_COMPARED])
+            near = difflib.get_close_matches(name, [tool.full_name for tool in wanted_ones], 3)
         # By words alone: whoever calls what is not there without end must not cost much.
         found = self._index.search(query, 3, wanted=wanted, near={}) if not near else []
         near = near or [tool.full_name for tool in found]

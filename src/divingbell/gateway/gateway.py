@@ -166,14 +166,10 @@ class Gateway:
         server = self.catalog.server_in(name)
         if server is not None:
             await self.fleet.listed(server)
-        try:
-            return self.catalog.find(name, self._seen_by(user))
-        except ToolFailed:
-            if server is None:
-                raise
-            await self.fleet.refreshed(server)
-            self.fleet.check(server)
-            return self.catalog.find(name, self._seen_by(user))
+            if self.catalog.known(name) is None:
+                await self.fleet.refreshed(server)
+                self.fleet.check(server)
+        return self.catalog.find(name, self._seen_by(user))
 
     async def forget(self, session: str) -> None:
         await self._meter.forget(session)
