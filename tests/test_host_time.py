@@ -58,7 +58,7 @@ async def test_each_step_of_a_coroutine_is_charged_and_nothing_in_between(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     charged: list[float] = []
-    turns = Turns(object(), HostTime(lambda _: None))
+    turns = Turns(object())
     charge = turns.charge
     monkeypatch.setattr(turns, "charge", lambda seconds: (charged.append(seconds), charge(seconds)))
 
@@ -84,7 +84,7 @@ async def test_what_is_charged_can_fail_and_be_cancelled_as_ever() -> None:
             seen.append("left")
 
     async def run(fails: bool) -> None:
-        await Turns(object(), HostTime(lambda _: None)).take(work(fails))
+        await Turns(object()).take(work(fails))
 
     with pytest.raises(ValueError, match="it fails"):
         await run(True)
@@ -100,7 +100,7 @@ async def test_however_many_wait_a_round_of_the_loop_does_a_few_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(host_time, "SLICE_OF_CALLS", 0.0)  # one step is enough
-    turns = Turns(object(), HostTime(lambda _: None))
+    turns = Turns(object())
     go = asyncio.Event()
     steps = 0
 
@@ -126,7 +126,7 @@ async def test_however_many_wait_a_round_of_the_loop_does_a_few_of_them(
 
 
 async def test_who_waits_for_its_turn_can_be_cancelled() -> None:
-    turns = Turns(object(), HostTime(lambda _: None))
+    turns = Turns(object())
     go = asyncio.Event()
     seen: list[str] = []
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from divingbell.allowance import Allowance, counted
 from divingbell.errors import DivingbellError, ToolFailed
-from divingbell.host_time import SHARE_OF_CALLS, HostTime, Turns
+from divingbell.host_time import Turns
 from divingbell.models import Event, Result, ToolCall
 from divingbell.tether import field_of
 from divingbell_inside import frames
@@ -182,7 +182,7 @@ class Calls:
         self._bytes = 0
         self._cost = 0
         self._results = Allowance(MAX_RESULTS)
-        self._turns = Turns(self.key, HostTime(lambda _: None, SHARE_OF_CALLS))
+        self._turns = Turns(self.key)
         self._starting: asyncio.TimerHandle | None = None
         self._tasks: dict[int, asyncio.Task[str]] = {}
         self._waiting: dict[int, Waiting] = {}

@@ -16,8 +16,6 @@ from typing import Any, TypeVar
 SHARE = 0.25
 """Of one processor, over time, for what a session sends. One that runs one small cell after another
 takes 0.1."""
-SHARE_OF_CALLS = 0.5
-"""The same for its calls of tools, which are what it is for. In a loop they take 0.3."""
 BURST = 1.0
 """Seconds in hand. Fifty thousand lines on stderr take about this much."""
 UNNOTICED = 0.25
@@ -25,13 +23,15 @@ UNNOTICED = 0.25
 SLICE = 0.001
 """Seconds in a row, then others have their turn. A neighbour's small cell takes as long."""
 SLICE_OF_CALLS = 0.0005
-"""The same for calls, which cost as much again in tasks of the SDK that nobody counts."""
+"""The same for steps of calls."""
 LONGEST_REST = 0.25
 """Seconds; the word that a cell has ended may be among what waits."""
 
-COURTESY = 4
-"""How many times as long as its calls have taken a session leaves the loop to others, while they
-run cells too. Alone it is once."""
+SHARE_OF_CALLS = 0.5
+"""Of one processor, for what a session's calls of tools take. In a loop they take 0.3. Tasks of the
+SDK, which nobody counts, take as much again."""
+SHARE_AMONG_OTHERS = 0.2
+"""The same while other sessions run cells too."""
 MOMENT = 0.1
 """Seconds for which a session counts as one that runs cells, after its last."""
 
@@ -78,9 +78,8 @@ class HostTime:
     `on_overdrawn` gets the seconds that were taken since it was empty, whenever more are taken.
     """
 
-    def __init__(self, on_overdrawn: Callable[[float], None], share: float = SHARE) -> None:
+    def __init__(self, on_overdrawn: Callable[[float], None]) -> None:
         self._on_overdrawn = on_overdrawn
-        self._share = share
         self._left = BURST
         self._overdrawn = 0.0
         self._looked = time.monotonic()
@@ -88,7 +87,7 @@ class HostTime:
     def charge(self, seconds: float) -> float:
         """Take seconds off the account; return for how long the others come first."""
         now = time.monotonic()
-        gained = (now - self._looked) * self._share
+        gained = (now - self._looked) * SHARE
         self._looked = now
         self._left = min(self._left + gained, BURST) - seconds
         if self._left >= 0:
@@ -97,7 +96,7 @@ class HostTime:
             return 0.0 if self._left > BURST - UNNOTICED else seconds
         self._overdrawn += seconds
         self._on_overdrawn(self._overdrawn)
-        return min(-self._left / self._share, LONGEST_REST)
+        return min(-self._left / SHARE, LONGEST_REST)
 
     def forgive(self) -> None:
         """Begin to count anew: whoever has overdrawn it was stopped."""
@@ -108,32 +107,27 @@ class Turns:
     """Shares the event loop between what one session has under way and all else.
 
     The work is done in steps. However many could be taken at once, those of a session take half a
-    millisecond in a round of the loop; and after what they have taken, the others come first.
+    millisecond, and then the others come first for as long as its share says.
     """
 
-    def __init__(self, session: object, account: HostTime) -> None:
+    def __init__(self, session: object) -> None:
         self._session = session
-        self._account = account
         self._loop = asyncio.get_running_loop()
-        self._taken = 0.0
+        self._left = SLICE_OF_CALLS
+        self._looked = self._loop.time()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._next: asyncio.TimerHandle | None = None
         self.not_before = 0.0
         """When the next step may be taken, by the loop's clock."""
 
     def charge(self, seconds: float) -> None:
-        """Take it off the account."""
-        rest = self._account.charge(seconds)
-        if not self._taken:
-            self._loop.call_soon(self._end_round)
-        self._taken += seconds
-        if self._taken > SLICE_OF_CALLS:
-            rest = max(rest, self._taken * (COURTESY if cells.beside(self._session) else 1))
-        if rest:
-            self.not_before = max(self.not_before, self._loop.time() + rest)
-
-    def _end_round(self) -> None:
-        self._taken = 0.0
+        """Count processor time that was spent on the session."""
+        share = SHARE_AMONG_OTHERS if cells.beside(self._session) else SHARE_OF_CALLS
+        now = self._loop.time()
+        self._left = min(self._left + (now - self._looked) * share, SLICE_OF_CALLS) - seconds
+        self._looked = now
+        if self._left < 0:
+            self.not_before = now + min(-self._left / share, LONGEST_REST)
 
     @types.coroutine
     def take(self, work: Coroutine[Any, Any, Value]) -> Generator[Any, Any, Value]:
@@ -150,29 +144,24 @@ class Turns:
                 self.charge(time.thread_time() - began)
             try:
                 step, given = work.send, (yield awaited)
-                if self._waiting or self._taken > SLICE_OF_CALLS or self.not_before:
+                if self._waiting or self._loop.time() < self.not_before:
                     yield from self._turn().__await__()
             except BaseException as error:  # a cancellation, mostly: it is for the work itself
                 step, given = work.throw, error
 
     async def _turn(self) -> None:
         """Return when it is the turn of whoever waits here: one after the other."""
-        if not self._waiting and self._is_free():
-            return
         mine = self._loop.create_future()
         self._waiting.append(mine)
         if self._next is None:
             self._next = self._loop.call_at(self.not_before, self._let_one_in)
         await mine
 
-    def _is_free(self) -> bool:
-        return self._taken <= SLICE_OF_CALLS and self._loop.time() >= self.not_before
-
     def _let_one_in(self) -> None:
         self._next = None
         while self._waiting and self._waiting[0].done():  # it was cancelled
             self._waiting.popleft()
-        if self._waiting and self._is_free():
+        if self._waiting and self._loop.time() >= self.not_before:
             self._waiting.popleft().set_result(None)
         if self._waiting:
             self._next = self._loop.call_at(self.not_before, self._let_one_in)
