@@ -99,7 +99,7 @@ async def test_what_is_charged_can_fail_and_be_cancelled_as_ever() -> None:
 async def test_however_many_wait_a_round_of_the_loop_does_a_few_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(host_time, "SLICE_OF_CALLS", 0.0)  # one step is enough
+    monkeypatch.setattr(host_time, "UNNOTICED", 0.0)  # one step is enough
     turns = Turns(object())
     go = asyncio.Event()
     steps = 0

@@ -19,7 +19,7 @@ takes 0.1."""
 BURST = 1.0
 """Seconds in hand. Fifty thousand lines on stderr take about this much."""
 UNNOTICED = 0.25
-"""Of those, seconds that may be taken in one go. After that it is turn and turn about."""
+"""Seconds that may be taken in one go. After that it is turn and turn about."""
 SLICE = 0.001
 """Seconds in a row, then others have their turn. A neighbour's small cell takes as long."""
 SLICE_OF_CALLS = 0.0005
@@ -106,14 +106,14 @@ class HostTime:
 class Turns:
     """Shares the event loop between what one session has under way and all else.
 
-    The work is done in steps. However many could be taken at once, those of a session take half a
-    millisecond, and then the others come first for as long as its share says.
+    The work is done in steps. However many could be taken at once: while others run cells, those of
+    a session take half a millisecond, and then the others come first for as long as its share says.
     """
 
     def __init__(self, session: object) -> None:
         self._session = session
         self._loop = asyncio.get_running_loop()
-        self._left = SLICE_OF_CALLS
+        self._left = UNNOTICED
         self._looked = self._loop.time()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._next: asyncio.TimerHandle | None = None
@@ -122,9 +122,11 @@ class Turns:
 
     def charge(self, seconds: float) -> None:
         """Count processor time that was spent on the session."""
-        share = SHARE_AMONG_OTHERS if cells.beside(self._session) else SHARE_OF_CALLS
+        share, most = SHARE_OF_CALLS, UNNOTICED
+        if cells.beside(self._session):
+            share, most = SHARE_AMONG_OTHERS, SLICE_OF_CALLS
         now = self._loop.time()
-        self._left = min(self._left + (now - self._looked) * share, SLICE_OF_CALLS) - seconds
+        self._left = min(self._left + (now - self._looked) * share, most) - seconds
         self._looked = now
         if self._left < 0:
             self.not_before = now + min(-self._left / share, LONGEST_REST)
