@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from divingbell.allowance import Allowance, counted
 from divingbell.errors import DivingbellError, ToolFailed
-from divingbell.host_time import Turns
 from divingbell.models import Event, Result, ToolCall
 from divingbell.tether import field_of
+from divingbell.turns import Turns
 from divingbell_inside import frames
 
 if TYPE_CHECKING:

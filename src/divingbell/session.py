@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from divingbell import host_time
 from divingbell.calls import Asker, Calls, Door
 from divingbell.cell import Aftermath, Cell
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
@@ -20,6 +19,7 @@ from divingbell.models import Event, Limits, Result, Variable
 from divingbell.sandbox.base import Isolation, Sandbox
 from divingbell.tether import field_of
 from divingbell.transcript import EVENT_COST, Sink, cell_of
+from divingbell.turns import cells
 from divingbell_inside import frames
 
 log = logging.getLogger("divingbell")
@@ -270,7 +270,7 @@ class Session:
             )
             concluding = asyncio.create_task(self._conclude(cell, code, aftermath))
             try:
-                with host_time.cells.run(self.key):
+                with cells.run(self.key):
                     return (await asyncio.shield(concluding))[0]
             except asyncio.CancelledError:
                 cell.stop("cancelled")
