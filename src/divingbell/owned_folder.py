@@ -54,10 +54,7 @@ def check(folder: Path) -> bool:
         NotOurs: another user could change what is there, or make it first.
         OSError: one above it can't be looked into.
     """
-    try:
-        return _walk(folder, None)
-    except NotADirectoryError:  # nothing can be below a file
-        return False
+    return _walk(folder, None)
 
 
 def is_ours(found: os.stat_result) -> bool:

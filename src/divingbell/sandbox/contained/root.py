@@ -206,7 +206,10 @@ def _root(marker: Path) -> Root:
 
 
 def _markers() -> list[Path]:
-    if not owned_folder.check(folder()):
+    try:
+        if not owned_folder.check(folder()):
+            return []
+    except NotADirectoryError:  # nothing can be below a file
         return []
     return sorted(folder().glob(f"[!.]*/{MARKER}"))  # those with a dot are not whole
 
