@@ -136,8 +136,10 @@ async def conditions_stepped_around(bench: ToolBench) -> str:
 async def addresses_of_two_servers(bench: ToolBench) -> str:
     servers = NAGGING, SWELLING  # the same program twice
     passing, person = _passing(bench, *servers), Person(Caller("insider", "T65"))
-    listed = [resource.uri for resource in await passing.resources(person)]
-    templates = [template.uri_template for template in await passing.templates(person)]
+    listed = [each.uri for each in await passing.resources(person) if each.name == "mine"]
+    templates = [
+        each.uri_template for each in await passing.templates(person) if each.name == "any"
+    ]
     expect(len(set(listed)) == len(set(templates)) == 2, f"listed: {listed}, {templates}")
     for uri, server in zip(listed, servers, strict=True):
         [content] = (await passing.read(uri, person)).contents
