@@ -140,7 +140,7 @@ async def test_a_frame_larger_than_the_buffers_goes_both_ways(other: Other) -> N
 )
 async def test_a_line_that_breaks_the_rules_is_closed(other: Other, data: bytes) -> None:
     other.text(b"last words")
-    other.line.sendall(data)
+    other.line.sendall(data + frames.pack({"event": "done"}))
     await until(lambda: other.closed, "the line is closed")
     assert other.seen == [b"last words"]
     assert len(other.closed) == 1

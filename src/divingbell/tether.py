@@ -97,6 +97,7 @@ class Tether:
         self._last_text = 0.0
         self._socket_ready = self._pipe_ready = False
         self._socket_ended = self._pipe_ended = False
+        self._broken = False
         self._watched: set[int] = set()
         self.closed = False
         self._socket, theirs = socket.socketpair()
@@ -256,6 +257,7 @@ class Tether:
         try:
             more = self._take_steps(MAX_STEPS, SLICE)
         except (OSError, frames.FrameError) as error:
+            self._broken = True
             self._fail(str(error))
             more = False
         rest = self._host_time.charge(time.thread_time() - began)
@@ -296,7 +298,7 @@ class Tether:
             self._take_text()
         elif self._answers or self._pipe_ready:
             self._read_pipe()
-        elif (frame := self._decoder.next_frame()) is not None:
+        elif (frame := self._next_frame()) is not None:
             self._sort_in(frame)
         elif self._socket_ready:
             self._read_socket()
@@ -304,9 +306,15 @@ class Tether:
             return False
         return True
 
+    def _next_frame(self) -> Frame | None:
+        # After one that breaks the rules none is believed.
+        return None if self._broken else self._decoder.next_frame()
+
     def _read_socket(self) -> bool:
         """Read once; return whether there was anything."""
         self._socket_ready = False
+        if self._broken:
+            return False
         try:
             data = self._socket.recv(READ_SIZE)
         except BlockingIOError:
@@ -382,7 +390,7 @@ class Tether:
         if len(self._answers) > MAX_ANSWERS or self._answers_bytes > MAX_ANSWERS_BYTES:
             return True
         # The frame was sent before its mark, so it is there, unless the mark is forged.
-        frame = self._decoder.next_frame()
+        frame = self._next_frame()
         if frame is not None:
             self._sort_in(frame)
             return False
