@@ -11,6 +11,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, as the account sees it."""
     now = [1000.0]
     monkeypatch.setattr(host_time.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(host_time, "_noticed", host_time._Noticed())
     return now
 
 
@@ -50,3 +51,33 @@ def test_small_cells_in_a_row_never_use_it_up(clock: list[float]) -> None:
     for _ in range(10_000):
         clock[0] += 0.0006
         account.charge(0.00008)
+
+
+def test_many_that_flood_together_have_one_share_and_are_all_overdrawn(
+    clock: list[float],
+) -> None:
+    overdrawn: dict[int, float] = {}
+    accounts = [
+        HostTime(lambda seconds, number=number: overdrawn.__setitem__(number, seconds))  # type: ignore[misc]
+        for number in range(8)
+    ]
+    free = [clock[0]] * len(accounts)
+    taken = 0.0
+    started = clock[0]
+    while clock[0] < started + 20:
+        for number, account in enumerate(accounts):
+            if clock[0] >= free[number]:
+                free[number] = clock[0] + account.charge(0.001)
+                taken += 0.001
+        clock[0] += 0.001
+    assert len(overdrawn) == len(accounts)
+    assert min(overdrawn.values()) > 2.0
+    assert taken < 20 * 2 * SHARE
+
+
+def test_who_draws_little_has_all_of_its_share_whatever_others_do(clock: list[float]) -> None:
+    flood, quiet = HostTime(lambda _: None), HostTime(lambda _: pytest.fail("it is overdrawn"))
+    for _ in range(10_000):
+        clock[0] += 0.001
+        flood.charge(0.001)
+        assert quiet.charge(0.0001) == 0.0

@@ -296,3 +296,19 @@ async def test_a_header_of_too_many_values_closes_the_line_before_it_is_parsed(
 def _send_all(line: socket.socket, data: bytes) -> None:
     with contextlib.suppress(OSError):  # the line is closed meanwhile
         line.sendall(data)
+
+
+async def test_events_are_weighed_by_what_is_made_of_them(other: Other) -> None:
+    header = b'{"event":"e","n":%d,"x":[' + b"[0]," * 4_000 + b"0]}"
+
+    def flood() -> None:
+        for number in range(1_000):
+            text = header % number
+            _send_all(other.line, frames.LENGTHS.pack(len(text), 0) + text)
+
+    task = asyncio.create_task(asyncio.to_thread(flood))
+    await until(lambda: other.closed, "the line is closed")
+    other.line.close()
+    await task
+    assert "too many" in other.closed[0]
+    assert len(other.tether._numbered) * len(header) < 4 << 20

@@ -100,3 +100,10 @@ def test_an_update_finds_its_display_and_a_strange_type_is_left_out() -> None:
     transcript.display({"parts": [["text/plain", 1], ["no type", 1]]}, b"23")
     transcript.display({"parts": [["text/plain", 1]], "id": "x", "update": True}, b"4")
     assert [output.data for output in transcript.finish()] == ["4", "2"]
+
+
+def test_an_id_that_no_display_has_breaks_the_rules() -> None:
+    transcript = Transcript(1, 1000, lambda event: None, lambda data: None)
+    transcript.display({"parts": [], "id": "x" * 200}, b"")
+    with pytest.raises(frames.FrameError, match="too long"):
+        transcript.display({"parts": [], "id": "x" * 201}, b"")

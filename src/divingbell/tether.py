@@ -43,7 +43,7 @@ MAX_ANSWERS_BYTES = 20 << 20
 MAX_EVENT_HEADER = 1 << 14
 MAX_WEIGHT = 200_000
 """Of a header (see `scale`), which is parsed within 20 ms: a value of 20,000 lists weighs this."""
-HEADER_WEIGHT = 20
+HEADER_WEIGHT = 25
 """A megabyte of JSON can be this many megabytes of objects."""
 PENDING_COST = 1 << 10
 MARK_SIZE = 16
@@ -83,7 +83,8 @@ class Tether:
         self._read = 0
         self._looked_at = 0
         """Bytes of the pipe that were read, and those of them that are no longer in `_text`."""
-        self._numbered: OrderedDict[int, Frame] = OrderedDict()
+        self._numbered: OrderedDict[int, tuple[int, Frame]] = OrderedDict()
+        """Each with its weight."""
         self._numbered_bytes = 0
         self._answers: deque[tuple[int, Frame]] = deque()
         """Each with the bytes of the pipe that come before it."""
@@ -95,6 +96,7 @@ class Tether:
         self._pipe_resting: asyncio.TimerHandle | None = None
         self._going_on: asyncio.Handle | None = None
         self._last_text = 0.0
+        self._was_full = False
         self._socket_ready = self._pipe_ready = False
         self._socket_ended = self._pipe_ended = False
         self._broken = False
@@ -202,7 +204,7 @@ class Tether:
     def _see_pipe(self) -> None:
         self._pipe_ready = True
         now = self._loop.time()
-        if now - self._last_text < REST:
+        if now - self._last_text < REST and not self._was_full:
             self._pipe_resting = self._loop.call_later(REST, self._end_pipe_rest)
             self._watch()
         self._last_text = now
@@ -332,6 +334,9 @@ class Tether:
             data = b""
         else:
             self._pipe_ended = not data  # every writer is gone; the socket will say so too
+            # Of one that was full there is more to come at once: its writer waits for us. It may
+            # hold less than its size then, as it is filled by pages.
+            self._was_full = self._pipe_ready = len(data) > READ_SIZE // 2
         if not data and self._answers:
             # Code may read its own pipe: what was to come before the answer does not come.
             self._looked_at = max(self._looked_at, self._answers[0][0])
@@ -341,16 +346,17 @@ class Tether:
 
     def _sort_in(self, frame: Frame) -> None:
         header, body = frame
+        weight = len(body) + PENDING_COST + HEADER_WEIGHT * self._decoder.header_size
         number = header.get("n")
         if number is None:
             # All text before an answer was in the pipe before it was sent.
             self._answers.append((self._read + _waiting_in(self._pipe), frame))
-            self._answers_bytes += _weight(body, self._decoder.header_size)
+            self._answers_bytes += weight
         elif type(number) is int:
             if self._decoder.header_size > MAX_EVENT_HEADER:
                 raise frames.FrameError("an event has a header that is too long")
-            self._numbered[number] = frame
-            self._numbered_bytes += len(body) + PENDING_COST
+            self._numbered[number] = weight, frame
+            self._numbered_bytes += weight
             if len(self._numbered) > MAX_PENDING or self._numbered_bytes > MAX_PENDING_BYTES:
                 raise frames.FrameError("too many events without their marks")
         else:
@@ -384,8 +390,8 @@ class Tether:
         """Pass on the event of this number; return False while it may still come."""
         found = self._numbered.pop(number, None)
         if found is not None:
-            self._numbered_bytes -= len(found[1]) + PENDING_COST
-            self._pass_on(found)
+            self._numbered_bytes -= found[0]
+            self._pass_on(found[1])
             return True
         if len(self._answers) > MAX_ANSWERS or self._answers_bytes > MAX_ANSWERS_BYTES:
             return True
@@ -407,8 +413,8 @@ class Tether:
         self._pass_on(frame)
 
     def _release(self) -> None:
-        _, frame = self._numbered.popitem(last=False)
-        self._numbered_bytes -= len(frame[1]) + PENDING_COST
+        _, (weight, frame) = self._numbered.popitem(last=False)
+        self._numbered_bytes -= weight
         self._pass_on(frame)
 
     def _pass_on(self, frame: Frame) -> None:
@@ -431,10 +437,6 @@ def _check_weight(header: bytearray) -> None:
 def _waiting_in(pipe: int) -> int:
     """How many bytes there are to read."""
     return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
-
-
-def _weight(body: bytes, header_size: int) -> int:
-    return len(body) + PENDING_COST + HEADER_WEIGHT * header_size
 
 
 def _possible_mark(text: bytes | bytearray, mark: bytes, size: int) -> int:

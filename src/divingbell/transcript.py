@@ -10,6 +10,7 @@ from divingbell.tether import TextDecoder, field_of
 from divingbell_inside import frames
 
 MAX_PARTS = 32
+MAX_DISPLAY_ID = 200
 _MIME = re.compile(r"[\w.+-]{1,100}/[\w.+;=-]{1,100}")
 RICH_FACTOR = 8
 """Displays (HTML, images) may take this many times the limit on text."""
@@ -103,6 +104,8 @@ class Transcript:
         self._clear_if_asked()
         self._end_stream()
         display_id = field_of(header, "id", str)
+        if display_id is not None and len(display_id) > MAX_DISPLAY_ID:
+            raise frames.FrameError("a display has an id that is too long")
         update = header.get("update") is True
         place = self._place_of.get(display_id) if update and display_id is not None else None
         if place is not None:

@@ -108,3 +108,17 @@ def test_json_is_made_visible_everywhere() -> None:
 def test_beginnings_of_sequences_without_an_end_take_no_longer(start: str) -> None:
     """It would take minutes if each looked for its end through all the others."""
     assert not is_hiding(uncovered(start * 300_000))
+
+
+@pytest.mark.parametrize("word", ["کتاب‌ها", "می‌خواهم", "क्‍ष", "ශ්‍රී", "👨‍👩‍👧", "❤️"])
+def test_what_a_script_is_written_with_hides_nothing(word: str) -> None:
+    assert visible(word, 100) == one_line(word, 100) == word
+    assert not is_hiding(word) and not suspicious(word)
+
+
+@pytest.mark.parametrize(
+    "word", ["pass\u200cword", "کتاب\u200c\u200cها", "\u200cها", "ها\u200d", "a\u200dب"]
+)
+def test_a_joiner_anywhere_else_is_written_out(word: str) -> None:
+    assert r"\u200" in visible(word, 100)
+    assert is_hiding(word) and suspicious(word)

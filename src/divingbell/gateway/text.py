@@ -39,13 +39,19 @@ _KINDS = {
     ),
 }
 
-# Emoji are made with two of these characters. Where they stand as part of one, they hide nothing.
+# Emoji are made with two of these characters, and Persian, Hindi and others are written with two:
+# a single one between letters of such a script. Where they stand as part of either, they hide
+# nothing.
 _EMOJI = (
     r"[\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u27ff\u2900-\u2bff\u3030\u303d\u3297\u3299"
     r"\U0001f000-\U0001faff]"
 )
-_PART_OF_EMOJI = re.compile(
+_JOINED = (
+    r"[\u0620-\u06d3\u06ee-\u06fc\u0710-\u077f\u08a0-\u08c9\u0900-\u0df4\u1000-\u109f\u1780-\u17b3]"
+)
+_PART_OF_WRITING = re.compile(
     rf"(?<={_EMOJI})\ufe0f|\ufe0f(?=\u20e3)|(?<=[\ufe0f\U0001f000-\U0001faff])\u200d(?={_EMOJI})"
+    rf"|(?<={_JOINED})[\u200c\u200d](?={_JOINED})"
 )
 _HIDDEN = re.compile(f"[{''.join(_KINDS.values())}]")
 _KIND = {name: re.compile(f"[{characters}]") for name, characters in _KINDS.items()}
@@ -111,7 +117,7 @@ def uncovered(shown: str) -> str:
     if _CONTROL.search(shown):
         shown = _CONTROL.sub("", _TERMINAL.sub("", shown))
     if not shown.isascii() and _HIDDEN.search(shown):
-        kept = {match.start() for match in _PART_OF_EMOJI.finditer(shown)}
+        kept = {match.start() for match in _PART_OF_WRITING.finditer(shown)}
         shown = _HIDDEN.sub(
             lambda match: match[0] if match.start() in kept else _escaped(match[0]), shown
         )
@@ -130,7 +136,9 @@ def _shown(shown: str, limit: int, length: int) -> str:
 
 def is_hiding(text: str) -> bool:
     """Tell whether a text has characters that `visible` would take out or write out."""
-    return bool(_CONTROL.search(text) or (not text.isascii() and _HIDDEN.search(text)))
+    if _CONTROL.search(text):
+        return True
+    return not text.isascii() and bool(_HIDDEN.search(_PART_OF_WRITING.sub("", text)))
 
 
 def suspicious(text: str) -> list[str]:
@@ -142,7 +150,7 @@ def suspicious(text: str) -> list[str]:
     if controls := [c for c in _CONTROL.findall(rest) if c != "\r"]:
         found.append(f"control characters ({_named(controls)})")
     if not rest.isascii():
-        rest = _PART_OF_EMOJI.sub("", rest)
+        rest = _PART_OF_WRITING.sub("", rest)
         for name, pattern in _KIND.items():
             if characters := pattern.findall(rest):
                 found.append(f"{name} ({_named(characters)})")

@@ -157,7 +157,8 @@ async def flood_after_the_cell(bench: Bench) -> str:
     """What a cell has left behind floods the host: it is slowed down, and then ended."""
     async with bench.session() as session, Watch() as watch:
         result = await bench.run(session, "H62.py")
-        expect(result.status == "ok", f"the cell itself: {result.status} {result.error}")
+        # Its last word may come too late: what it has left behind is sent before it.
+        expect(result.status in ("ok", "timeout"), f"the cell: {result.status} {result.error}")
         await asyncio.sleep(SLOWED_AFTER)
         before = time.thread_time()
         await asyncio.sleep(1.0)
