@@ -23,7 +23,10 @@ class Other:
         self.closed: list[str] = []
         self.overdrawn: list[float] = []
         self.tether = Tether(
-            self.seen.append, self._frame, self.closed.append, HostTime(self.overdrawn.append)
+            self.seen.append,
+            self._frame,
+            self.closed.append,
+            HostTime(lambda seconds, _: self.overdrawn.append(seconds)),
         )
         data, pipe = self.tether.hand_over()
         self.line = socket.socket(fileno=os.dup(data))

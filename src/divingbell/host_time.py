@@ -6,7 +6,6 @@ and who goes on all the same is reported to the one that can end it.
 """
 
 import time
-import weakref
 from collections.abc import Callable
 
 SHARE = 0.25
@@ -18,72 +17,78 @@ UNNOTICED = 0.25
 """Seconds that may be taken in one go. After that it is turn and turn about."""
 SLICE = 0.001
 """Seconds in a row, then others have their turn. A neighbour's small cell takes as long."""
-COUNT_EVERY = 0.1
-REMEMBERED = 1.0
-"""Seconds for which an account counts as one that is drawn on, after the last time."""
+FULL = 0.6
+"""Of one processor, taken by all sessions together: then each has its part of it."""
+WINDOW = 0.25
+"""Seconds over which that is looked at."""
 LONGEST_REST = 0.25
 """Seconds; the word that a cell has ended may be among what waits."""
 
 
-class _Noticed:
-    """The accounts that are drawn on more than goes unnoticed. All of them have one share."""
+class _Everyone:
+    """What all sessions of this process take together, and the share that each of them has."""
 
     def __init__(self) -> None:
-        self._drawn: weakref.WeakKeyDictionary[HostTime, float] = weakref.WeakKeyDictionary()
-        self._count = 1
-        self._counted = 0.0
+        self._began = 0.0
+        self._taken = 0.0
+        self._accounts = 0
+        self._share = SHARE
+        self.window = 0
 
-    def count(self, account: "HostTime", now: float) -> int:
-        """How many there are, this one too."""
-        self._drawn[account] = now
-        if now - self._counted > COUNT_EVERY:
-            self._counted = now
-            self._count = sum(now - drawn < REMEMBERED for drawn in self._drawn.values())
-        return max(self._count, 1)
+    def share(self, account: "HostTime", seconds: float, now: float) -> float:
+        """Count what an account takes; return its share."""
+        if now - self._began > WINDOW:
+            self._begin(now)
+        if account.window != self.window:
+            account.window, account.drawn = self.window, 0.0
+            self._accounts += 1
+        account.drawn += seconds
+        self._taken += seconds
+        return self._share
 
-    def forget(self, account: "HostTime") -> None:
-        self._drawn.pop(account, None)
+    def _begin(self, now: float) -> None:
+        is_full = self._taken > FULL * (now - self._began)
+        self._share = min(SHARE, FULL / self._accounts) if is_full else SHARE
+        self._began, self._taken, self._accounts = now, 0.0, 0
+        self.window += 1
 
 
-_noticed = _Noticed()
+_everyone = _Everyone()
 
 
 class HostTime:
     """An account of processor time that fills itself up again.
 
-    `on_overdrawn` gets the seconds that were taken since it was empty, whenever more are taken.
-    Where several sessions draw much, each has its part of one share: many that flood together are
+    `on_overdrawn` gets the seconds that were taken since it was empty, whenever more are taken, and
+    how many times as large its share is where it has it to itself. Where sessions together take
+    most of a processor, each has its part of that and nothing in hand: many that flood at once are
     no better off than one.
     """
 
-    def __init__(self, on_overdrawn: Callable[[float], None]) -> None:
+    def __init__(self, on_overdrawn: Callable[[float, float], None]) -> None:
         self._on_overdrawn = on_overdrawn
         self._left = BURST
         self._overdrawn = 0.0
-        self._among = 1
         self._looked = time.monotonic()
+        self.window = 0
+        self.drawn = 0.0
+        """What it has taken in this window of all accounts."""
 
     def charge(self, seconds: float) -> float:
         """Take seconds off the account; return for how long the others come first."""
         now = time.monotonic()
-        gained = (now - self._looked) * SHARE / self._among
+        share = _everyone.share(self, seconds, now)
+        self._left = min(self._left + (now - self._looked) * share, BURST) - seconds
         self._looked = now
-        self._left = min(self._left + gained, BURST) - seconds
-        if self._left > BURST - UNNOTICED:
-            if self._among > 1 or self._overdrawn:
-                self._recover()
-            return 0.0
-        among = self._among = _noticed.count(self, now)
-        self._left = min(self._left, (BURST - UNNOTICED) / among)
+        if share < SHARE and self.drawn > share * WINDOW:
+            self._left = min(self._left, -seconds)
         if self._left >= 0:
-            return seconds * (2 * among - 1)
-        self._overdrawn += seconds * among
-        self._on_overdrawn(self._overdrawn)
-        return min(-self._left * among / SHARE, LONGEST_REST)
-
-    def _recover(self) -> None:
-        self._among, self._overdrawn = 1, 0.0
-        _noticed.forget(self)
+            if self._left > BURST / 2:
+                self._overdrawn = 0.0
+            return 0.0 if self._left > BURST - UNNOTICED else seconds
+        self._overdrawn += seconds
+        self._on_overdrawn(self._overdrawn, SHARE / share)
+        return min(-self._left / share, LONGEST_REST)
 
     def forgive(self) -> None:
         """Begin to count anew: whoever has overdrawn it was stopped."""

@@ -27,8 +27,11 @@ class Listener(Protocol):
 
     def ended(self, reason: str) -> None: ...
 
-    def overdrawn(self, seconds: float) -> None:
-        """It has taken that much more of the host's processor time than it may."""
+    def overdrawn(self, seconds: float, times: float) -> None:
+        """It has taken that much more of the host's processor time than it may.
+
+        `times` is how many times as large its share would be, did it not flood with others.
+        """
 
 
 class Interpreter:
@@ -136,9 +139,9 @@ class Interpreter:
         elif self.listener is not None:
             self.listener.frame(header, body)
 
-    def _overdrawn(self, seconds: float) -> None:
+    def _overdrawn(self, seconds: float, times: float) -> None:
         if self.listener is not None:
-            self.listener.overdrawn(seconds)
+            self.listener.overdrawn(seconds, times)
 
     def _line_closed(self, reason: str) -> None:
         loop = asyncio.get_running_loop()

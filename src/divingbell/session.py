@@ -406,12 +406,12 @@ class Session:
         if self._variables is not None and not self._variables.done():
             self._variables.set_result([])
 
-    def overdrawn(self, seconds: float) -> None:
+    def overdrawn(self, seconds: float, times: float) -> None:
         if self._cell is not None:
             if seconds > OVERDRAFT:
                 self._interpreter.host_time.forgive()
                 self._cell.stop("host")
-        elif seconds > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
+        elif seconds * times > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
             reason = (
                 "what an earlier cell had left running kept the host busy with what it sent, "
                 "and was ended"
