@@ -229,3 +229,19 @@ def test_a_list_that_can_not_be_written_is_told(desk: Desk) -> None:
     desk.put("project/file", "")
     with pytest.raises(ConfigError, match="can't be written"):
         desk.take("cursor", to="file/mcp.json")
+
+
+def test_paths_mean_the_folder_that_the_list_came_from(desk: Desk) -> None:
+    entries = {
+        "script": {"command": "python", "args": ["./s.py", "plain.db"]},
+        "files": {"command": "./bin/serve", "args": ["."]},
+        "placed": {"command": "python", "args": ["s.py"], "cwd": "."},
+        "bare": {"command": "serve-it"},
+    }
+    file = desk.put("elsewhere/list.json", {"mcpServers": entries})
+    desk.take(str(file))
+    there, written = file.parent, desk.written()
+    assert written["script"]["args"] == [f"{there}/s.py", "plain.db"]
+    assert written["files"] == {"command": f"{there}/bin/serve", "args": [str(there)]}
+    assert written["placed"]["cwd"] == str(there)
+    assert written["bare"] == {"command": "serve-it"}

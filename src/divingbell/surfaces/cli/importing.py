@@ -231,19 +231,22 @@ def _converted(
     entry = {key: _values(value, place, asked) for key, value in entry.items()}
     for variable in sorted(asked):
         say(f"{name}: set the variable {variable}; the other client asks for that value")
-    if place.project is not None:
-        _locate(entry, place.project)
+    _locate(entry, place.project or place.path.absolute().parent)
     return entry
 
 
-def _locate(entry: dict[str, Any], project: Path) -> None:
-    """Make paths of a project's entry absolute: it is written to a file that lies elsewhere."""
-    if isinstance(entry.get("cwd"), str):
-        entry["cwd"] = str(project / entry["cwd"])
+def _locate(entry: dict[str, Any], folder: Path) -> None:
+    """Make paths of an entry absolute: it is written to a file that lies elsewhere."""
+    cwd = entry.get("cwd")
+    if isinstance(cwd, str):
+        if not cwd.startswith("${"):  # that is filled in later
+            entry["cwd"] = os.path.normpath(folder / Path(cwd).expanduser())
     elif isinstance(entry.get("command"), str):
-        arguments = entry.get("args")
-        words = [str(word) for word in arguments] if isinstance(arguments, list) else []
-        entry["command"], *entry["args"] = located([entry["command"], *words], project)
+        given = entry.get("args")
+        words = [str(word) for word in given] if isinstance(given, list) else []
+        entry["command"], *arguments = located([entry["command"], *words], folder)
+        if given is not None:
+            entry["args"] = arguments
 
 
 def _values(value: Any, place: Place, asked: set[str]) -> Any:
