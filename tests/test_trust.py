@@ -143,3 +143,11 @@ def test_a_folder_without_settings_leaves_its_list_alone(clone: Clone) -> None:
     clone.settings.unlink()
     clone.list.write_text('{"mcpServers": {"evil": {"command": "touch"}}}')
     assert clone.found() == Found()
+
+
+def test_where_a_list_is_named_the_command_goes_on_without_the_folders_settings(
+    clone: Clone,
+) -> None:
+    clone.settings.write_text("not toml")
+    assert clone.found(with_list=False) == Found()
+    assert clone.told == [f"going on without {clone.settings}: not trusted"]

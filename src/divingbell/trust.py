@@ -6,7 +6,7 @@ lies elsewhere, is not trusted.
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -102,7 +102,8 @@ def find(
     """Return the files that a command uses without their being named.
 
     They are those of the folder, once they are trusted, or else those of the user. Without
-    `with_list` the folder's list of servers is left out, because another one is named.
+    `with_list` the folder's list of servers is left out, because another one is named; then its
+    settings are left out too where there is nobody to ask.
 
     Raises:
         ConfigError: the folder's are not trusted, and there is nobody to ask.
@@ -113,7 +114,9 @@ def find(
     trust = trust or Trust()
     if ask is None and trust.standing(settings) != "trusted":
         # It is not even parsed: only a person who is asked has to see what is in it.
-        raise ConfigError(_refusal([settings], trust))
+        if with_list:
+            raise ConfigError(_refusal([settings], trust))
+        return _without([settings], environment, tell)
     found = sources.with_list(settings) if with_list else Found(settings)
     doubtful = [each for each in found.all if trust.standing(each) != "trusted"]
     if not doubtful:
@@ -123,8 +126,14 @@ def find(
     if ask(found, _reason(doubtful, trust)):
         trust.allow(found.all)
         return found
+    return _without(found.all, environment, tell)
+
+
+def _without(
+    files: Sequence[Source], environment: Mapping[str, str], tell: Callable[[str], None] | None
+) -> Found:
     if tell is not None:
-        tell(f"going on without {names(found.all)}: not trusted")
+        tell(f"going on without {names(files)}: not trusted")
     return sources.of_user(environment)
 
 
