@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway import approvals, folder, gateway, preview, spelling
+from divingbell.gateway import approvals, folder, gateway, preview, rules, spelling
 from divingbell.gateway.policy import Policy
 from divingbell.sandbox.self_check import check
 from divingbell.surfaces.mcp.addresses import Addresses
@@ -45,6 +45,19 @@ def without_folding(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(spelling, "head", lambda name: name)
 
 
+def without_texts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rules, "_read", lambda _: [])
+
+
+def without_caution(patch: pytest.MonkeyPatch) -> None:
+    values, missing = rules.Condition._values, rules._MISSING
+
+    def forgetful(self: rules.Condition, arguments: Any) -> Any:
+        return (missing if each is rules._CLOSED else each for each in values(self, arguments))
+
+    patch.setattr(rules.Condition, "_values", forgetful)
+
+
 def without_places(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Addresses, "given", lambda _, __, uri: uri)
     patch.setattr(Addresses, "taken", lambda self, uri: (next(iter(self._servers)), uri))
@@ -66,6 +79,8 @@ def without_a_list_of_names(patch: pytest.MonkeyPatch) -> None:
         (without_sharing, {"T61"}),
         (without_runs, {"T62"}),
         (without_folding, {"T63", "T64"}),
+        (without_texts, {"T64"}),
+        (without_caution, {"T64"}),
         (without_places, {"T65"}),
         (without_users, {"D60"}),
         (without_a_list_of_names, {"D61"}),
