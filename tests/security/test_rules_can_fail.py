@@ -1,6 +1,7 @@
 """Each row about rules, approvals and users is broken where what keeps it is taken away."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.gateway import approvals, folder, gateway, preview, rules, spelling
 from divingbell.gateway.policy import Policy
+from divingbell.sandbox.host_checks import admission
 from divingbell.sandbox.self_check import check
 from divingbell.surfaces.mcp.addresses import Addresses
 
@@ -63,6 +65,16 @@ def without_places(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Addresses, "taken", lambda self, uri: (next(iter(self._servers)), uri))
 
 
+def without_lines_of_their_own(patch: pytest.MonkeyPatch) -> None:
+    ask = approvals.Approvals._queue
+
+    async def as_one(self: Any, approval: Any, *told: Any) -> Any:
+        return await ask(self, replace(approval, user="everybody"), *told)
+
+    patch.setattr(approvals.Approvals, "_queue", as_one)
+    patch.setattr(admission, "_PATIENCE", 3.0)
+
+
 def without_users(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Policy, "audience", lambda *_: "everyone")
 
@@ -82,6 +94,7 @@ def without_a_list_of_names(patch: pytest.MonkeyPatch) -> None:
         (without_texts, {"T64"}),
         (without_caution, {"T64"}),
         (without_places, {"T65"}),
+        (without_lines_of_their_own, {"T66"}),
         (without_users, {"D60"}),
         (without_a_list_of_names, {"D61"}),
     ],
