@@ -186,6 +186,9 @@ async def addresses_of_two_servers(bench: ToolBench) -> str:
 async def tools_of_another_user(bench: ToolBench) -> str:
     async with bench.session(user="ben") as other, bench.session(user="ann") as own:
         words = judged(await bench.run(other, "D60.py"))
+        passing = _passing(bench, NAME)
+        expect(passing.schema_of("private", "ann") is not None, "ann can't call it directly")
+        expect(passing.schema_of("private", "ben") is None, "its headers tell ben of it")
         expect(f"{NAME}.private" in await bench.value(own, "list_mcp_tools()"), "ann can't see it")
         await bench.value(own, f"from servers.{NAME} import private; private()")
     return words
