@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 
 from divingbell import Divingbell, Result, Session
-from divingbell.calls import MAX_BYTES
+from divingbell.calls import MAX_BYTES, Answer, Calls, Record, Waiting
 from divingbell.gateway import gateway
+from divingbell.models import Event
+from divingbell_inside import frames
 from tests.gateway.galley import galley
 from tests.waiting import until
 
@@ -430,6 +432,84 @@ async def test_an_interrupt_answers_those_who_wait_for_their_turn_too() -> None:
         assert (await running).status == "cancelled"
         code = "for thread in threads: thread.join(20)\nheard"
         assert (await good(session, code)).value == ["tool_cancelled"] * 6
+
+
+class Waits:
+    """A door at which one call at a time is let in, and none is answered."""
+
+    calls_at_once, generation = 1, 0
+
+    def cost(self, arguments: bytes) -> int:
+        return len(arguments)
+
+    async def answer(self, *_: object) -> Answer:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    def end_run(self, session: str) -> None: ...
+
+    async def balance(self, *_: object) -> None: ...
+
+    async def forget(self, session: str) -> None: ...
+
+
+class Counting:
+    """A cell that counts its calls."""
+
+    number = 1
+
+    def __init__(self) -> None:
+        self.open, self.record = 0, Record()
+
+    def call_began(self) -> None:
+        self.open += 1
+
+    def call_ended(self, call: Waiting, status: str, milliseconds: float) -> None:
+        self.open -= 1
+        self.record.add(call, status, milliseconds)
+
+    def tell(self, event: Event) -> None: ...
+
+
+async def test_an_interrupt_answers_thousands_who_wait_a_few_at_a_time() -> None:
+    refused, cell, number = list[int](), Counting(), 5_000
+
+    def send(header: frames.Header, body: bytes) -> None:
+        assert header["code"] == "tool_cancelled"
+        refused.append(int(str(header["id"])))
+
+    async def drained() -> None: ...
+
+    calls = Calls(Waits(), "s", "u", send, drained)
+    for each in range(number):
+        calls.begin({"id": each, "name": "a.b"}, b"{}", cell)
+    calls.cancel_all()
+    # The cell has them in its result however soon it ends.
+    assert cell.open <= 1 and cell.record.count >= number - 1 and calls._bytes <= 2
+    most = before = len(refused)
+    while len(refused) < number:
+        await asyncio.sleep(0)
+        most, before = max(most, len(refused) - before), len(refused)
+    assert most <= 1_000 and sorted(refused) == list(range(number))
+    assert cell.open == 0 and cell.record.count == number
+    await calls.close()
+
+
+async def test_answers_that_are_left_to_send_are_not_sent_to_another_interpreter() -> None:
+    sent = list[frames.Header]()
+
+    async def drained() -> None: ...
+
+    calls = Calls(Waits(), "s", "u", lambda header, _: sent.append(header), drained)
+    for each in range(5_000):
+        calls.begin({"id": each, "name": "a.b"}, b"{}", None)
+    calls.cancel_all()
+    calls.line_lost()
+    before = len(sent)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert len(sent) == before
+    await calls.close()
 
 
 async def test_a_loop_that_idles_is_not_stopped_under_the_next_cell() -> None:

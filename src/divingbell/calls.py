@@ -5,6 +5,7 @@ import functools
 import itertools
 import logging
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -42,6 +43,8 @@ NOT_MADE = "not_made"
 _NOT_MADE = (NOT_MADE, "tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
 MAX_RECORDS = 200
 """Calls of a cell that its result lists; it counts all."""
+_REFUSED_AT_ONCE = 200
+"""Of calls that are given up together: each answer takes some 5 µs, while nobody else runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +126,14 @@ class Record:
         self.count = 0
         self.calls: list[ToolCall] = []
 
-    def add(self, call: ToolCall) -> None:
+    def add(self, call: "Waiting", status: str, milliseconds: float) -> None:
         if call.name in _QUESTIONS:
             return
         self.count += 1
         if len(self.calls) < MAX_RECORDS:
-            self.calls.append(call)
+            text = call.body[: MAX_PREVIEW + 1].decode("utf-8", "replace")
+            preview = text if len(text) <= MAX_PREVIEW else text[:MAX_PREVIEW] + "…"
+            self.calls.append(ToolCall(call.name, preview, status, round(milliseconds, 3)))
 
     def words(self) -> str | None:
         """For a cell that failed: which side effects there may be."""
@@ -148,7 +153,7 @@ class Run(Protocol):
 
     def call_began(self) -> None: ...
 
-    def call_ended(self, call: ToolCall) -> None: ...
+    def call_ended(self, call: "Waiting", status: str, milliseconds: float) -> None: ...
 
     def tell(self, event: Event) -> None: ...
 
@@ -186,6 +191,8 @@ class Calls:
         self._starting: asyncio.TimerHandle | None = None
         self._tasks: dict[int, asyncio.Task[str]] = {}
         self._waiting: dict[int, Waiting] = {}
+        self._refusals: deque[tuple[int, str]] = deque()
+        """Calls that were given up, and have yet to be told so."""
         self._runs: dict[int, Run | None] = {}
         """The cell that each call belongs to: the one in which it began, or a later one."""
         self._line = itertools.count()
@@ -224,12 +231,9 @@ class Calls:
     def cancel(self, header: frames.Header) -> None:
         """The code has given up on a call."""
         number = field_of(header, "id", int)
-        task = self._tasks.get(number)
-        if task is not None:
+        if (task := self._tasks.get(number)) is not None:
             task.cancel()
-            return
-        waiting = self._waiting.pop(number, None)
-        if waiting is not None:
+        elif (waiting := self._waiting.pop(number, None)) is not None:
             self._drop(number, waiting)
 
     def adopt(self, run: Run) -> None:
@@ -258,11 +262,20 @@ class Calls:
         while self._waiting:
             number, waiting = self._waiting.popitem()
             self._drop(number, waiting)
-            self._refuse(number, _cancelled(waiting.name))
+            self._refusals.append((number, waiting.name))
+        self._refuse_some()
+
+    def _refuse_some(self) -> None:
+        for _ in range(min(_REFUSED_AT_ONCE, len(self._refusals))):
+            number, name = self._refusals.popleft()
+            self._refuse(number, _cancelled(name))
+        if self._refusals:
+            asyncio.get_running_loop().call_soon(self._refuse_some)
 
     def line_lost(self) -> None:
         """The interpreter is gone; what it asked for has nowhere to go."""
         self._current = next(self._line)
+        self._refusals.clear()
         if self._starting is not None:
             self._starting.cancel()
             self._starting = None
@@ -282,9 +295,8 @@ class Calls:
 
     def _drop(self, number: int, waiting: Waiting) -> None:
         self._bytes -= len(waiting.body)
-        run = self._runs.pop(number, None)
-        if run is not None:
-            run.call_ended(_record(waiting, NOT_MADE, 0.0))
+        if (run := self._runs.pop(number, None)) is not None:
+            run.call_ended(waiting, NOT_MADE, 0.0)
 
     def _start_next(self) -> None:
         """Start the next call if it is its turn. One at a time: others run between two of them."""
@@ -364,7 +376,7 @@ class Calls:
         if run is not None:
             outcome = NOT_MADE if task.cancelled() else task.result()
             milliseconds = (time.perf_counter() - started) * 1000
-            run.call_ended(_record(waiting, outcome, milliseconds))
+            run.call_ended(waiting, outcome, milliseconds)
         self._start_next()
 
     def _fail(self, line: int, number: int, error: ToolFailed) -> None:
@@ -382,12 +394,6 @@ class Calls:
 
 def _cancelled(name: str) -> ToolFailed:
     return ToolFailed(f"{name}: the call was cancelled", "tool_cancelled")
-
-
-def _record(waiting: Waiting, status: str, milliseconds: float) -> ToolCall:
-    text = waiting.body[: MAX_PREVIEW + 1].decode("utf-8", "replace")
-    preview = text if len(text) <= MAX_PREVIEW else text[:MAX_PREVIEW] + "…"
-    return ToolCall(waiting.name, preview, status, round(milliseconds, 3))
 
 
 def _to_nobody(event: Event) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from divingbell.calls import Record
+from divingbell.calls import Record, Waiting
 from divingbell.clock import Clock
 from divingbell.interpreter import Interpreter
 from divingbell.models import (
@@ -18,7 +18,6 @@ from divingbell.models import (
     Result,
     State,
     Status,
-    ToolCall,
     Usage,
 )
 from divingbell.spool import Spool
@@ -180,9 +179,9 @@ class Cell:
     def call_began(self) -> None:
         self._clock.call_began()
 
-    def call_ended(self, call: ToolCall) -> None:
+    def call_ended(self, call: Waiting, status: str, milliseconds: float) -> None:
         self._clock.call_ended()
-        self._record.add(call)
+        self._record.add(call, status, milliseconds)
 
     def tell(self, event: Event) -> None:
         """Pass an event of a tool on; a server may have no end of them."""

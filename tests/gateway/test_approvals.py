@@ -10,6 +10,7 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway.approvals import (
+    MAX_OPEN,
     Answer,
     Approval,
     Approvals,
@@ -235,6 +236,36 @@ async def test_nobody_is_asked_two_things_at_once() -> None:
             await person.questions.get()
             person.answers.put_nowait(True)
     assert person.most_open == 1
+
+
+async def test_nobody_waits_for_the_questions_of_another_user() -> None:
+    approvals, person = Approvals(PATIENCE), Person()
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        for session in ("s1", "s2"):
+            group.create_task(approvals.ask(replace(ASKED, session=session), person))
+        await person.questions.get()  # and nobody answers
+        group.create_task(approvals.ask(replace(ASKED, session="v", user="other"), person))
+        assert (await person.questions.get()).user == "other"
+        assert person.open == 2
+        for _ in range(3):
+            person.answers.put_nowait(True)
+
+
+async def test_a_session_has_only_so_many_questions_open() -> None:
+    approvals, person = Approvals(PATIENCE), Person()
+    kinds = [replace(ASKED, tool=f"a.t{number}") for number in range(MAX_OPEN)]
+    async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
+        for kind in kinds * 2:  # of each kind two: they are one question
+            group.create_task(approvals.ask(kind, person))
+        await person.questions.get()
+        assert "20 questions of this session wait" in await refused(approvals, person)
+        others = replace(ASKED, session="t")
+        group.create_task(approvals.ask(others, person))
+        for _ in range(2 * MAX_OPEN + 1):
+            person.answers.put_nowait(True)
+    approver, asked = saying(True)
+    await approvals.ask(ASKED, approver)
+    assert len(asked) == 1
 
 
 async def test_two_people_can_be_asked_at_once() -> None:

@@ -259,8 +259,15 @@ def when(conditions: str, action: str = "deny") -> Policy:
         ("'labels[].name' = 'x*'", {"labels": [{"name": "a"}, {"name": "xy"}]}, "deny"),
         ("'labels[].name' = 'x*'", {"labels": {"name": "xy"}}, "deny"),
         ("'labels.name' = 'x*'", {"labels": [{"name": "xy"}]}, "deny"),
-        ("'labels[].name' = 'x*'", {"labels": [{"name": "a"}, 3, None]}, "allow"),
-        ("'labels[].name' = 'x*'", {"labels": "x"}, "allow"),
+        ("'labels[].name' = 'x*'", {"labels": [{"name": "a"}, {}, None]}, "allow"),
+        ("'labels[].name' = 'x*'", {"labels": [{"name": "a"}, 3]}, "deny"),
+        ("'labels[].name' = 'x*'", {"labels": "x"}, "deny"),
+        ("'labels[].name' = 'x*'", {"labels": '[{"name": "xy"}]'}, "deny"),
+        ("path = '/etc/*'", {"path": '["/tmp/x", "/etc/passwd"]'}, "deny"),
+        ("path = '/etc/*'", {"path": '\ufeff\n["/etc/passwd"] '}, "deny"),
+        ("path = '/etc/*'", {"path": r'["[\"/etc/passwd\"]"]'}, "deny"),
+        ("path = '/etc/*'", {"path": '["/tmp/x"]'}, "allow"),
+        ("path = '/etc/*'", {"path": "[a page](/etc/passwd)"}, "allow"),
         ("'labels[].name' = '!x*'", {"labels": [{"name": "xy"}, 3]}, "deny"),
         ("'labels[].name' = '!x*'", {"labels": [{"name": "xy"}, {}]}, "deny"),
         ("path = '/etc/*'", {"path": "/tmp/x", "Path": "/etc/passwd"}, "deny"),
@@ -300,6 +307,7 @@ def test_a_rule_that_refuses_is_meant_if_one_value_is_of_that_kind(
         ({"path": "/workspace/x", "path[0]": "/etc/shadow"}, "deny"),
         ({"path": "/workspace/x", "other": "/etc/shadow"}, "allow"),
         ({"PATH": "/workspace/x"}, "deny"),
+        ({"path": '["/workspace/x"]'}, "deny"),
     ],
 )
 def test_a_rule_that_allows_is_meant_only_if_all_values_are(
@@ -327,6 +335,30 @@ def test_an_item_without_the_argument_is_not_one_that_is_allowed(
     arguments: dict[str, Any], expected: str
 ) -> None:
     assert action(when("'files[].path' = '/srv/shared/*'", "allow"), "a.b", arguments) == expected
+
+
+def test_a_text_is_allowed_only_if_what_it_may_be_parsed_to_is() -> None:
+    rules = when("path = '!/etc/*'", "allow")
+    assert action(rules, "a.b", {"path": '["/tmp/x"]'}) == "allow"
+    assert action(rules, "a.b", {"path": '["/tmp/x", "/etc/passwd"]'}) == "deny"
+
+
+def test_texts_that_would_take_long_to_parse_are_not_compared() -> None:
+    nested = "x"
+    for _ in range(300):  # each level a little longer than the one within
+        quoted = nested.replace("\\", "\\u005c").replace('"', "\\u0022")
+        nested = f'["{quoted}"]'
+    for bad in (
+        "[" + "0," * 20_000,
+        "[" * 5_000,
+        "[" * 1_200 + "]" * 1_200,
+        nested,
+        "[" + " " * (11 << 20),
+    ):
+        with pytest.raises(ToolFailed) as caught:
+            when("a = 'x'").decide(tool("a.b"), {"a": bad}, "u", "s")
+        assert caught.value.code == "tool_arguments"
+        assert action(when("b = 'x'"), "a.b", {"a": bad}) == "allow"  # nobody looks at it
 
 
 def test_the_docs_table_of_conditions_is_what_the_code_does() -> None:

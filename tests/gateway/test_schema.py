@@ -191,6 +191,26 @@ def test_a_problem_before_the_budget_ends_is_still_told() -> None:
     assert _said({}, schema) == ["x is required"]
 
 
+OBJECT = {"type": "object", "required": ["path"], "minProperties": 1}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "words"),
+    [
+        (OBJECT, "filter must be a dict, not str"),
+        ({"anyOf": [OBJECT, {"type": "null"}]}, "filter must be a dict or None, not str"),
+        ({"$ref": "#/$defs/filter"}, "filter must be a dict, not str"),
+    ],
+)
+def test_a_long_argument_keeps_no_other_from_being_looked_at(wanted: Any, words: str) -> None:
+    integers = {"type": "array", "items": {"type": "integer"}, "maxItems": 50_000, "minItems": 1}
+    schema = {"properties": {"items": integers, "filter": wanted}, "$defs": {"filter": OBJECT}}
+    long = [0] * 30_000
+    assert _said({"items": long, "filter": "{}"}, schema) == [words]
+    assert check({"items": long, "filter": {"path": "x"}}, schema) == []
+    assert check({"items": long, "filter": {}}, schema) == []  # its kind is right: no more is said
+
+
 def test_values_that_are_deep_or_huge_do_not_hurt() -> None:
     deep: Any = 1
     for _ in range(5_000):

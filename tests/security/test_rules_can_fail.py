@@ -1,13 +1,15 @@
 """Each row about rules, approvals and users is broken where what keeps it is taken away."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway import approvals, folder, gateway, preview, spelling
+from divingbell.gateway import approvals, folder, gateway, preview, rules, spelling
 from divingbell.gateway.policy import Policy
+from divingbell.sandbox.host_checks import admission
 from divingbell.sandbox.self_check import check
 from divingbell.surfaces.mcp.addresses import Addresses
 
@@ -45,9 +47,32 @@ def without_folding(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(spelling, "head", lambda name: name)
 
 
+def without_texts(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(rules, "_read", lambda _: [])
+
+
+def without_caution(patch: pytest.MonkeyPatch) -> None:
+    values, missing = rules.Condition._values, rules._MISSING
+
+    def forgetful(self: rules.Condition, arguments: Any) -> Any:
+        return (missing if each is rules._CLOSED else each for each in values(self, arguments))
+
+    patch.setattr(rules.Condition, "_values", forgetful)
+
+
 def without_places(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Addresses, "given", lambda _, __, uri: uri)
     patch.setattr(Addresses, "taken", lambda self, uri: (next(iter(self._servers)), uri))
+
+
+def without_lines_of_their_own(patch: pytest.MonkeyPatch) -> None:
+    ask = approvals.Approvals._queue
+
+    async def as_one(self: Any, approval: Any, *told: Any) -> Any:
+        return await ask(self, replace(approval, user="everybody"), *told)
+
+    patch.setattr(approvals.Approvals, "_queue", as_one)
+    patch.setattr(admission, "_PATIENCE", 3.0)
 
 
 def without_users(patch: pytest.MonkeyPatch) -> None:
@@ -66,7 +91,10 @@ def without_a_list_of_names(patch: pytest.MonkeyPatch) -> None:
         (without_sharing, {"T61"}),
         (without_runs, {"T62"}),
         (without_folding, {"T63", "T64"}),
+        (without_texts, {"T64"}),
+        (without_caution, {"T64"}),
         (without_places, {"T65"}),
+        (without_lines_of_their_own, {"T66"}),
         (without_users, {"D60"}),
         (without_a_list_of_names, {"D61"}),
     ],

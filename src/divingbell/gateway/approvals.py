@@ -24,6 +24,8 @@ log = logging.getLogger("divingbell.gateway")
 Word = Literal["yes", "no", "always", "session"]
 WORDS: tuple[Word, ...] = get_args(Word)
 MAX_COMMENT = 500
+MAX_OPEN = 20
+"""Questions of one session that wait for an answer. Calls that are alike are one question."""
 _numbers = itertools.count(1)
 
 
@@ -104,12 +106,17 @@ class _Given:
 
 
 class Approvals:
-    """Asks, remembers what holds for more than one call, and asks nobody two things at once."""
+    """Asks, remembers what holds for more than one call, and asks nobody two things at once.
+
+    The questions of one user to an approver come one after the other. Those of others do not
+    wait for them: else whoever leaves questions open would hold up everybody's calls.
+    """
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
         self._kinds: dict[Kind, _Turn] = {}
-        self._approvers: dict[Hashable, _Turn] = {}
+        self._lines: dict[tuple[Hashable, str], _Turn] = {}
+        """By approver and user."""
         self._given: dict[str, _Given] = {}
 
     async def ask(self, approval: Approval, approver: Approver | None) -> Answer:
@@ -123,9 +130,11 @@ class Approvals:
             ToolFailed: the person said no, or nobody could be asked.
         """
         kind = (approval.session, approval.tool, approval.rule, approval.definition)
-        turn = self._kinds.setdefault(kind, _Turn())
         # Taken now: what is answered after the session has ended holds for no other.
         given = self._given.setdefault(approval.session, _Given())
+        if kind not in self._kinds and not given.holds(kind, approval.run):
+            self._check_room(approval)
+        turn = self._kinds.setdefault(kind, _Turn())
         refusals = turn.refusals
         turn.waiting += 1
         try:
@@ -155,12 +164,21 @@ class Approvals:
         """Forget a session that has ended."""
         self._given.pop(session, None)
 
+    def _check_room(self, approval: Approval) -> None:
+        if sum(session == approval.session for session, *_ in self._kinds) >= MAX_OPEN:
+            raise ToolFailed(
+                f"{approval.tool} needs approval, and {MAX_OPEN} questions of this session wait "
+                "for an answer already: wait for those calls first",
+                "tool_denied",
+            )
+
     async def _queue(self, approval: Approval, approver: Approver | None, turn: _Turn) -> Answer:
         if approver is None:
             raise _nobody(approval, "set on_approval, use a client that can ask, or add a rule")
         # Not by identity: a bound method is another object each time it is looked up.
-        key = approver if isinstance(approver, Hashable) else id(approver)
-        line = self._approvers.setdefault(key, _Turn())
+        asked = approver if isinstance(approver, Hashable) else id(approver)
+        key = (asked, approval.user)
+        line = self._lines.setdefault(key, _Turn())
         line.waiting += 1
         try:
             async with line.lock:
@@ -169,7 +187,7 @@ class Approvals:
         finally:
             line.waiting -= 1
             if not line.waiting:
-                self._approvers.pop(key, None)
+                self._lines.pop(key, None)
 
     async def _put(self, approval: Approval, approver: Approver) -> Answer:
         try:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
+from divingbell import scale
 from divingbell.errors import ConfigError, ToolFailed
 from divingbell.gateway import reading, spelling
 from divingbell.gateway.patterns import Pattern, Patterns
@@ -122,21 +123,29 @@ class Condition:
 
         A rule that refuses or asks (`careful`) is meant if one value is of that kind, a rule
         that allows only if all are. Where there is no value it is not of the kind, but for a
-        careful rule it may be anything else: `!` fits.
+        careful rule it may be anything else: `!` fits. Where the path goes on and the value does
+        not, a server may still find the rest in it (SDKs parse text that is given for an object):
+        a careful rule is meant, one that allows is not.
 
         Raises:
             ToolFailed: an argument can't be compared.
         """
-        found = (
-            careful and self._negated
-            if value is _MISSING
-            else self._pattern.matches(_text(value)) != self._negated
-            for value in self._values(arguments)
-        )
+        found = (self._fits(value, careful) for value in self._values(arguments))
         return any(found) if careful else all(found)
 
+    def _fits(self, value: Any, careful: bool) -> bool:
+        if value is _CLOSED:
+            return careful
+        if value is _MISSING:
+            return careful and self._negated
+        return self._pattern.matches(_text(value)) != self._negated
+
     def _values(self, arguments: Mapping[str, Any]) -> Iterable[Any]:
-        """All values that the path leads to; `_MISSING` for each place where it leads nowhere."""
+        """All values that the path leads to.
+
+        `_MISSING` stands for each place where it leads nowhere, `_CLOSED` for a value that it
+        can't be followed into.
+        """
         waiting: list[tuple[int, Any]] = [(0, arguments)]
         left = MAX_VALUES
         while waiting:
@@ -147,6 +156,10 @@ class Condition:
                 inner = [(step, item) for item in value]
             elif step == len(self._steps):
                 yield value
+                if isinstance(value, str) and value.lstrip(_BLANK).startswith(("[", "{")):
+                    # A server that wants an array, and gets text, may take it for one.
+                    left = _spent(left, _cost(value, left))
+                    waiting += ((step, read) for read in _read(value))
                 continue
             elif isinstance(value, Mapping):
                 left = _spent(left, len(value))
@@ -154,6 +167,8 @@ class Condition:
                 if self._exact[step].keys().isdisjoint(value):
                     # A strict server may not know the other spellings, and take its default.
                     inner.append((len(self._steps), _MISSING))
+            elif value is not None:
+                inner = [(len(self._steps), _CLOSED)]
             waiting += inner or [(len(self._steps), _MISSING)]
 
     def _next(self, name: str, step: int) -> int:
@@ -163,6 +178,8 @@ class Condition:
 
 
 _MISSING: Any = object()
+_CLOSED: Any = object()
+_BLANK = " \t\r\n\ufeff"
 
 
 def _spent(left: int, number: int) -> int:
@@ -174,6 +191,24 @@ def _spent(left: int, number: int) -> int:
             "tool_arguments",
         )
     return left - number
+
+
+def _cost(text: str, most: int) -> int:
+    """What parsing a text takes of the budget. Its length too: there may be texts in texts."""
+    length = len(text) >> 10
+    if length > most:
+        return length
+    return length + scale.weight_of(text.encode("utf-8", "surrogatepass"), most)
+
+
+def _read(text: str) -> Iterable[Any]:
+    """What a text says as JSON; nothing if it is none."""
+    try:
+        return [json.loads(text.strip(_BLANK))]
+    except json.JSONDecodeError:
+        return []
+    except (ValueError, RecursionError):
+        raise _incomparable() from None
 
 
 def read_rules(raw: Any, where: str) -> tuple[Rule, ...]:
@@ -199,6 +234,10 @@ def _text(value: Any) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     except (TypeError, ValueError, RecursionError):
-        raise ToolFailed(
-            "an argument is nested too deep, is too long a number, or is no JSON", "tool_arguments"
-        ) from None
+        raise _incomparable() from None
+
+
+def _incomparable() -> ToolFailed:
+    return ToolFailed(
+        "an argument is nested too deep, is too long a number, or is no JSON", "tool_arguments"
+    )

@@ -15,6 +15,7 @@ from divingbell import Divingbell
 from divingbell.errors import ConfigError
 from divingbell.surfaces.mcp import http, rounds
 from divingbell.surfaces.mcp.tokens import Tokens, hash_of
+from tests import real_servers
 from tests.surfaces.mcp.conftest import Era, Listener, text_of
 from tests.waiting import PATIENCE, until
 
@@ -32,18 +33,22 @@ HANDSHAKE = {
 ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
-@pytest.fixture
-async def url(bell_with_shop: Divingbell) -> AsyncIterator[str]:
+@contextlib.asynccontextmanager
+async def served(bell: Divingbell) -> AsyncIterator[str]:
     known = Tokens({"anne": hash_of(ANNE), "bert": hash_of(BERT)})
     listener = http.bound("127.0.0.1", 0)
     ready = asyncio.Event()
-    serving = asyncio.create_task(
-        http.serve(http.application(bell_with_shop, known), listener, ready.set)
-    )
+    serving = asyncio.create_task(http.serve(http.application(bell, known), listener, ready.set))
     await ready.wait()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     serving.cancel()
     await asyncio.wait([serving])
+
+
+@pytest.fixture
+async def url(bell_with_shop: Divingbell) -> AsyncIterator[str]:
+    async with served(bell_with_shop) as url:
+        yield url
 
 
 @contextlib.asynccontextmanager
@@ -128,6 +133,52 @@ async def test_a_body_that_is_no_request_does_no_harm(url: str, revision: str) -
 async def test_other_paths_are_not_there(url: str) -> None:
     async with httpx2.AsyncClient() as client:
         assert (await client.get(url.removesuffix("/mcp") + "/")).status_code == 404
+
+
+async def test_a_tool_that_is_hidden_from_a_user_is_like_one_that_is_not_there() -> None:
+    """Headers are compared with a tool's schema before anything else: that told of it."""
+    command, arguments = real_servers.fixture("conformance")
+    entry = {"command": command, "args": arguments, "direct": ["*"]}
+    tools = ["suite.test_x_mcp_header"]
+    rules = [
+        {"tools": tools, "action": "allow", "users": ["anne"]},
+        {"tools": tools, "action": "deny"},
+    ]
+    policy, servers = {"rules": rules}, {"suite": entry}
+    async with (
+        Divingbell(pool=0, mode="hybrid", servers=servers, policy=policy) as bell,
+        served(bell) as url,
+        connected(url, ANNE, "auto") as client,
+    ):
+        await client.list_tools()
+        name = "test_x_mcp_header"
+        assert (await _call_without_headers(url, ANNE, name))["code"] == types.HEADER_MISMATCH
+        hidden = await _call_without_headers(url, BERT, name)
+        strange = await _call_without_headers(url, BERT, "no_such_tool")
+    assert hidden["code"] == strange["code"] == types.INVALID_PARAMS
+    assert hidden["message"] == strange["message"].replace("no_such_tool", name)
+
+
+async def _call_without_headers(url: str, token: str, name: str) -> dict[str, Any]:
+    """The error of a call of the newer protocol with an argument that wants a header."""
+    method, revision = "tools/call", "2026-07-28"
+    about = {
+        "protocolVersion": revision,
+        "clientInfo": {"name": "test", "version": "1"},
+        "clientCapabilities": {},
+    }
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in about.items()}
+    params = {"name": name, "arguments": {"region": "north"}, "_meta": meta}
+    headers = ACCEPT | {
+        "Authorization": f"Bearer {token}",
+        "MCP-Protocol-Version": revision,
+        "Mcp-Method": method,
+        "Mcp-Name": name,
+    }
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as client:
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        error: dict[str, Any] = (await client.post(url, json=body)).json()["error"]
+    return error
 
 
 def test_only_addresses_of_this_machine_are_loopback() -> None:

@@ -17,11 +17,19 @@ BESIDE = (
     {"files": {"Path": GOOD}},
     {"files": []},
     {},
+    {"files": {"path": GOOD}, "copy": f'{{"path": "{BAD}"}}'},
+    {"files": {"path": GOOD}, "copy": [f'{{"path": "{BAD}"}}']},
+    {"files": {"path": GOOD}, "copy": BAD},
+    {"files": {"path": GOOD}, "links": f'["{BAD}"]'},
 )
 for arguments in BESIDE:
     try:
         unsafe(f"{arguments}: {call_mcp_tool('hostile.write', arguments)}")  # noqa: F821
     except ToolDenied as error:  # noqa: F821
         safe(error.code)
-for arguments in ({"files": [{"path": GOOD}, {"path": [GOOD]}]}, {"files": {"path": GOOD}}):
+ALLOWED = (
+    {"files": [{"path": GOOD}, {"path": [GOOD]}]},
+    {"files": {"path": GOOD}, "copy": {"path": GOOD}, "links": f'["{GOOD}"]'},
+)
+for arguments in ALLOWED:
     call_mcp_tool("hostile.write", arguments)  # noqa: F821

@@ -1,8 +1,9 @@
 """What passes the door and what does not: by any name, in any order, at any time, for any user."""
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
 
 import mcp_types as types
 from mcp import MCPError
@@ -16,6 +17,7 @@ from divingbell.sandbox.host_checks.tool_bench import (
     ToolBench,
     tool_checks,
 )
+from divingbell.session import Session
 from divingbell.surfaces.mcp.callers import Caller
 from divingbell.surfaces.mcp.passing import Passing
 from divingbell.surfaces.mcp.person import Person
@@ -90,28 +92,54 @@ async def what_the_person_sees(bench: ToolBench) -> str:
     return "every name, in the order of the schema; what can't be shown is not asked about"
 
 
-@tool_checks("T62")
-async def late_answers(bench: ToolBench) -> str:
+@contextlib.asynccontextmanager
+async def _open_question(
+    bench: ToolBench, session: Session
+) -> AsyncIterator["asyncio.Future[str]"]:
+    """A call in a thread that is asked about; the person says what the future is set to."""
     code = (
         "import threading\n"
         f"thread = threading.Thread(target=call_mcp_tool, args=('{NAME}.late',))\nthread.start()"
     )
     answer, deadline = asyncio.get_running_loop().create_future(), time.monotonic() + _PATIENCE
-    bench.answers[f"{NAME}.late"] = answer
+    bench.answers[f"{NAME}.late"], before = answer, len(bench.asked)
     try:
-        async with bench.session() as session:
-            await bench.value(session, code)
-            while not any(approval.tool == f"{NAME}.late" for approval in bench.asked):
-                expect(time.monotonic() < deadline, "nobody was asked")
-                await asyncio.sleep(SAMPLE)
-            del bench.answers[f"{NAME}.late"]
-            answer.set_result("always")
-            again = await session.run(f"thread.join()\ncall_mcp_tool('{NAME}.late')")
-            expect("denied by the person" in str(again.error), f"not asked again: {again.error}")
-            expect(await bench.counted(session, "late") == 1, "the first call was not made")
+        await bench.value(session, code)
+        while not any(approval.tool == f"{NAME}.late" for approval in bench.asked[before:]):
+            expect(time.monotonic() < deadline, "nobody was asked")
+            await asyncio.sleep(SAMPLE)
+        yield answer
     finally:
         bench.answers.pop(f"{NAME}.late", None)
+
+
+@tool_checks("T62")
+async def late_answers(bench: ToolBench) -> str:
+    async with bench.session() as session:
+        before = await bench.counted(session, "late")
+        async with _open_question(bench, session) as answer:
+            answer.set_result("always")
+        again = await session.run(f"thread.join()\ncall_mcp_tool('{NAME}.late')")
+        expect("denied by the person" in str(again.error), f"not asked again: {again.error}")
+        made = await bench.counted(session, "late")
+        expect(made == before + 1, "the first call was not made")
     return "the next cell is asked about again"
+
+
+@tool_checks("T66")
+async def questions_of_another_user(bench: ToolBench) -> str:
+    async with (
+        bench.session(user="ann") as one,
+        bench.session(user="ben") as other,
+        _open_question(bench, one),
+    ):
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                asked = await other.run(f"call_mcp_tool('{NAME}.careful')")
+        except TimeoutError:
+            raise Broken("the other user's call waits behind the open question") from None
+        expect("denied by the person" in str(asked.error), f"not asked: {asked.error}")
+    return "another user is asked while a question of the first is open"
 
 
 @tool_checks("T63")
@@ -158,6 +186,9 @@ async def addresses_of_two_servers(bench: ToolBench) -> str:
 async def tools_of_another_user(bench: ToolBench) -> str:
     async with bench.session(user="ben") as other, bench.session(user="ann") as own:
         words = judged(await bench.run(other, "D60.py"))
+        passing = _passing(bench, NAME)
+        expect(passing.schema_of("private", "ann") is not None, "ann can't call it directly")
+        expect(passing.schema_of("private", "ben") is None, "its headers tell ben of it")
         expect(f"{NAME}.private" in await bench.value(own, "list_mcp_tools()"), "ann can't see it")
         await bench.value(own, f"from servers.{NAME} import private; private()")
     return words

@@ -43,6 +43,8 @@ POLICY = {
         {"tools": [f"{NAME}.forbidden"], "action": "deny", "reason": "nobody may"},
         {"tools": [f"{NAME}.send"], "action": "allow", "when": {"to": "*@example.org"}},
         {"tools": [f"{NAME}.send"], "action": "deny", "reason": "not to them"},
+        {"tools": [f"{NAME}.write"], "action": "deny", "when": {"copy.path": "/etc/*"}},
+        {"tools": [f"{NAME}.write"], "action": "deny", "when": {"links": "/etc/*"}},
         {"tools": [f"{NAME}.write"], "action": "allow", "when": {"files[].path": "/srv/shared/*"}},
         {"tools": [f"{NAME}.write"], "action": "deny", "reason": "not there"},
         {"tools": [f"{NAME}.private"], "action": "allow", "users": ["ann"]},

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.context import ServerRequestContext
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
@@ -35,6 +36,12 @@ def caller_of(ctx: Context) -> Caller:
         # Such a request belongs to no session of the protocol, whatever its headers say.
         return Caller(name, "")
     return Caller(name, request.headers.get(MCP_SESSION_ID_HEADER, ""))
+
+
+def user_at_the_door() -> str | None:
+    """Return whose token came with the HTTP request that this task answers, if one did."""
+    token = get_access_token()
+    return None if token is None else token.client_id
 
 
 def is_modern(ctx: Context) -> bool:

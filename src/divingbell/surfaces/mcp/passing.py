@@ -78,13 +78,10 @@ class Passing:
                     found.setdefault(name, tool)
         return found
 
-    def schema_of(self, name: str) -> Mapping[str, Any] | None:
-        """The schema of a tool, whoever may call it: headers are compared with it before that."""
-        for server in self._servers:
-            for tool in self._gateway.catalog.tools(server):
-                if self._name(server, tool.name) == name:
-                    return tool.input_schema
-        return None
+    def schema_of(self, name: str, user: str | None) -> Mapping[str, Any] | None:
+        """The schema of a tool as this user sees it; None for one that is not there for them."""
+        tool = None if name in NAMES else self.tools(user).get(name)
+        return None if tool is None else tool.input_schema
 
     def definitions(self, user: str | None) -> list[types.Tool]:
         """The same as definitions of MCP."""

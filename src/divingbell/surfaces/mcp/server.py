@@ -17,7 +17,7 @@ from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, InvalidInput
 from divingbell.gateway.servers import Server as Entry
 from divingbell.surfaces.mcp import definitions, execution, passing, showing, workspace
-from divingbell.surfaces.mcp.callers import Caller, Context, caller_of, is_modern
+from divingbell.surfaces.mcp.callers import Caller, Context, caller_of, is_modern, user_at_the_door
 from divingbell.surfaces.mcp.definitions import INSTRUCTIONS, NAME, TOOLS
 from divingbell.surfaces.mcp.holdings import Holdings, checked
 from divingbell.surfaces.mcp.passing import Passing
@@ -89,7 +89,8 @@ class Surface:
             version=version(NAME),
             instructions=INSTRUCTIONS,
             cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(0, "private")),
-            get_tool_input_schema=self._passing.schema_of,
+            # The SDK compares headers with it before anything else looks at the call.
+            get_tool_input_schema=lambda name: self._passing.schema_of(name, user_at_the_door()),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
