@@ -1,0 +1,28 @@
+"""Without what keeps them, promises about questions, settings and folders of others are broken."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from divingbell import Divingbell
+from divingbell.sandbox.self_check import check
+from divingbell.surfaces.cli import disclosure
+
+
+@pytest.fixture(scope="module")
+async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
+    async with Divingbell(pool=0, preload=()) as bell:
+        yield bell
+
+
+async def _broken(bell: Divingbell, rows: set[str]) -> set[str]:
+    return {verdict.promise.id async for verdict in check(bell, rows) if not verdict.kept}
+
+
+async def test_a_question_that_leaves_the_end_of_a_command_out_is_noticed(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await _broken(own_bell, {"G04"}) == set()
+    shown = disclosure.shown
+    monkeypatch.setattr(disclosure, "shown", lambda words: shown(words)[:1000])
+    assert await _broken(own_bell, {"G04"}) == {"G04"}
