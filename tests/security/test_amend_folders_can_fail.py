@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from divingbell import Divingbell
+from divingbell import Divingbell, owned_folder
 from divingbell.sandbox.self_check import check
 from divingbell.surfaces.cli import disclosure
 
@@ -26,3 +26,11 @@ async def test_a_question_that_leaves_the_end_of_a_command_out_is_noticed(
     shown = disclosure.shown
     monkeypatch.setattr(disclosure, "shown", lambda words: shown(words)[:1000])
     assert await _broken(own_bell, {"G04"}) == {"G04"}
+
+
+async def test_settings_that_any_user_could_have_written_are_noticed(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await _broken(own_bell, {"G10"}) == set()
+    monkeypatch.setattr(owned_folder, "check_file", lambda _: True)
+    assert await _broken(own_bell, {"G10"}) == {"G10"}

@@ -180,6 +180,28 @@ async def modules_that_the_doctor_meets(bench: Bench) -> str:
     return "nothing that lies there was run"
 
 
+@checks("G10")
+async def settings_of_another_user(bench: Bench) -> str:
+    def open_to_all(path: Path) -> None:
+        path.chmod(0o777)
+
+    def given_away(path: Path) -> None:
+        os.chown(path, 65534, 65534)
+
+    ways = [open_to_all, *([given_away] if os.geteuid() == 0 else [])]
+    for name in (".config", ".config/divingbell", ".config/divingbell/mcp.json"):
+        for change in ways:
+            with _clone() as clone:
+                change(clone.home / name)
+                try:
+                    sources.of_user(clone.environment)
+                except ConfigError as refusal:
+                    expect(name in str(refusal) and "--mcp-config" in str(refusal), str(refusal))
+                else:
+                    raise Broken(f"{name} was {change.__name__}, and what is there is used")
+    return f"refused in {3 * len(ways)} ways"
+
+
 @checks("G07")
 async def users_that_are_numbers(bench: Bench) -> str:
     for name in (1, True, 1.0, b"a"):
@@ -194,7 +216,10 @@ async def users_that_are_numbers(bench: Bench) -> str:
 
 @checks("G08")
 async def packages_that_are_options(bench: Bench) -> str:
-    hostile = ("--index-url=https://evil.example", "-r other.txt", "a\n-e .", "./a", "; rm", "a b")
+    hostile = (
+        *("--index-url=https://evil.example", "-r other.txt", "a\n-e .", "./a", "; rm", "a b"),
+        *("a @ git+file:///a@b.whl", "a @ https://evil.example/a.tar.gz?b=.whl"),
+    )
     for package in hostile:
         for take in (requirements.checked, _settings_with, _dockerfile_with):
             try:
