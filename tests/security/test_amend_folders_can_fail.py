@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from divingbell import Divingbell, owned_folder
+from divingbell.gateway.disguises import Disguises, View
 from divingbell.sandbox.self_check import check
 from divingbell.surfaces.cli import disclosure
 
@@ -34,3 +35,16 @@ async def test_settings_that_any_user_could_have_written_are_noticed(
     assert await _broken(own_bell, {"G10"}) == set()
     monkeypatch.setattr(owned_folder, "check_file", lambda _: True)
     assert await _broken(own_bell, {"G10"}) == {"G10"}
+
+
+async def test_a_secret_within_what_acts_on_a_terminal_is_noticed(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await _broken(own_bell, {"T82"}) == set()
+    views = Disguises.views
+
+    def last_alone(self: Disguises, text: str, size: int) -> list[View]:
+        return views(self, text, size)[-1:]
+
+    monkeypatch.setattr(Disguises, "views", last_alone)
+    assert await _broken(own_bell, {"T82"}) == {"T82"}
