@@ -1,7 +1,10 @@
 """Folders that another user could have planted or could change are not used."""
 
+import grp
 import os
+import pwd
 import stat
+import struct
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,7 +14,7 @@ import pytest
 
 from divingbell import owned_folder
 from divingbell.errors import ConfigError
-from divingbell.owned_folder import NotOurs, check, is_ours, make
+from divingbell.owned_folder import NotOurs, check, check_file, is_ours, make
 
 STRANGER = 64_321
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="to be another user takes root")
@@ -162,8 +165,66 @@ def test_it_is_an_error_of_the_settings_and_one_of_the_system() -> None:
 
 
 def test_files_that_others_can_write_are_not_ours(tmp_path: Path) -> None:
-    file = tmp_path / "file"
+    with open(tmp_path / "file", "w") as file:
+        os.fchmod(file.fileno(), 0o644)
+        assert is_ours(file.fileno())
+        os.fchmod(file.fileno(), 0o606)
+        assert not is_ours(file.fileno())
+
+
+def test_a_file_is_checked_with_all_that_leads_to_it(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    file, link = tmp_path / "real" / "file", tmp_path / "link"
+    link.symlink_to(file)
+    assert not check_file(link)
     file.touch(0o644)
-    assert is_ours(file.stat())
-    file.chmod(0o606)
-    assert not is_ours(file.stat())
+    assert check_file(link) and check_file(file)
+    for changed in (file, file.parent):
+        mode = mode_of(changed)
+        changed.chmod(0o777)
+        with pytest.raises(NotOurs, match=f"{changed} can be written"):
+            check_file(link)
+        changed.chmod(mode)
+    with pytest.raises(OSError, match="Invalid argument"):
+        check_file(file.parent)
+
+
+def test_a_group_that_is_the_first_one_of_another_user_is_not_private(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ann = pwd.struct_passwd(("ann", "x", 4000, 4000, "", "/", "/bin/sh"))
+    bob = pwd.struct_passwd(("bob", "x", 4001, 4000, "", "/", "/bin/sh"))
+    group = grp.struct_group(("ann", "x", 4000, []))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: ann)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: group)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [ann])
+    assert owned_folder._is_private(4000, 4000)
+    monkeypatch.setattr(pwd, "getpwall", lambda: [ann, bob])
+    assert not owned_folder._is_private(4000, 4000)
+
+
+def _access_list(*entries: tuple[int, int, int]) -> bytes:
+    """In the form of the kernel: a version, then tag, permissions and id of each entry."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def test_an_access_list_that_lets_others_write_is_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, nobody = tmp_path / "listed", 0xFFFFFFFF
+    folder.mkdir()
+    owner, stranger, group = (1, 7, nobody), (2, 7, STRANGER), (4, 5, nobody)
+    monkeypatch.setattr(owned_folder, "_is_private", lambda group, user: True)
+    folder.chmod(0o775)
+    assert check(folder)
+    for mask, is_fine in ((5, True), (7, False)):
+        entries = _access_list(owner, stranger, group, (16, mask, nobody), (32, 5, nobody))
+        try:
+            os.setxattr(folder, "system.posix_acl_access", entries)
+        except OSError as error:
+            pytest.skip(f"no access lists here: {error}")
+        if is_fine:
+            assert check(folder)
+            continue
+        with pytest.raises(NotOurs, match=f"{folder} can be written"):
+            check(folder)

@@ -12,7 +12,9 @@ def test_requirements_come_back_in_order_and_once() -> None:
         "polars[all]>=1,<2",
         "scikit-learn",
     )
-    assert checked(["a @ https://host.example/a-1-py3-none-any.whl#sha256=00"])
+    wheel = "a-1-py3-none-any.whl"
+    for address in (f"https://host.example/{wheel}?a=b#sha256=00", f"file:///folder/{wheel}"):
+        assert checked([f"a @ {address}"])
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,15 @@ def test_requirements_come_back_in_order_and_once() -> None:
         "a @ https://evil.example/a-1.tar.gz",
         "a @ git+https://evil.example/a",
         "a @ file:///folder",
+        "a @ git+file:///folder@v.whl",
+        "a @ git+ssh://git@evil.example/a.whl",
+        "a @ git+https://evil.example/a@b.whl",
+        "a @ hg+https://evil.example/a.whl",
+        "a @ http://evil.example/a-1-py3-none-any.whl",
+        "a @ https://evil.example/a.tar.gz?x=.whl",
+        "a @ https://evil.example/a.tar.gz#x.whl",
+        "a @ https://[evil.example/a.whl",
+        "a @ folder/a.whl",
         "a b",
         "a\n--index-url=https://evil.example",
         "a\rb",

@@ -108,6 +108,32 @@ def test_the_users_own_files_may_be_links(tmp_path: Path) -> None:
     assert sources.of_user({"XDG_CONFIG_HOME": str(tmp_path / "none")}) == Found()
 
 
+@pytest.mark.parametrize("opened", [".config/divingbell", ".config", ".config/divingbell/mcp.json"])
+def test_the_users_own_files_are_refused_where_others_could_have_written_them(
+    tmp_path: Path, opened: str
+) -> None:
+    folder = tmp_path / ".config/divingbell"
+    folder.mkdir(parents=True)
+    _lay(folder / "mcp.json", "{}")
+    (tmp_path / opened).chmod(0o777)
+    with pytest.raises(ConfigError) as caught:
+        sources.of_user({"HOME": str(tmp_path)})
+    assert f"{tmp_path / opened} can be written to by other users" in str(caught.value)
+    assert f"`chmod go-w {tmp_path / opened}`" in str(caught.value)
+    assert str(caught.value).endswith("or name the file to use: --mcp-config FILE")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("given", [".config/divingbell", ".config/divingbell/divingbell.toml"])
+def test_root_does_not_obey_the_settings_of_another_user(tmp_path: Path, given: str) -> None:
+    folder = tmp_path / ".config/divingbell"
+    folder.mkdir(parents=True)
+    _lay(folder / "divingbell.toml")
+    os.chown(tmp_path / given, 4242, 4242)
+    with pytest.raises(ConfigError, match=r"belongs to the user with uid 4242.*--config FILE"):
+        sources.of_user({"XDG_CONFIG_HOME": str(tmp_path / ".config")})
+
+
 def test_a_folder_of_the_user_is_never_one_of_the_current_folder() -> None:
     environment = {"HOME": "/there", "XDG_CONFIG_HOME": "relative"}
     assert sources.user_folder(environment) == Path("/there/.config/divingbell")

@@ -18,7 +18,11 @@ from divingbell.errors import ConfigError
 
 MOST_LINKS = 40
 """As many as the kernel follows."""
-ELSEWHERE = "name another folder (with DIVINGBELL_HOME, XDG_DATA_HOME, workspace or UV_CACHE_DIR)"
+ELSEWHERE = (
+    "name another folder (with DIVINGBELL_HOME, XDG_DATA_HOME, XDG_CONFIG_HOME, workspace "
+    "or UV_CACHE_DIR)"
+)
+_ACCESS_LIST = "system.posix_acl_access"
 _LOOK = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -57,19 +61,29 @@ def check(folder: Path) -> bool:
     return _walk(folder, None)
 
 
-def is_ours(found: os.stat_result) -> bool:
-    """Whether nobody but this user and root can change what was found."""
-    return found.st_uid in _trusted() and not _others_write(found)
+def check_file(path: Path) -> bool:
+    """Return whether a file is there; links to it are followed, and looked at.
+
+    Raises:
+        NotOurs: another user could change it, or put another one in its place.
+        OSError: it is no ordinary file, or a folder above it can't be looked into.
+    """
+    return _walk(path, None, to_file=True)
 
 
-def _walk(folder: Path, mode: int | None) -> bool:
+def is_ours(opened: int) -> bool:
+    """Whether nobody but this user and root can change a file that was opened."""
+    return os.fstat(opened).st_uid in _trusted() and not _others_write(opened)
+
+
+def _walk(folder: Path, mode: int | None, *, to_file: bool = False) -> bool:
     """Go there name by name, each opened in the folder before it: nothing is looked at twice."""
     left = list(reversed(folder.absolute().parts))
     links = 0
     shown, at = Path("/"), os.open("/", _LOOK)
     try:
         while left:
-            _judge(os.fstat(at), shown, on_the_way=True)
+            _judge(at, shown, on_the_way=True)
             name = left.pop()
             try:
                 below = _open(name, at, mode)
@@ -82,7 +96,7 @@ def _walk(folder: Path, mode: int | None) -> bool:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
             else:
                 left += reversed(target.parts)  # if it begins with "/", that is opened next
-        _judge(os.fstat(at), shown, on_the_way=False)
+        _judge(at, shown, on_the_way=False, is_file=to_file)
         return True
     finally:
         os.close(at)
@@ -116,11 +130,13 @@ def _open(name: str, above: int, mode: int | None) -> int:
     return made
 
 
-def _judge(found: os.stat_result, shown: Path, *, on_the_way: bool) -> None:
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(shown))
+def _judge(opened: int, shown: Path, *, on_the_way: bool, is_file: bool = False) -> None:
+    found = os.fstat(opened)
+    if not (stat.S_ISREG if is_file else stat.S_ISDIR)(found.st_mode):
+        reason = errno.EINVAL if is_file else errno.ENOTDIR
+        raise OSError(reason, os.strerror(reason), str(shown))
     _judge_owner(found, shown)
-    if _others_write(found) and not (on_the_way and found.st_mode & stat.S_ISVTX):
+    if _others_write(opened) and not (on_the_way and found.st_mode & stat.S_ISVTX):
         mend = f"look at what is in it, then `chmod go-w {shown}`, or {ELSEWHERE}"
         if found.st_mode & stat.S_ISVTX:
             mend = "name a folder of your own below it"
@@ -143,9 +159,24 @@ def _trusted() -> set[int]:
     return {0, os.geteuid(), os.stat("/").st_uid}
 
 
-def _others_write(found: os.stat_result) -> bool:
-    by_group = found.st_mode & stat.S_IWGRP and not _is_private(found.st_gid, found.st_uid)
-    return bool(by_group or found.st_mode & stat.S_IWOTH)
+def _others_write(opened: int) -> bool:
+    found = os.fstat(opened)
+    if found.st_mode & stat.S_IWOTH:
+        return True
+    # With an access list these bits are the most that anybody on it may do, whoever that is.
+    return bool(found.st_mode & stat.S_IWGRP) and (
+        not _is_private(found.st_gid, found.st_uid) or _has_access_list(opened)
+    )
+
+
+def _has_access_list(opened: int) -> bool:
+    """Whether it may have one: what can't be looked at counts as one."""
+    try:
+        # By this path, because it may be opened for nothing but a look.
+        os.getxattr(f"/proc/self/fd/{opened}", _ACCESS_LIST)
+    except OSError as error:
+        return error.errno not in (errno.ENODATA, errno.ENOTSUP)
+    return True
 
 
 def _is_private(group: int, user: int) -> bool:
@@ -154,7 +185,10 @@ def _is_private(group: int, user: int) -> bool:
         name, found = pwd.getpwuid(user).pw_name, grp.getgrgid(group)
     except KeyError:
         return False
-    return found.gr_name == name and set(found.gr_mem) <= {name}
+    if found.gr_name != name or not set(found.gr_mem) <= {name}:
+        return False
+    # Whose first group it is, is not among its members.
+    return all(each.pw_uid == user for each in pwd.getpwall() if each.pw_gid == group)
 
 
 def _name(user: int) -> str:

@@ -1,6 +1,7 @@
 """Packages as they are asked for: a name, and versions of it."""
 
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 
 def checked(packages: Iterable[str]) -> tuple[str, ...]:
@@ -28,5 +29,13 @@ def _is_requirement(package: str) -> bool:
         address = Requirement(package).url
     except InvalidRequirement:
         return False
-    # Only wheels: anything else is built, and that runs its code.
-    return address is None or address.partition("#")[0].endswith(".whl")
+    return address is None or _is_wheel(address)
+
+
+def _is_wheel(address: str) -> bool:
+    """Whether it is one that is just fetched: all else is built, or asks git, which runs code."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return False
+    return parts.scheme in ("https", "file") and parts.path.endswith(".whl")

@@ -2,7 +2,8 @@
 
 A file that was named (`config=`, `--config`, `DIVINGBELL_CONFIG`) is read as it is. Nobody named
 the one that lies in the current folder: it may have come with a clone, or be put there by another
-user of the machine. It is only handed to those who ask for it, and never waited for.
+user of the machine. It is only handed to those who ask for it, and never waited for. The user's own
+are used where nobody else could have written them.
 """
 
 import errno
@@ -15,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from divingbell import owned_folder
 from divingbell.errors import ConfigError
 from divingbell.gateway.document import parse_document
 
@@ -90,11 +92,22 @@ def of_user(environment: Mapping[str, str]) -> Found:
     """Read what the user keeps in `$XDG_CONFIG_HOME/divingbell`, by default in `~/.config`.
 
     Raises:
-        ConfigError: it is there, and can't be read.
+        ConfigError: it is there, and can't be read, or another user could have put it there.
     """
     folder = user_folder(environment)
-    files = [folder / name for name in (FILE_NAME, MCP_FILE_NAME)]
-    return Found(*(_read(path) if path.is_file() else None for path in files))
+    return Found(*(_owned(folder / name) for name in (FILE_NAME, MCP_FILE_NAME)))
+
+
+def _owned(path: Path) -> Source | None:
+    # HOME may be another user's, as after `sudo -E`: what that user wrote would be run as root.
+    if not path.is_file():
+        return None
+    try:
+        return _read(path) if owned_folder.check_file(path) else None
+    except owned_folder.NotOurs as refusal:
+        raise ConfigError(f"{refusal}, or name the file to use: {_option(path)} FILE") from None
+    except OSError as error:
+        raise ConfigError(f"{path} can't be read: {error.strerror}") from None
 
 
 def user_folder(environment: Mapping[str, str]) -> Path:
@@ -176,7 +189,11 @@ def _read(path: Path) -> Source:
 
 
 def _unfit(path: Path, reason: str) -> ConfigError:
-    option = "--config" if path.name == FILE_NAME else "--mcp-config"
     return ConfigError(
-        f"{path} {reason}, so it is not used. Remove it, or name the file to use: {option} FILE"
+        f"{path} {reason}, so it is not used. Remove it, or name the file to use: "
+        f"{_option(path)} FILE"
     )
+
+
+def _option(path: Path) -> str:
+    return "--config" if path.name == FILE_NAME else "--mcp-config"

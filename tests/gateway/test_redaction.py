@@ -4,13 +4,15 @@ import base64
 import html
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import quote, quote_plus
 
 import pytest
 
 from divingbell.gateway import redaction
+from divingbell.gateway.disguises import MOST
 from divingbell.gateway.redaction import Redactor, guard_logs
+from divingbell.gateway.text import one_line, visible
 
 SECRET = 'p4ss "word" ü/+&=?'
 
@@ -176,13 +178,13 @@ def test_a_long_text_is_gone_through_bit_by_bit_and_no_secret_is_missed_at_a_cut
 ) -> None:
     redactor = Redactor(["correct-horse/battery"], "shop")
     looked_at: list[int] = []
-    within = redactor._within
+    places = redactor._places
 
-    def counted(text: str) -> Iterator[tuple[int, int]]:
+    def counted(text: str, offset: int) -> Iterator[tuple[int, int]]:
         looked_at.append(len(text))
-        return within(text)
+        return places(text, offset)
 
-    monkeypatch.setattr(redactor, "_within", counted)
+    monkeypatch.setattr(redactor, "_places", counted)
     monkeypatch.setattr(redaction, "_PIECE", 1000)
     forms = ("correct-horse/battery", "correct-horse%2Fbattery", "&#99;orrect-horse\\/battery")
     for before in range(960, 1040):
@@ -191,4 +193,50 @@ def test_a_long_text_is_gone_through_bit_by_bit_and_no_secret_is_missed_at_a_cut
             marked = text.replace(form, "[secret of shop]")
             assert redactor.clean(text) == marked
             assert redactor.finds(text) and not redactor.finds(marked)
-    assert max(looked_at) <= 1000 + redactor.reach
+    assert max(looked_at) <= 1000 + MOST + redactor._longest
+
+
+LONG = {
+    "html": "".join(f"&amp;amp;amp;amp;#{ord(sign):09};" for sign in SECRET),
+    "addresses": "".join(f"%25252525{byte:02x}" for byte in SECRET.encode()),
+    "json": "".join("\\" * 16 + f"u{ord(sign):04x}" for sign in SECRET),
+    "colours": ("\x1b[" + "0;" * 400 + "m").join(SECRET),
+    "many colours": ("\x1b[0m" * 2000).join(SECRET),
+    "titles": ("\x1b]0;" + "a title " * 500 + "\x07").join(SECRET),
+}
+
+
+@pytest.mark.parametrize("form", LONG.values(), ids=LONG)
+def test_no_disguise_is_too_long_for_a_cut(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "_PIECE", 1000)
+    redactor = Redactor([SECRET], "shop")
+    for before in {0, 1, 500, 998, 999, 1000, max(0, 1003 - len(form)), 1000 - len(form) % 1000}:
+        text = "x" * before + form + "y" * 3000
+        assert redactor.clean(text) == "x" * before + "[secret of shop]" + "y" * 3000
+
+
+@pytest.mark.parametrize("separator", ["\x1b\nm", "\x1b\x1fm", "\x1b\tm", "\x1b \rm", "\x1b[\n0m"])
+@pytest.mark.parametrize("show", [one_line, visible])
+def test_what_is_cleaned_does_not_come_together_where_it_is_shown(
+    separator: str, show: Callable[[str, int], str]
+) -> None:
+    said = f"sk-live{separator}-0123456789"
+    assert "sk-live-0123" not in show(Redactor(["sk-live-0123456789"]).clean(said), 1000)
+
+
+def test_a_secret_in_disguise_is_found_within_a_sequence_of_the_terminal() -> None:
+    redactor = Redactor(["sk-live-0123456789"], "bank")
+    for said in (
+        "\x1b]0;%73k-live-0123456789\x07",
+        "\x1b]0;%73k-live-0123456789\r\x07",
+        "\x1b&#115;k-live-0123456789",
+        "\x1b[0\\\\u0073k-live-0123456789",
+    ):
+        assert "[secret of bank]" in redactor.clean(said)
+
+
+def test_a_secret_that_is_a_number_is_found_among_numbers() -> None:
+    value = {"a": 12345678901, "b": [-12345678901, 12345678901.0, 123, 1.5, True, None]}
+    mark = "[secret of bank]"
+    cleaned = Redactor(["12345678901"], "bank").clean_value(value)
+    assert cleaned == {"a": mark, "b": [mark, mark, 123, 1.5, True, None]}

@@ -53,7 +53,7 @@ async def test_words_as_they_come_are_noticed(
         for line in data.decode().split("\n"):
             self._lines(line[: server_log.MAX_LINE])
 
-    monkeypatch.setattr(disguises.Disguises, "undone", lambda *_: None)
+    monkeypatch.setattr(disguises.Disguises, "views", lambda *_: [])
     monkeypatch.setattr(server_log.ServerLog, "take", cut_first)
     monkeypatch.setattr(showing, "everywhere", lambda value, _: value)
     monkeypatch.setattr(person, "visible", lambda words, _: words)

@@ -66,9 +66,23 @@ def test_neither_escapes_nor_line_breaks_nor_invisible_letters_hide_anything() -
         assert part in lines[-1]
 
 
-def test_a_line_that_is_cut_says_so() -> None:
-    (*_, line) = _lines(f'[servers.a]\ncommand = "sh"\nargs = ["{"x" * 5000}; evil"]\n')
-    assert "[cut: 5,0" in line
+def test_a_command_is_shown_to_its_end_however_long_it_is() -> None:
+    (*_, line) = _lines(f'[servers.a]\ncommand = "sh"\nargs = ["{"x " * 30_000}; evil"]\n')
+    assert line == f"    sh '{'x ' * 30_000}; evil'"
+
+
+def test_what_can_not_all_be_shown_is_not_asked_about() -> None:
+    name, settings = "a" * 10_000, "\n".join(f"b{number} = 1" for number in range(1000))
+    with pytest.raises(ConfigError, match=r"more in it than can be shown.*--config FILE"):
+        _lines(f"[{name}]\n{settings}")
+
+
+def test_no_word_of_a_stranger_begins_a_line_of_the_terminal() -> None:
+    lines = ["    sh -c '" + " " * 70 + "Trust this? y", "\u6f22" * 100, ""]
+    parts = disclosure.wrapped(lines, 40)
+    assert all(part.startswith("| ") for part in parts)
+    assert "".join(part[2:] for part in parts) == "".join(lines)
+    assert len(parts) == 3 + 6  # a sign of two columns takes them
 
 
 @pytest.mark.parametrize("depth", [500, 900, 980, 5000])

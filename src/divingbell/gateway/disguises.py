@@ -11,14 +11,17 @@ import itertools
 import json
 import re
 import string
+from collections import deque
 from collections.abc import Iterable, Iterator
 from html.entities import html5
 from urllib.parse import unquote
 
 from divingbell.gateway import text as words
 
-LONGEST = 12
-"""Characters that one character takes at most, if it is not escaped time and again."""
+LONGEST = 50
+"""Characters that one character takes at most: the longest name in HTML, escaped four times."""
+MOST = words.LONGEST_SEQUENCE
+"""Characters that all of these patterns take in at most."""
 _ALWAYS = frozenset(string.ascii_letters + string.digits + "+/-_=")
 """So that most servers share one pattern."""
 _SHORT = {"/": "/", '"': '"', "'": "'", "\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
@@ -32,36 +35,82 @@ class Disguises:
     def __init__(self, characters: Iterable[str]) -> None:
         self._pattern, self._with_acting = _patterns(frozenset(characters) | _ALWAYS)
 
-    def undone(self, text: str) -> str | None:
-        """Return the text without disguises; None if it has none."""
-        pattern = self._pattern_for(text)
-        if pattern is None:
-            return None
-        pieces = pattern.split(text)  # text and escapes by turns
-        pieces[1::2] = map(_character, pieces[1::2])
-        return "".join(pieces)
+    def views(self, text: str, size: int) -> "list[View]":
+        """Return the ways to read a text that has disguises; none if it has none.
 
-    def located(self, text: str, indices: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """For characters of `undone`, in rising order, yield where each begins and ends here."""
-        pattern = self._pattern_for(text) or self._pattern
-        wanted = iter(indices)
-        index, plain, last = next(wanted, None), 0, 0
-        end_of_text = (len(text), len(text), 0)
-        for start, end, length in itertools.chain(_steps(pattern, text), [end_of_text]):
-            while index is not None and index < plain + start - last:
-                at = last + index - plain
-                yield at, at + 1
-                index = next(wanted, None)
-            plain += start - last
-            while index is not None and index < plain + length:
-                yield start, end
-                index = next(wanted, None)
-            plain, last = plain + length, end
+        What acts on a terminal may keep characters apart, and it may also have them in it.
+        """
+        views = [View(self._pattern, text, size)] if _occurs(self._pattern, text, size) else []
+        if _occurs(words.ACTING, text, size):
+            views.append(View(self._with_acting, text, size))
+        return views
 
-    def _pattern_for(self, text: str) -> "re.Pattern[str] | None":
-        if words.ACTING.search(text):
-            return self._with_acting
-        return self._pattern if self._pattern.search(text) else None
+
+def _occurs(pattern: "re.Pattern[str]", text: str, size: int) -> bool:
+    pieces = range(0, len(text), size)
+    return any(pattern.search(text, at, at + size + MOST) for at in pieces)
+
+
+class View:
+    """A text without its disguises, piece by piece: no escape is cut in two.
+
+    While a pattern looks through a text, nothing else in this process runs.
+    """
+
+    def __init__(self, pattern: "re.Pattern[str]", text: str, size: int) -> None:
+        self._pattern, self._text, self._size = pattern, text, size
+
+    def pieces(self) -> Iterator[tuple[int, str]]:
+        """Yield where each piece of about this size begins, and what it says."""
+        at = 0
+        while at < len(self._text):
+            said = self._pattern.split(self._window(at))  # text and escapes by turns
+            end, wanted = at + sum(map(len, said)), at + self._size
+            while end - len(said[-1]) > wanted:
+                end -= len(said.pop())
+            if end > wanted and len(said) % 2:  # it is text, and may be cut anywhere
+                said[-1] = said[-1][: wanted - end]
+                end = wanted
+            said[1::2] = map(_character, said[1::2])
+            yield at, "".join(said)
+            at = end
+
+    def located(self, indices: Iterable[int]) -> Iterator[tuple[int, int]]:
+        """For characters of the pieces, in rising order, yield where each begins and ends."""
+        wanted, before = deque(indices), 0
+        for at, said in self.pieces():
+            if not wanted:
+                return
+            inside = []
+            while wanted and wanted[0] < before + len(said):
+                inside.append(wanted.popleft() - before)
+            places = _located(self._pattern, self._window(at), inside)
+            yield from ((at + start, at + end) for start, end in places)
+            before += len(said)
+
+    def _window(self, at: int) -> str:
+        # An escape that begins before the end of a piece ends before that of its window.
+        return self._text[at : at + self._size + MOST]
+
+
+def _located(
+    pattern: "re.Pattern[str]", text: str, indices: Iterable[int]
+) -> Iterator[tuple[int, int]]:
+    wanted = iter(indices)
+    index, plain, last = next(wanted, None), 0, 0
+    end_of_text = (len(text), len(text), 0)
+    for start, end, length in itertools.chain(_steps(pattern, text), [end_of_text]):
+        while index is not None and index < plain + start - last:
+            at = last + index - plain
+            yield at, at + 1
+            index = next(wanted, None)
+        plain += start - last
+        while index is not None and index < plain + length:
+            yield start, end
+            index = next(wanted, None)
+        if index is None:
+            return
+        plain, last = plain + length, end
 
 
 def _steps(pattern: "re.Pattern[str]", text: str) -> Iterator[tuple[int, int, int]]:
@@ -72,21 +121,29 @@ def _steps(pattern: "re.Pattern[str]", text: str) -> Iterator[tuple[int, int, in
 @functools.lru_cache(32)
 def _patterns(characters: frozenset[str]) -> tuple["re.Pattern[str]", "re.Pattern[str]"]:
     # Each branch begins with one plain character, so that the search skips all else at full speed,
-    # and none can be tried in more than one way: the time grows with the text, whatever it is.
+    # and each takes a few characters at most: the time grows with the text, whatever it is.
     plain = sorted(character for character in characters if character.isascii())
     others = sorted(characters.difference(plain))
     pairs = _grouped(f"{ord(character):02x}" for character in plain)
     percent = "|".join([pairs, *map(_percent, others)])
     short = "".join(re.escape(_SHORT[character]) for character in plain if character in _SHORT)
-    units = "|".join([f"u00(?:{pairs})|x(?:{pairs})|[{short}]", *map(_units, others)])
+    octal = _grouped(f"{ord(character):03o}" for character in plain)
+    hexadecimal = _grouped(f"{ord(character):x}" for character in sorted(characters))
+    ways = (
+        rf"u00(?:{pairs})|U000000(?:{pairs})|x(?:{pairs})|{octal}|[{short}]"
+        rf"|u\{{0{{0,4}}(?:{hexadecimal})\}}"
+    )
+    units = "|".join([ways, *map(_units, others)])
     named = (name for name, value in html5.items() if value in characters)
     names = "|".join(name for name in named if name.endswith(";"))
     decimal = _grouped(str(ord(character)) for character in sorted(characters))
-    hexadecimal = _grouped(f"{ord(character):x}" for character in sorted(characters))
-    entity = rf"#0{{0,7}}(?:{decimal});|#[xX]0{{0,6}}(?:{hexadecimal});|{names}"
+    entity = (
+        rf"#0{{0,7}}(?:{decimal})(?:;|(?![0-9]))"
+        rf"|#[xX]0{{0,6}}(?:{hexadecimal})(?:;|(?![0-9a-fA-F]))|{names}"
+    )
     one = (
         rf"%(?:25{_AGAIN.format(25)}(?:{percent})|{percent})"
-        rf"|\\(?<!\\\\)\\{{0,15}}+(?:{units})"
+        rf"|\\\\{{0,15}}+(?:{units})"
         rf"|&(?:amp;{_AGAIN.format('amp;')}(?:{entity})|{entity})"
     )
     return re.compile(f"({one})"), re.compile(f"({one}|{words.ACTING_SEQUENCE})")
@@ -106,7 +163,7 @@ def _digits(digits: str) -> str:
 
 def _percent(character: str) -> str:
     data = character.encode("utf-8", "surrogatepass")
-    return f"%{_AGAIN.format(25)}".join("".join(map(_digits, f"{byte:02x}")) for byte in data)
+    return "%(?:25){0,4}".join("".join(map(_digits, f"{byte:02x}")) for byte in data)
 
 
 def _units(character: str) -> str:
@@ -114,6 +171,7 @@ def _units(character: str) -> str:
     data = character.encode("utf-16-be", "surrogatepass").hex()
     units = [data[at : at + 4] for at in range(0, len(data), 4)]
     long = r"\\{1,16}".join("u" + "".join(map(_digits, unit)) for unit in units)
+    long += f"|U{''.join(map(_digits, f'{ord(character):08x}'))}"
     return long if ord(character) > 0xFF else f"{long}|x{''.join(map(_digits, data[2:]))}"
 
 
@@ -129,6 +187,8 @@ def _meaning(escape: str) -> str:
     if escape[0] == "&":
         return html.unescape(re.sub("&(?:amp;)+(?=.)", "&", escape))
     bare = re.sub(r"\\+", r"\\", escape)
-    if bare[1] == "x":
-        return chr(int(bare[2:], 16))
+    if bare[1] in "xU" or bare[2:3] == "{":
+        return chr(int(bare[2:].strip("{}"), 16))
+    if bare[1].isdecimal():
+        return chr(int(bare[1:], 8))
     return str(json.loads(f'"{bare}"')) if bare[1] != "'" else "'"

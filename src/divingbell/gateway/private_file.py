@@ -15,7 +15,7 @@ def read(path: Path, most: int) -> bytes | None:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(path, flags)
         with os.fdopen(descriptor, "rb") as file:
-            ours = owned_folder.is_ours(os.fstat(descriptor))
+            ours = owned_folder.is_ours(descriptor)
             data = file.read(most + 1) if ours else None
     except OSError:
         return None

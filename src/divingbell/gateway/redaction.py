@@ -4,13 +4,14 @@ import base64
 import itertools
 import json
 import logging
+import re
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from divingbell.gateway import disguises, text
-from divingbell.gateway.disguises import Disguises
+from divingbell.gateway.disguises import Disguises, View
 from divingbell.gateway.secrecy import SHORTEST
 
 MAX_DEPTH = 200
@@ -22,6 +23,7 @@ _PIECE = 1 << 18
 _CORE = 7
 """Characters of base64 that a secret fills by itself: fewer are found by chance. The shortest
 secret has as many."""
+_NUMBER = re.compile(r"[-+.e\d]+", re.ASCII)
 _LINE = 16
 """The least characters of one line of a secret of several lines, to be blotted out by itself."""
 
@@ -38,6 +40,7 @@ class Redactor:
         self._given = {item for item in secrets if len(item) >= SHORTEST}
         self._learnt: deque[str] = deque(maxlen=MOST_LEARNT)
         self._forms: list[str] = []
+        self._has_numbers = False
         self._disguises = Disguises(())
         self._prepare()
         _redactors.add(self)
@@ -51,8 +54,11 @@ class Redactor:
     @property
     def reach(self) -> int:
         """How much of a text has to be at hand at least, so that a secret at its end is seen."""
-        longest = len(self._forms[0]) if self._forms else 0
-        return min(MAX_REACH, longest * disguises.LONGEST)
+        return min(MAX_REACH, self._longest * disguises.LONGEST)
+
+    @property
+    def _longest(self) -> int:
+        return len(self._forms[0]) if self._forms else 0
 
     def learn(self, *secrets: str | None) -> None:
         """Take more secrets in, such as a token that was just issued."""
@@ -66,6 +72,7 @@ class Redactor:
         forms = {form for secret in (*self._given, *self._learnt) for form in _forms(secret)}
         # The longest first: a secret may be part of another.
         self._forms = sorted(forms, key=lambda form: (-len(form), form))
+        self._has_numbers = any(map(_NUMBER.fullmatch, self._forms))
         self._disguises = Disguises(itertools.chain.from_iterable(self._forms))
 
     def finds(self, text: str) -> bool:
@@ -86,35 +93,41 @@ class Redactor:
         return value if not self._forms else self._cleaned(value, 0)
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the secrets are. A long text is gone through bit by bit: while a pattern or a
-        search looks through a text, nothing else in this process runs."""
-        at = 0
-        while self._forms and at < len(text):
-            ahead = 0
-            for start, end in self._within(text[at : at + _PIECE + self.reach]):
-                if start < _PIECE:
-                    yield at + start, at + end
-                    ahead = end
-            at += max(_PIECE, ahead)
-
-    def _within(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where they are in one piece, as they are or in disguise."""
-        spans = list(self._places(text))
-        plain = self._disguises.undone(text)
-        if plain is not None:
-            inside = list(_merged(self._places(plain)))
-            ends = (index for start, end in inside for index in (start, end - 1))
-            places = self._disguises.located(text, ends) if inside else iter(())
-            spans += [(start, end) for (start, _), (_, end) in zip(places, places, strict=True)]
+        """Where the secrets are, as they are or in disguise. A long text is gone through bit by
+        bit: while a pattern or a search looks through a text, nothing else in this process runs."""
+        if not self._forms:
+            return iter(())
+        size = max(_PIECE, self._longest)
+        spans: list[tuple[int, int]] = []
+        for at in range(0, len(text), size):
+            spans += self._places(text[at : at + size + self._longest], at)
+        for view in self._disguises.views(text, size):
+            spans += self._disguised(view)
         return _merged(spans)
 
-    def _places(self, text: str) -> Iterator[tuple[int, int]]:
+    def _disguised(self, view: View) -> Iterator[tuple[int, int]]:
+        spans: list[tuple[int, int]] = []
+        before, end = "", 0
+        for _, said in view.pieces():
+            # A secret may begin in one piece and end in another, whatever lies between in the text.
+            spans += self._places(before + said, end - len(before))
+            end += len(said)
+            before = (before + said)[-self._longest :]
+        if not spans:
+            return iter(())
+        places = view.located(index for a, b in _merged(spans) for index in (a, b - 1))
+        return ((start, end) for (start, _), (_, end) in zip(places, places, strict=True))
+
+    def _places(self, text: str, offset: int) -> Iterator[tuple[int, int]]:
         # Not one expression for all: a search for one text takes linear time in any text.
-        return itertools.chain.from_iterable(_places(text, form) for form in self._forms)
+        found = itertools.chain.from_iterable(_places(text, form) for form in self._forms)
+        return ((offset + start, offset + end) for start, end in found)
 
     def _cleaned(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return self.clean(value)
+        if isinstance(value, int | float):
+            return self._mark if self._has_numbers and self.finds(repr(value)) else value
         if depth > MAX_DEPTH:
             return None
         if isinstance(value, dict):

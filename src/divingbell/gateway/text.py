@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from typing import Any
 
 MAX_DEPTH = 200
-# No sequence reaches into the next one: a text of nothing but beginnings takes no longer.
+LONGEST_SEQUENCE = 4200
+# No sequence reaches into the next one: a text of nothing but beginnings takes no longer. And each
+# has an end, so that whoever looks at a long text bit by bit knows how far one may reach.
 _SEQUENCE = (
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor
-    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\|\x9c)"  # titles, links
-    r"|\x1b[ -/]*[0-~]"
+    r"(?:\x1b\[|\x9b)[0-?]{0,1000}+[ -/]{0,100}+[@-~]"  # colours, cursor
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\n\r]{0,4096}+(?:\x07|\x1b\\|\x9c)"  # titles, links
+    r"|\x1b[ -/]{0,100}+[0-~]"
 )
 _TERMINAL = re.compile(_SEQUENCE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -54,6 +56,7 @@ _PART_OF_WRITING = re.compile(
     rf"|(?<={_JOINED})[\u200c\u200d](?={_JOINED})"
 )
 _HIDDEN = re.compile(f"[{''.join(_KINDS.values())}]")
+_SEPARATOR = re.compile(f"[{_KINDS['line separators']}]")
 _KIND = {name: re.compile(f"[{characters}]") for name, characters in _KINDS.items()}
 
 
@@ -63,12 +66,14 @@ def visible(text: str, limit: int) -> str:
     Terminal escapes and control characters are gone (line breaks and tabs stay); what can't be
     seen is written out, as `\u202e`. A text that is cut says so, and how long it was.
     """
-    return _shown(text[: _considered(limit)], limit, len(text))
+    return _cut(uncovered(text[: _considered(limit)]), limit, len(text))
 
 
 def one_line(text: str, limit: int) -> str:
     """Return `visible` text without line breaks."""
-    return _shown(" ".join(text[: _considered(limit)].split()), limit, len(text))
+    # Escapes first: one before a line break would take in what comes after it.
+    lines = _SEPARATOR.sub("\n", text[: _considered(limit)])
+    return _cut(" ".join(uncovered(lines).split()), limit, len(text))
 
 
 def _considered(limit: int) -> int:
@@ -124,8 +129,7 @@ def uncovered(shown: str) -> str:
     return shown
 
 
-def _shown(shown: str, limit: int, length: int) -> str:
-    shown = uncovered(shown)
+def _cut(shown: str, limit: int, length: int) -> str:
     if len(shown) <= limit and length <= _considered(limit):
         return shown
     mark = f"… [cut: {length:,} characters in all]"

@@ -73,8 +73,13 @@ def disguised(secret: str) -> list[str]:
         "".join(f"\\\\u{byte:04x}" for byte in data),
         "".join(f"&#{byte};" for byte in data),
         "".join(f"&#x{byte:X};" for byte in data),
+        "".join(f"&#{byte}" for byte in data),
+        "".join(f"\\U{byte:08x}" for byte in data),
+        "".join(f"\\{byte:03o}" for byte in data),
+        "".join(f"\\u{{{byte:x}}}" for byte in data),
         base64.urlsafe_b64encode(b"??" + data).decode().rstrip("="),
         f"{secret[:9]}\x1b[1m{secret[9:]}",
+        f"\x1b]0;%{data[0]:02x}{secret[1:]}\x07",
     ]
 
 

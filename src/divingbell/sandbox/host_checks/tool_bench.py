@@ -206,6 +206,7 @@ class ToolBench(Bench):
 
         bare = text.replace("\\\\", "\\")
         forms = hostile.disguised(self.secret)
+        forms += [json.dumps(form)[1:-1] for form in forms]  # for what acts on a terminal in them
         return any(form in text or form in bare for form in forms)
 
 

@@ -1,21 +1,23 @@
 """Lines that show everything a settings file says, and what it would start.
 
-The file is a stranger's: each line is one line, and nothing in it is hidden.
+The file is a stranger's: each line is one line, and nothing in it is hidden or left out.
 """
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from divingbell.errors import ConfigError
-from divingbell.gateway import text
 from divingbell.gateway.servers import servers_in
 from divingbell.gateway.variables import names_in
 from divingbell.sources import Found
 from divingbell.surfaces.cli.escapes import one_line
+from divingbell.trust import options
 
-MAX_LINE = 1000
+MAX_SHOWN = 256 << 10
+"""Characters of all lines. A name that many settings share is in the line of each of them, so that
+files of 64 KB could make lines without end."""
 _URLS = ("url", "serverUrl", "httpUrl")
 
 
@@ -25,11 +27,34 @@ def lines(found: Found) -> list[str]:
     Raises:
         ConfigError: one can't be read, or not be shown.
     """
+    room, given = MAX_SHOWN, []
     try:
-        return list(_lines(found))
+        for line in _lines(found):
+            room -= len(line)
+            if room < 0:  # a part of it would be no ground to trust the whole
+                raise _unshown(found, "has more in it than can be shown")
+            given.append(line)
     except RecursionError:
-        names = " or ".join(shown(str(source.path)) for source in found.all)
-        raise ConfigError(f"{names} is nested too deeply to be shown") from None
+        raise _unshown(found, "is nested too deeply to be shown") from None
+    return given
+
+
+def wrapped(lines: Iterable[str], width: int) -> list[str]:
+    """Return the lines as a terminal of this width shows them, each with a mark in front.
+
+    The terminal is not left to break them: a stranger's words could then begin a line.
+    """
+    from rich.cells import chop_cells
+
+    return [f"| {part}" for line in lines for part in chop_cells(line, max(2, width - 2))]
+
+
+def _unshown(found: Found, reason: str) -> ConfigError:
+    names = " or ".join(shown(str(source.path)) for source in found.all)
+    return ConfigError(
+        f"{names} {reason}, so it can't be trusted. Make it simpler, or look at it and name "
+        f"the file to use: {options(found.all)}"
+    )
 
 
 def _lines(found: Found) -> Iterator[str]:
@@ -53,7 +78,7 @@ def _lines(found: Found) -> Iterator[str]:
 
 def shown(words: str) -> str:
     """Return a stranger's words as one line in which everything can be seen."""
-    return text.one_line(one_line(words), MAX_LINE)
+    return one_line(words)
 
 
 def _flat(value: Any, name: str) -> Iterator[str]:

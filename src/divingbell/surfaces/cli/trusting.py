@@ -14,6 +14,8 @@ from divingbell.trust import Asker, Trust, names, options
 
 NOTE = "· "
 MAX_ANSWER = 4096
+NARROW = 80
+"""Columns of a terminal that does not say how many it has."""
 _STDIN, _STDERR = 0, 2
 _PROMPT = "Trust this, until it changes? [y/N] "
 
@@ -94,7 +96,11 @@ def _named(path: Path) -> Found:
 
 
 def _ask(found: Found, reason: str) -> bool:
-    shown = "".join(f"| {line}\n" for line in disclosure.lines(found))
+    room = os.get_terminal_size(_STDERR)
+    lines = disclosure.wrapped(disclosure.lines(found), room.columns or NARROW)
+    if 0 < room.lines <= len(lines):
+        lines.append(f"These are {len(lines)} lines: scroll up, and look at all of them.")
+    shown = "".join(f"{line}\n" for line in lines)
     # What was typed before the question was there is no answer to it.
     termios.tcflush(_STDIN, termios.TCIFLUSH)
     print(f"{RESET}{NOTE}{reason}\n{shown}{_PROMPT}", end="", file=sys.stderr, flush=True)

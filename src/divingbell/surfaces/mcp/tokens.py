@@ -105,12 +105,11 @@ def _hash(value: str, where: str) -> str:
 def _read(file: Path) -> list[str]:
     try:
         with file.open(encoding="utf-8") as opened:
-            found = os.fstat(opened.fileno())
-            if not owned_folder.is_ours(found):
+            if not owned_folder.is_ours(opened.fileno()):
                 raise ConfigError(
                     f"another user could add tokens to {file}: make it yours, and chmod 600 it"
                 )
-            if found.st_mode & 0o077:
+            if os.fstat(opened.fileno()).st_mode & 0o077:
                 log.warning("others on this machine can read the tokens in %s: chmod 600 it", file)
             return opened.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
