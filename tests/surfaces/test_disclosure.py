@@ -91,3 +91,7 @@ def test_what_is_nested_deeply_is_shown_or_an_error_in_words(depth: int) -> None
     with contextlib.suppress(ConfigError):
         lines = disclosure.lines(Found(None, Source(Path("/there/mcp.json"), text.encode())))
         assert lines[0] == "/there/mcp.json"
+
+
+def test_a_command_without_arguments_stands_alone() -> None:
+    assert "    ./serve" in _lines('[servers.time]\ncommand = "./serve"\n')

@@ -95,6 +95,6 @@ def _entries(table: Any) -> list[Mapping[str, Any]]:
 
 
 def _command(entry: Mapping[str, Any]) -> str:
-    arguments = entry.get("args", ())
+    arguments = entry.get("args", [])
     given = arguments if isinstance(arguments, list) else [arguments]
     return shown(shlex.join(str(word) for word in (entry["command"], *given)))
