@@ -55,6 +55,7 @@ def test_what_is_large_is_told_from_a_few_parts() -> None:
     block = mcp_types.TextContent(type="text", text="x" * (scale.LARGE_TEXT - 100))
     large: list[Any] = [
         "x" * (scale.LARGE_TEXT + 1), [[]] * 10**6, {str(n): n for n in range(10**4)},
+        {"x" * (scale.LARGE_TEXT + 1): 1}, [{"x" * 1000 + str(n): n} for n in range(300)],
         [[[[n] for n in range(100)]] * 100], mcp_types.CallToolResult(content=[block, block]),
     ]  # fmt: skip
     assert all(map(scale.is_large, large))

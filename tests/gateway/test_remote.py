@@ -95,9 +95,11 @@ async def test_events_are_read_as_what_was_weighed(monkeypatch: pytest.MonkeyPat
         return httpx2.Response(200, headers=kind, stream=Pieces(b"data: +AFs-+AF0-\n\n"))
 
     monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answered)
-    async with httpx2.AsyncClient(transport=CappedTransport()) as client:
-        async with client.stream("GET", "http://a") as response:
-            events = [event.data async for event in httpx2.EventSource(response)]
+    async with (
+        httpx2.AsyncClient(transport=CappedTransport()) as client,
+        client.stream("GET", "http://a") as response,
+    ):
+        events = [event.data async for event in httpx2.EventSource(response)]
     assert events == ["+AFs-+AF0-"]
 
 
