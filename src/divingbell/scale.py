@@ -51,6 +51,9 @@ class Scale:
             + outside.count(b",")
             + outside.count(b":")
             + outside.count(b".")
+            # 1e1 is a float without a point; true and false weigh two for it
+            + outside.count(b"e")
+            + outside.count(b"E")
         )
 
 
