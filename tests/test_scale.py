@@ -46,6 +46,15 @@ def test_what_is_in_a_text_weighs_nothing() -> None:
     assert weight_of(text, 10**9) < 20
 
 
+@pytest.mark.parametrize("number", [b"1.5", b"1e1", b"1E1"])
+def test_a_float_weighs_more_than_an_integer(number: bytes) -> None:
+    assert weight_of(number + b",", 9) == 2 > weight_of(b"1,", 9)
+
+
+def test_a_list_of_booleans_may_be_long() -> None:
+    assert weight_of(json.dumps([True, False] * 90_000).encode(), 10**9) < scale.MAX_ARGUMENTS
+
+
 def test_no_more_is_weighed_than_is_needed() -> None:
     found = weight_of(b"[]," * 10_000_000, 1000)
     assert 1000 < found < 1_000_000
@@ -55,6 +64,7 @@ def test_what_is_large_is_told_from_a_few_parts() -> None:
     block = mcp_types.TextContent(type="text", text="x" * (scale.LARGE_TEXT - 100))
     large: list[Any] = [
         "x" * (scale.LARGE_TEXT + 1), [[]] * 10**6, {str(n): n for n in range(10**4)},
+        {"x" * (scale.LARGE_TEXT + 1): 1}, [{"x" * 1000 + str(n): n} for n in range(300)],
         [[[[n] for n in range(100)]] * 100], mcp_types.CallToolResult(content=[block, block]),
     ]  # fmt: skip
     assert all(map(scale.is_large, large))

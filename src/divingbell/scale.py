@@ -51,6 +51,9 @@ class Scale:
             + outside.count(b",")
             + outside.count(b":")
             + outside.count(b".")
+            # 1e1 is a float without a point; true and false weigh two for it
+            + outside.count(b"e")
+            + outside.count(b"E")
         )
 
 
@@ -69,9 +72,12 @@ def weight_of(data: bytes, most: int) -> int:
     return scale.weight
 
 
-async def beside(work: Callable[[Value], Made], value: Value) -> Made:
+async def beside(
+    work: Callable[[Value], Made], value: Value, count: int = LARGE_COUNT, text: int = LARGE_TEXT
+) -> Made:
     """Do work on a value: at once, or in a thread if it is large, so that nobody else waits."""
-    return await asyncio.to_thread(work, value) if is_large(value) else work(value)
+    large = is_large(value, count, text)
+    return await asyncio.to_thread(work, value) if large else work(value)
 
 
 def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bool:
@@ -83,8 +89,9 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
             text -= len(item)
             continue
         parts: Collection[Any] = ()
+        names: Collection[Any] = ()
         if isinstance(item, Mapping):
-            parts = item.values()
+            parts, names = item.values(), item
         elif isinstance(item, list | tuple):
             parts = item
         elif hasattr(item, "__pydantic_fields__"):
@@ -92,4 +99,5 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
         count -= len(parts)
         if count >= 0:
             left += parts
+            text -= sum(len(str(name)) for name in names)
     return count < 0 or text < 0

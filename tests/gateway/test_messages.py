@@ -10,11 +10,14 @@ import pytest
 
 from divingbell import scale
 from divingbell.allowance import Allowance, counted
-from divingbell.gateway import messages
+from divingbell.gateway import messages, unanswered
 from divingbell.gateway.messages import Messages, Output
 from divingbell.gateway.unanswered import Unanswered
 
 HEAVY = '{"many":[' + "[]," * 200_000 + "[]]}"
+
+PADDED = json.dumps({"x": "p" * 250, "jsonrpc": "2.0", "id": 7, "y": "p" * 250, "result": "RESULT"})
+PADDED = PADDED.replace('"RESULT"', "RESULT").replace("}", ',"z":"' + "p" * 250 + '"}')
 
 
 def answer(number: int, result: str) -> str:
@@ -72,10 +75,35 @@ async def test_a_line_that_is_too_heavy_is_always_a_large_one() -> None:
     assert "too many lists" in (await pipe.next()).error.message
 
 
-async def test_what_is_too_heavy_and_no_answer_counts_as_no_message() -> None:
+@pytest.mark.parametrize(
+    "line",
+    [said("x", HEAVY), said("x", '{"' + "x" * 10**6 + '":1}'), PADDED.replace("RESULT", HEAVY)],
+    ids=["heavy", "long", "its number is out of sight"],
+)
+async def test_what_is_large_and_no_answer_ends_the_connection_unparsed(
+    line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "_parsed", None)
     pipe = Pipe()
-    pipe.hear(said("x", HEAVY))
-    assert len(pipe.messages._queue) == 0 and pipe.messages._invalid == 1
+    pipe.hear(line)
+    with pytest.raises(StopAsyncIteration):
+        await anext(pipe.messages)
+    assert pipe.given_up == [unanswered.TOO_LARGE]
+
+
+async def test_an_answer_that_is_counted_for_one_call_is_not_that_of_another() -> None:
+    pipe = Pipe()
+    text = json.dumps({"text": "x" * 10**6})
+    pipe.hear(f'{{"jsonrpc":"2.0","id":9,"result":{text},"id":7}}')
+    with pytest.raises(StopAsyncIteration):
+        await anext(pipe.messages)
+    assert pipe.given_up == ["it sent a message with two numbers"]
+
+
+async def test_a_log_message_of_some_length_is_heard() -> None:
+    pipe = Pipe()
+    pipe.hear(said("notifications/message", json.dumps("x" * 200_000)))
+    assert len((await pipe.next()).params["data"]) == 200_000
 
 
 async def test_a_long_text_weighs_nothing_and_is_parsed_in_a_thread() -> None:
@@ -102,7 +130,11 @@ async def test_answers_that_are_too_large_together_are_errors_of_those_past_the_
 
 
 @pytest.mark.parametrize("method", ["notifications/message", "sampling/createMessage"])
-@pytest.mark.parametrize("data", ["[" + "[]," * 50_000 + "[]]", '"' + "x" * (2 << 20) + '"'])
+@pytest.mark.parametrize(
+    "data",
+    ["[" + "[]," * 50_000 + "[]]", json.dumps("x" * (2 << 20)), json.dumps({"x" * (2 << 20): 1})],
+    ids=["many", "long", "a long name"],
+)
 async def test_a_question_or_a_notification_that_is_far_too_large_ends_the_connection(
     method: str, data: str
 ) -> None:

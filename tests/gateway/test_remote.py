@@ -4,10 +4,13 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from divingbell import scale
 from divingbell.allowance import Allowance, counted
 from divingbell.gateway.outcome import TOO_MANY_VALUES
-from divingbell.gateway.remote import AnswerTooLarge, _CappedEvents, _CappedStream
+from divingbell.gateway.remote import AnswerTooLarge, CappedTransport, _CappedEvents, _CappedStream
 
 HEAVY = b"[]," * 80_000
 """Most of what one message may weigh."""
@@ -38,6 +41,66 @@ async def test_each_event_is_weighed_for_itself(gap: tuple[bytes, ...]) -> None:
     await read(_CappedEvents(Pieces(*event * 5)))
     with pytest.raises(httpx2.SSEError, match=TOO_MANY_VALUES[:20]):
         await read(_CappedEvents(Pieces(b"data: [", HEAVY, b"\n", b"data: ", HEAVY, *gap)))
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("size", [1, 3, 1 << 16])
+@pytest.mark.parametrize("before", [b': "', b'id: "', b'event: "', b'data:"a"', b'datum: "', b'"'])
+async def test_nothing_but_data_is_weighed(
+    before: bytes, size: int, end: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.scale.MAX_RESULT", 100)
+    event = end.join([before, b"data: [" + b"[]," * 20 + b"0]", b"", b""])
+    pieces = [event[start : start + size] for start in range(0, len(event), size)]
+    with pytest.raises(httpx2.SSEError, match=TOO_MANY_VALUES[:20]):
+        await read(_CappedEvents(Pieces(*pieces)))
+    light = event.replace(b"data: [", b": [")
+    await read(_CappedEvents(Pieces(*[light[n : n + size] for n in range(0, len(light), size)])))
+
+
+@given(st.text('data: "[\\\r\n', max_size=60), st.lists(st.integers(1, 5), min_size=60))
+def test_each_event_is_weighed_as_the_sdk_will_read_it(text: str, sizes: list[int]) -> None:
+    weighed: list[int] = []
+    stream, rest = Weighing(weighed), f"\n\n{text}\n\n".encode()
+    for size in sizes:
+        stream._weigh(rest[:size])
+        rest = rest[size:]
+    stream._weigh(rest)
+    response = httpx2.Response(
+        200, headers={"content-type": "text/event-stream"}, text=f"\n\n{text}\n\n",
+        request=httpx2.Request("GET", "http://a"),
+    )  # fmt: skip
+    data = [event.data for event in httpx2.EventSource(response)]
+    expected = [scale.weight_of(each.encode(), 10**9) for each in data]
+    assert [each for each in weighed if each] == [each for each in expected if each]
+
+
+class Weighing(_CappedEvents):
+    """Writes down what each event weighs."""
+
+    def __init__(self, weighed: list[int]) -> None:
+        super().__init__(Pieces())
+        self._weighed = weighed
+
+    def _end_line(self) -> None:
+        weight = self._scale.weight
+        super()._end_line()
+        if self._scale.weight < weight:
+            self._weighed.append(weight)
+
+
+async def test_events_are_read_as_what_was_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def answered(*_: object) -> httpx2.Response:
+        kind = {"content-type": "Text/Event-Stream; charset=utf-7"}
+        return httpx2.Response(200, headers=kind, stream=Pieces(b"data: +AFs-+AF0-\n\n"))
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answered)
+    async with (
+        httpx2.AsyncClient(transport=CappedTransport()) as client,
+        client.stream("GET", "http://a") as response,
+    ):
+        events = [event.data async for event in httpx2.EventSource(response)]
+    assert events == ["+AFs-+AF0-"]
 
 
 async def test_answers_that_are_too_large_together_are_cut_off() -> None:

@@ -14,7 +14,7 @@ import pytest
 from divingbell.errors import ToolFailed
 from divingbell.gateway.servers import Server
 from divingbell.gateway.shelf import Shelf
-from divingbell.gateway.upstream import Upstream
+from divingbell.gateway.upstream import Upstream, _as_many_as_allowed
 from tests import real_servers
 from tests.gateway.upstreams import (
     Listener,
@@ -503,3 +503,11 @@ async def test_the_servers_from_pypi(tmp_path: Path) -> None:
             await sqlite.call_tool("create_table", {"query": "CREATE TABLE pet (name TEXT)"})
             assert "pet" in await text_of(sqlite, "list_tables", {})
             assert "a small page" in await text_of(fetch, "fetch", {"url": address})
+
+
+def test_a_completion_has_no_more_values_than_the_protocol_allows() -> None:
+    many = mcp_types.Completion(values=[str(number) for number in range(1000)])
+    fewer = _as_many_as_allowed(mcp_types.CompleteResult(completion=many)).completion
+    assert fewer.values == many.values[:100] and fewer.has_more
+    few = mcp_types.CompleteResult(completion=fewer)
+    assert _as_many_as_allowed(few) is few

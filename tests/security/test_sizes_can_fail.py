@@ -9,7 +9,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.allowance import Hold
 from divingbell.calls import Calls
-from divingbell.gateway import catalog, unanswered
+from divingbell.gateway import catalog, messages, unanswered
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import Policy
 from divingbell.sandbox.host_checks import definitions, serving, tool_bench
@@ -47,6 +47,7 @@ async def test_calls_and_results_that_are_not_weighed_are_noticed(
     monkeypatch.setattr(Hold, "grow", lambda *_: True)
     monkeypatch.setattr("divingbell.scale.MAX_RESULT", 1 << 60)
     monkeypatch.setattr(unanswered, "MAX_PARTS", 1 << 60)
+    monkeypatch.setattr(messages, "MAX_UNASKED", 1 << 60)
     monkeypatch.setattr(definitions, "_VERY_MANY", 200_000)  # this process shall survive it
     monkeypatch.setitem(tool_bench.POLICY, "tool_timeout", 2.0)
     monkeypatch.setattr(Calls, "_ended", _ended_once_begun)

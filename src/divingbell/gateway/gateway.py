@@ -46,6 +46,8 @@ log = logging.getLogger("divingbell.gateway")
 
 MAX_NAME = 200
 """Characters of what was called, in a message."""
+LARGE_ARGUMENTS = 1 << 16
+"""Bytes; more are parsed in a thread."""
 LISTS = {
     "resources": ("list_resources", "list_resources"),
     "templates": ("list_resources", "list_resource_templates"),
@@ -138,11 +140,11 @@ class Gateway:
         await self._count(visit)
         self.policy.check_arguments(name[:MAX_NAME], arguments)
         if name in OWN:
-            answer = await self._discovery.answer(visit, name, _parsed(name, arguments))
+            answer = await self._discovery.answer(visit, name, await _parsed(name, arguments))
             self.policy.check_result_size(name, len(answer.body))
             return answer
         tool = await self.find(name, visit.user)
-        given = _parsed(name, arguments)
+        given = await _parsed(name, arguments)
         if self.admission.problems(tool, given) and await self.fleet.refreshed(tool.server):
             tool = await self.find(name, visit.user)  # it has changed since its list was kept
         caller = Behind(self.policy, visit, tool.full_name)
@@ -376,8 +378,10 @@ def _shown(result: "mcp_types.CallToolResult") -> str:
     return texts
 
 
-def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
+async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
     try:
+        if len(arguments) > LARGE_ARGUMENTS:
+            return await asyncio.to_thread(frames.parse, arguments)
         return frames.parse(arguments)
     except frames.FrameError as error:
         words = str(error).removeprefix("the header ")

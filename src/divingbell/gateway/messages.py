@@ -16,7 +16,7 @@ from mcp.shared.message import SessionMessage
 from divingbell import scale
 from divingbell.allowance import RESULT, Hold
 from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
-from divingbell.gateway.unanswered import Unanswered
+from divingbell.gateway.unanswered import TOO_LARGE, Unanswered
 from divingbell.scale import Scale
 
 MAX_LINE = 32 << 20
@@ -25,6 +25,9 @@ LARGE_LINE = 1 << 16
 """Bytes; a longer one is parsed in a thread. None that is shorter can be too heavy."""
 MAX_INVALID = 100
 """Lines that are no messages, before the connection is given up."""
+MAX_UNASKED = 1 << 20
+"""Bytes of memory (see `scale.cost`) of a message with no number, so of one nobody has asked for:
+the log line of half a megabyte is the longest."""
 MAX_QUEUE = 64
 MAX_ENDS = 200
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
@@ -59,20 +62,18 @@ class Messages:
         """Take a line, or put an error in the place of an answer that is too large."""
         if self._ended:
             return
-        number = _number_of(line) if len(line) > LARGE_LINE else None
+        number, cost = None, scale.cost(len(line), weight)
+        if len(line) > LARGE_LINE:
+            number = _number_of(line)
+            if number is None and cost > MAX_UNASKED:
+                return self.stop(TOO_LARGE)
         hold = None if number is None else self._holds.get(number)
-        if weight > scale.MAX_RESULT:
-            self._refuse(number, TOO_MANY_VALUES)
-        elif hold is not None and not hold.grow(scale.cost(len(line), weight)):
-            self._refuse(number, TOO_MUCH_AT_ONCE)
+        if number is not None and weight > scale.MAX_RESULT:
+            self._add(_error(number, mcp_types.PARSE_ERROR, TOO_MANY_VALUES))
+        elif number is not None and hold is not None and not hold.grow(cost):
+            self._add(_error(number, mcp_types.PARSE_ERROR, TOO_MUCH_AT_ONCE))
         else:
             self._add(line)
-
-    def _refuse(self, number: int | None, words: str) -> None:
-        if number is None:
-            self.note_invalid()
-        else:
-            self._add(_error(number, mcp_types.PARSE_ERROR, words))
 
     def _add(self, line: bytes | mcp_types.JSONRPCError) -> None:
         self._queue.append(line)
@@ -105,13 +106,15 @@ class Messages:
     async def receive(self) -> SessionMessage:
         while True:
             item = await self._next()
+            large = isinstance(item, bytes) and len(item) > LARGE_LINE
             if isinstance(item, bytes):
-                large = len(item) > LARGE_LINE
                 found = await asyncio.to_thread(_parsed, item) if large else _parsed(item)
             else:
                 found = item
             if found is None:
                 self.note_invalid()  # what it says is not logged: it may be anything
+            elif isinstance(item, bytes) and large and not _is_of(found, _number_of(item)):
+                self.stop("it sent a message with two numbers")
             elif (reason := self._unanswered.heard(found)) is not None:
                 self.stop(reason)
             else:
@@ -232,6 +235,11 @@ def _number_of(line: bytes) -> int | None:
     """The number of an answer that is not parsed: it stands at one end of it."""
     found = _FIRST.match(line[:MAX_ENDS]) or _LAST.search(line[-MAX_ENDS:])
     return None if found is None else int(found[1])
+
+
+def _is_of(message: mcp_types.JSONRPCMessage, number: int | None) -> bool:
+    """Whether a message has the number that it was counted under before it was parsed."""
+    return number is None or getattr(message, "id", number) == number
 
 
 def _error(number: int | str, code: int, words: str) -> mcp_types.JSONRPCError:

@@ -10,6 +10,7 @@ from mcp import MCPError
 from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel
 
+from divingbell import scale
 from divingbell.gateway.caller import Caller, ClientCaller, Flight, Flights
 from divingbell.gateway.failures import told
 from divingbell.gateway.redaction import Redactor
@@ -19,6 +20,8 @@ from divingbell.gateway.text import texts_in
 MAX_MESSAGE = 4000
 MOST_PROGRESS = 64
 """Messages of a call on their way to its caller; more are dropped."""
+MOST_LOGS = 64
+"""Log messages of a server that are made ready to be passed on; more are dropped."""
 MOST_QUESTIONS = 50
 """Questions during one call; more are declined: nobody answers that many, and a flood is one."""
 
@@ -33,6 +36,7 @@ class Questions:
         self._flights = flights
         self._redactor = redactor
         self._log = server_log
+        self._logs = 0
 
     def cleaned(self, model: Model) -> Model:
         """Return a result without the server's secrets."""
@@ -45,6 +49,9 @@ class Questions:
         cleaned = self._redactor.clean_value(dumped)
         return type(model).model_validate(cleaned, by_name=False)
 
+    async def _clean(self, model: Model) -> Model:
+        return await scale.beside(self.cleaned, model)
+
     def progress(self, flight: Flight) -> ProgressFnT | None:
         """Return the callback that hears the progress of one call, if there is somebody to tell."""
         caller = flight.caller
@@ -55,16 +62,24 @@ class Questions:
             progress: float, total: float | None = None, message: str | None = None
         ) -> None:
             if flight.telling < MOST_PROGRESS:
-                if message is not None:
-                    message = told(message, self._redactor, MAX_MESSAGE)
                 with flight.told():
+                    if message is not None:
+                        message = await scale.beside(self._told, message)
                     await caller.progress(progress, total, message)
 
         return heard
 
     async def log(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
         """A log message. It goes to the call that it must belong to, else to the server's log."""
-        params = self.cleaned(params)
+        if self._logs >= MOST_LOGS:
+            return
+        self._logs += 1
+        try:
+            await self._pass_on(await self._clean(params))
+        finally:
+            self._logs -= 1
+
+    async def _pass_on(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
         flight = self._flights.only()
         if flight is not None and flight.caller is not None:
             if flight.telling < MOST_PROGRESS:
@@ -72,22 +87,32 @@ class Questions:
                     await flight.caller.log(params)
         else:
             with contextlib.suppress(ValueError, TypeError, RecursionError):
-                text = params.data if isinstance(params.data, str) else json.dumps(params.data)
-                self._log.note(f"{params.level}: {told(text, self._redactor, MAX_MESSAGE)}")
+                words = await scale.beside(self._written, params.data)
+                self._log.note(f"{params.level}: {words}")
+
+    def _written(self, data: Any) -> str:
+        return self._told(data if isinstance(data, str) else json.dumps(data))
+
+    def _told(self, words: str) -> str:
+        return told(words, self._redactor, MAX_MESSAGE)
 
     async def elicit(
         self, context: Any, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
         """A question to a person, in the older protocol."""
-        return await self._ask(
-            self._flights.only(), lambda caller: caller.elicit(self.cleaned(params))
-        )
+
+        async def ask(caller: Caller) -> Any:
+            return await caller.elicit(await self._clean(params))
+
+        return await self._ask(self._flights.only(), ask)
 
     async def sample(self, context: Any, params: mcp_types.CreateMessageRequestParams) -> Any:
         """A question to the caller's model, in the older protocol."""
-        return await self._ask(
-            self._flights.only(), lambda caller: caller.sample(self.cleaned(params))
-        )
+
+        async def ask(caller: Caller) -> Any:
+            return await caller.sample(await self._clean(params))
+
+        return await self._ask(self._flights.only(), ask)
 
     async def answers(
         self, requests: dict[str, mcp_types.InputRequest], flight: Flight
@@ -102,7 +127,7 @@ class Questions:
         """
         if isinstance(flight.caller, ClientCaller):
             with flight.asking():
-                asked = {key: self.cleaned(request) for key, request in requests.items()}
+                asked = {key: await self._clean(request) for key, request in requests.items()}
                 return await flight.caller.answers(asked)
         found: dict[str, Any] = {}
         for key, request in requests.items():
@@ -115,9 +140,9 @@ class Questions:
     def _asker(self, request: mcp_types.InputRequest) -> Callable[[Caller], Awaitable[Any]]:
         async def ask(caller: Caller) -> Any:
             if isinstance(request, mcp_types.ElicitRequest):
-                return await caller.elicit(self.cleaned(request.params))
+                return await caller.elicit(await self._clean(request.params))
             if isinstance(request, mcp_types.CreateMessageRequest):
-                return await caller.sample(self.cleaned(request.params))
+                return await caller.sample(await self._clean(request.params))
             return _declined("there are no roots here")
 
         return ask

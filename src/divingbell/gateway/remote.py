@@ -69,21 +69,42 @@ class _CappedStream(httpx2.AsyncByteStream):
 
 
 class _CappedEvents(_CappedStream):
-    """The same for a stream of events. It has no end, and the SDK caps the bytes of each event."""
+    """The same for a stream of events. It has no end, and the SDK caps the bytes of each event.
 
-    _rest = b""
+    Only data is parsed, so only data is weighed: a quote in a comment begins no text.
+    """
+
+    _DATA = b"data:"
+    _field = b""
+    """The line that has begun, as far as it tells data from all else."""
+    _returned = False
 
     def _weigh(self, piece: bytes) -> None:
-        # An empty line ends an event. One between bare carriage returns is not seen: it is legal,
-        # nobody sends it, and two events are then weighed as one.
-        data = self._rest + piece.replace(b"\r", b"")
-        self._rest = b"\n" if data.endswith(b"\n") else b""
-        for number, part in enumerate(data.split(b"\n\n")):
-            if number > 0:
-                self._size, self._scale = 0, Scale()
-            self._size += len(part)
-            self._scale.add(part)
+        if not piece:
+            return
+        rest = piece[1:] if self._returned and piece.startswith(b"\n") else piece
+        self._returned = piece.endswith(b"\r")  # a line feed may still belong to it
+        first, *others = rest.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._add(first)
+        for part in others:
+            self._end_line()
+            self._add(part)
+        self._check(httpx2.SSEError)
+
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        missing = len(self._DATA) - len(self._field)
+        self._field += part[:missing]
+        if self._field == self._DATA:
+            self._scale.add(part[missing:])
+
+    def _end_line(self) -> None:
+        if not self._field and self._size > 0:  # an empty line ends an event
             self._check(httpx2.SSEError)
+            self._size, self._scale = 0, Scale()
+        elif self._field == self._DATA:
+            self._scale.add(b"\n")
+        self._field = b""
 
 
 class CappedTransport(httpx2.AsyncHTTPTransport):
@@ -98,8 +119,12 @@ class CappedTransport(httpx2.AsyncHTTPTransport):
             raise httpx2.RemoteProtocolError("the answer is compressed though it was not to be")
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        capped = _CappedEvents if kind == "text/event-stream" else _CappedStream
-        response.stream = capped(response.stream)
+        if kind == "text/event-stream":
+            # Events are UTF-8. Read as anything else, they would not be what was weighed.
+            response.headers["content-type"] = kind
+            response.stream = _CappedEvents(response.stream)
+        else:
+            response.stream = _CappedStream(response.stream)
         return response
 
 

@@ -11,6 +11,8 @@ MAX_UNANSWERED = 256
 MAX_PARTS, MAX_TEXT = 5_000, 1 << 20
 """Of one question or notification. An answer may be larger: somebody has asked for it."""
 
+TOO_LARGE = "it sent a question or a notification that is far too large"
+
 
 class Unanswered:
     """How many there are on one connection."""
@@ -21,7 +23,7 @@ class Unanswered:
     def heard(self, message: Any) -> str | None:
         """Count what comes from the server; return why it is to be given up, if it is."""
         if scale.is_large(getattr(message, "params", None), MAX_PARTS, MAX_TEXT):
-            return "it sent a question or a notification that is far too large"
+            return TOO_LARGE
         if isinstance(message, mcp_types.JSONRPCRequest):
             self._count += 1
         return None if self._count <= MAX_UNANSWERED else "it asks without waiting for answers"

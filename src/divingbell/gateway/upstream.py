@@ -22,6 +22,8 @@ __all__ = ["CALL_TIMEOUT", "Caller", "Change", "State", "Upstream"]
 
 CALL_TIMEOUT = 60.0
 MOST_ROUNDS = 10
+MOST_VALUES = 100
+"""Of a completion: the limit of the protocol."""
 ROUND_PAUSE = 0.1
 MAX_NAME = 8_000
 _CALL: TypeAdapter[Any] = TypeAdapter(mcp_types.CallToolResult | mcp_types.InputRequiredResult)
@@ -130,7 +132,7 @@ class Upstream(Link):
         what = f"{self.server.name}: completion"
         result = await self._ask(what, request, _COMPLETION, None, None)
         assert isinstance(result, mcp_types.CompleteResult)
-        return result
+        return _as_many_as_allowed(result)
 
     async def _list(self, read: Callable[[Client], Awaitable[list[Item]]]) -> list[Item]:
         client = await self._connected()
@@ -228,3 +230,11 @@ def _can_be_named(item: BaseModel) -> bool:
     name = getattr(item, "uri", None) or getattr(item, "uri_template", None)
     name = str(name or getattr(item, "name", ""))
     return text.one_line(name, MAX_NAME) == name
+
+
+def _as_many_as_allowed(result: mcp_types.CompleteResult) -> mcp_types.CompleteResult:
+    found = result.completion
+    if len(found.values) <= MOST_VALUES:
+        return result
+    fewer = found.model_copy(update={"values": found.values[:MOST_VALUES], "has_more": True})
+    return result.model_copy(update={"completion": fewer})

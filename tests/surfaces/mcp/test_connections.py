@@ -1,6 +1,7 @@
 """Connections over HTTP that have not said who they are: few, and not for long."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -99,3 +100,33 @@ async def test_a_request_under_way_is_no_stranger(
     assert (await reader.readline()).startswith(b"HTTP/1.1 4")
     for _, each in (*strangers, (reader, writer)):
         each.close()
+
+
+async def test_strangers_do_not_push_out_whoever_was_served(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MAX_OF_PEER", 2)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(2):
+        writer.write(KNOWN + b"\r\n" + b" " * 100)
+        async with asyncio.timeout(PATIENCE):
+            head = await reader.readuntil(b"\r\n\r\n")
+            size = re.search(rb"content-length: (\d+)", head.lower())
+            assert size is not None and b" 401 " not in head
+            await reader.readexactly(int(size[1]))
+        strangers = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+        for stranger, _ in strangers[:3]:
+            assert await all_of(stranger) == b""
+        for _, each in strangers:
+            each.close()
+    writer.close()
+
+
+async def test_what_is_no_request_leaves_no_line_in_the_log(
+    port: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"\0\r\n\r\n")
+    assert b"400" in await all_of(reader)
+    assert "Invalid" not in caplog.text
+    writer.close()

@@ -1,10 +1,15 @@
 """What upstream servers say about themselves, as clients get to see it."""
 
 import json
+import threading
+from types import SimpleNamespace
+from typing import Any
 
 import mcp_types as types
+import pytest
+from mcp import MCPError
 
-from divingbell.gateway.text import is_hiding
+from divingbell.gateway.text import everywhere, is_hiding
 from divingbell.gateway.tool import Tool
 from divingbell.surfaces.mcp import showing
 
@@ -42,6 +47,40 @@ def test_the_content_of_a_result_is_data_and_what_it_is_called_is_not() -> None:
         assert not is_hiding(json.dumps(words, ensure_ascii=False))
     failed = showing.result("tools/call", {"content": blocks, "isError": True})
     assert not is_hiding(json.dumps(failed, ensure_ascii=False))
+
+
+HUGE: dict[str, Any] = {
+    "an error": {"isError": True, "content": [], "structuredContent": {"n": list(range(10_000))}},
+    "a long text": {"content": [], "_meta": {"x": "\u202e" * 10_000}},
+    "a long name": {"content": [], "_meta": {"\u202e" * 10_000: 1}},
+    "a small one": {"content": []},
+}
+
+
+@pytest.mark.parametrize("kind", HUGE)
+@pytest.mark.parametrize("method", ["tools/call", "prompts/get", "tools/list"])
+async def test_what_is_large_is_made_visible_beside_the_event_loop(
+    kind: str, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = set()
+
+    def watched(*about: Any) -> Any:
+        workers.add(threading.get_ident())
+        return everywhere(*about)
+
+    async def answered(_: Any) -> Any:
+        return HUGE[kind]
+
+    async def failed(_: Any) -> Any:
+        raise MCPError(1, "no", HUGE[kind])
+
+    monkeypatch.setattr(showing, "everywhere", watched)
+    context: Any = SimpleNamespace(method=method, params={})
+    await showing.outgoing(context, answered)
+    with pytest.raises(MCPError):
+        await showing.outgoing(context, failed)
+    await showing.model(types.LoggingMessageNotificationParams(level="info", data=HUGE[kind]))
+    assert (threading.get_ident() in workers) is (kind == "a small one")
 
 
 def test_annotations_that_are_none_are_left_out() -> None:

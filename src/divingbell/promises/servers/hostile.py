@@ -148,7 +148,8 @@ def swell(arguments: Object, _: Any) -> Object:
 
 def flood(number: int, arguments: Object) -> None:
     """Answer with very many values, or say them aside; the values themselves are never made."""
-    values = f'{{"many":[{"[]," * int(arguments["values"])}[]]}}'
+    name = "many" + "x" * int(arguments.get("name", 0))
+    values = f'{{"{name}":[{"[]," * int(arguments["values"])}[]]}}'
     answer = f'"id":{number},"result":{{"content":[],"structuredContent":{values}}}'
     aside = f'"method":"notifications/message","params":{{"level":"info","data":{values}}}'
     with speaking:
@@ -219,7 +220,10 @@ TOOLS: list[tuple[Object, Callable[[Object, Any], Object]]] = [
     (tool("count", "Count.", {"name": WORDS}, "name"), count),
     (tool("counted", "Tell.", {"name": WORDS}, "name"), lambda given, _: tell(given["name"])),
     (tool("slow", "Take a while.", {"seconds": {"type": "number"}}, "seconds"), slow),
-    (tool("flood", "Say many values.", {"values": {}, "aside": {}}, "values"), counting("flood")),
+    (
+        tool("flood", "Say many values.", {"values": {}, "aside": {}, "name": {}}, "values"),
+        counting("flood"),
+    ),
     (tool("long", "Say much."), lambda _, __: text("long " * 1_000_000)),
     (tool("hold", "Take anything, and a moment."), hold),
     (tool("nag", "Ask without end.", {"method": WORDS}, "method"), nag),

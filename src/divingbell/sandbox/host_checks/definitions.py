@@ -166,8 +166,11 @@ async def results_to_choke_on(bench: ToolBench) -> str:
 async def notifications_to_choke_on(bench: ToolBench) -> str:
     async with bench.session() as session:
         async with Watch() as watch:
-            code = await _flooded(session, NAGGING, 50_000, aside=True)
-        expect(code == "tool_unavailable", f"it was not given up: {code}")
+            codes = [
+                await _flooded(session, NAGGING, values, aside=True, name=name)
+                for values, name in ((50_000, 0), (1, 20 * MB))
+            ]
+        expect(codes == ["tool_unavailable"] * 2, f"it was not given up: {codes}")
         await bench.value(session, f"servers.{NAME}.echo('the others')")
     return f"it is given up, others go on; {watch.judge()}"
 
@@ -195,9 +198,12 @@ async def long_definitions_at_once(bench: ToolBench) -> str:
     return f"{size:,} characters; {watch.judge()}"
 
 
-async def _flooded(session: Session, server: str, values: int, aside: bool = False) -> str:
+async def _flooded(
+    session: Session, server: str, values: int, aside: bool = False, name: int = 0
+) -> str:
+    given = {"values": values, "aside": aside, "name": name}
     code = (
-        f"try:\n    call_mcp_tool('{server}.flood', {{'values': {values}, 'aside': {aside}}})\n"
+        f"try:\n    call_mcp_tool('{server}.flood', {given})\n"
         "except ToolError as error: print(error.code)\nelse: print('ok')"
     )
     return (await session.run(code, timeout=_PATIENCE)).text.strip()

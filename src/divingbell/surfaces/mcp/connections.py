@@ -6,6 +6,7 @@ out.
 """
 
 import asyncio
+import logging
 from typing import Any
 
 import h11
@@ -26,10 +27,16 @@ MAX_OF_PEER = 64
 Peer = tuple[str, int]
 
 
+def is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Leave out of the log what strangers may have uvicorn write, as often as they like."""
+    return record.msg != "Invalid HTTP request received."
+
+
 class Connections:
     """Those that serve nobody at the moment. When there are too many, the oldest one is closed.
 
     The oldest, and not the newest: a client sends its request at once, and is then no stranger.
+    One that has served somebody goes only where there is no other.
     """
 
     def __init__(self) -> None:
@@ -44,13 +51,20 @@ class Connections:
         host = connection.client and connection.client[0]
         alike = [peer for peer in self._strangers if (peer and peer[0]) == host]
         if len(alike) > MAX_OF_PEER:
-            self._strangers.pop(alike[0]).drop()
+            self._drop_one(alike)
         elif len(self._strangers) > MAX_STRANGERS:
-            self._strangers.pop(next(iter(self._strangers))).drop()
+            self._drop_one(list(self._strangers))
+
+    def _drop_one(self, peers: list[Peer | None]) -> None:
+        older = peers[:-1]
+        unknown = (peer for peer in older if not self._strangers[peer].known)
+        self._strangers.pop(next(unknown, peers[0])).drop()
 
     def left(self, peer: Peer | None) -> None:
         """A connection is gone, or serves somebody whom we know."""
-        self._strangers.pop(peer, None)
+        connection = self._strangers.pop(peer, None)
+        if connection is not None:
+            connection.known = True
 
 
 class Protocol(H11Protocol):
@@ -59,6 +73,8 @@ class Protocol(H11Protocol):
     def __init__(self, config: Any, *arguments: Any, **more: Any) -> None:
         super().__init__(config, *arguments, **more)
         self._connections: Connections = config.app.state.connections
+        self.known = False
+        """Whether it has served somebody."""
         self._state: Any = None
         self._late: asyncio.TimerHandle | None = None
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ipaddress
+import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -22,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError
 from divingbell.surfaces.mcp.admission import MAX_CONNECTIONS, Admission
-from divingbell.surfaces.mcp.connections import Connections, Protocol
+from divingbell.surfaces.mcp.connections import Connections, Protocol, is_worth_a_line
 from divingbell.surfaces.mcp.server import Surface
 from divingbell.surfaces.mcp.tokens import Tokens
 
@@ -147,6 +148,7 @@ async def serve(
     app: Starlette, listener: socket.socket, ready: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until cancelled; `ready` is called once clients are answered."""
+    logging.getLogger("uvicorn.error").addFilter(is_worth_a_line)
     config = uvicorn.Config(
         app,
         http=Protocol,

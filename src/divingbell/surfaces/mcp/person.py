@@ -80,7 +80,7 @@ class Person:
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass on a line of a log, where the client wants lines of that level."""
         if self._ctx is not None and self._wants(params.level):
-            notification = types.LoggingMessageNotification(params=showing.model(params))
+            notification = types.LoggingMessageNotification(params=await showing.model(params))
             await self._ctx.session.send_notification(notification, self._ctx.request_id)
 
     def _wants(self, level: str) -> bool:
@@ -168,7 +168,7 @@ class Person:
     ) -> dict[str, types.InputResponse]:
         if any(visible(key, MAX_MESSAGE) != key for key in requests):
             raise MCPError(types.INVALID_PARAMS, "a question has a name that can't be shown")
-        requests = {key: showing.model(request) for key, request in requests.items()}
+        requests = {key: await showing.model(request) for key, request in requests.items()}
         ctx = self._ctx
         if ctx is not None and not is_modern(ctx):
             related = ServerMessageMetadata(related_request_id=ctx.request_id)

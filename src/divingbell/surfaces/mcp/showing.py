@@ -5,7 +5,6 @@ sees can carry orders to the one and deceive the other, so they are written out;
 terminal is removed. The content of results and of resources is data, and stays as it is.
 """
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
@@ -14,12 +13,16 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import BaseModel
 
+from divingbell import scale
 from divingbell.gateway.text import everywhere
 from divingbell.gateway.tool import Tool
 from divingbell.surfaces.mcp.callers import Context
 from divingbell.surfaces.mcp.definitions import NAMES
 
 MAX_TEXT = 64_000
+LONG = 8_000
+"""Characters; where there are more, they are made visible beside the event loop. A hidden one
+takes 2 µs, a hundred times as long as others."""
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The names of tools that clients and the models behind them can take."""
 
@@ -43,8 +46,12 @@ def tool(name: str, tool: Tool) -> types.Tool:
     )
 
 
-def model(model: Model) -> Model:
+async def model(model: Model) -> Model:
     """Return a question or a message with all its texts made visible."""
+    return await scale.beside(_model, model, text=LONG)
+
+
+def _model(model: Model) -> Model:
     dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
     return type(model).model_validate(everywhere(dumped, MAX_TEXT), by_name=False)
 
@@ -54,15 +61,19 @@ async def outgoing(ctx: Context, call_next: Callable[[Context], Awaitable[Any]])
     try:
         answer = await call_next(ctx)
     except MCPError as error:
-        words, data = everywhere([error.message, error.error.data], MAX_TEXT)
+        said = [error.message, error.error.data]
+        words, data = await scale.beside(_words, said, text=LONG)
         raise MCPError(error.code, words, data) from None
     if not isinstance(answer, Mapping):
         return answer
-    if ctx.method.endswith("/list"):
-        # Beside the event loop: a server's list may have thousands of items.
-        return await asyncio.to_thread(result, ctx.method, answer)
     own = ctx.method == "tools/call" and (ctx.params or {}).get("name") in NAMES
-    return dict(answer) if own and "inputRequests" not in answer else result(ctx.method, answer)
+    if own and "inputRequests" not in answer:
+        return dict(answer)
+    return await scale.beside(lambda found: result(ctx.method, found), answer, text=LONG)
+
+
+def _words(said: list[Any]) -> Any:
+    return everywhere(said, MAX_TEXT)
 
 
 def result(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
