@@ -574,7 +574,8 @@ async def test_arguments_are_parsed_in_turn_as_far_as_there_is_room(session: Ses
         await asyncio.sleep(0)
     assert (await run).value == 4
     assert 20_000_000 < most <= MAX_BYTES
-    assert calls._cost == calls._bytes == 0
+    # Large ones are parsed in a thread, and a small one that came later may overtake them.
+    await until(lambda: calls._cost == calls._bytes == 0, "the end of all of them")
 
 
 @pytest.mark.parametrize("name", ["search_tools", "list_mcp_tools", "galley.echo", "no.such"])

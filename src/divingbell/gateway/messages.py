@@ -66,7 +66,7 @@ class Messages:
         if len(line) > LARGE_LINE:
             number = _number_of(line)
             if number is None and cost > MAX_UNASKED:
-                return self.stop(TOO_LARGE)
+                return self.note_invalid() if _is_no_message(line) else self.stop(TOO_LARGE)
         hold = None if number is None else self._holds.get(number)
         if number is not None and weight > scale.MAX_RESULT:
             self._add(_error(number, mcp_types.PARSE_ERROR, TOO_MANY_VALUES))
@@ -229,6 +229,11 @@ def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
     if isinstance(number, bool) or not isinstance(number, int | str):
         return None
     return _error(number, mcp_types.INTERNAL_ERROR, "it answered with what is no result")
+
+
+def _is_no_message(line: bytes) -> bool:
+    """Whether a line can be passed over unparsed: a message is an object."""
+    return line[:MAX_ENDS].lstrip()[:1] not in (b"{", b"")
 
 
 def _number_of(line: bytes) -> int | None:
