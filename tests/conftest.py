@@ -5,9 +5,16 @@ import os
 import tempfile
 from collections.abc import AsyncIterator
 
+import hypothesis
 import pytest
 
 from divingbell import Divingbell, Session
+
+# How busy the machine is decides nothing.
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 # What tools and totals leave behind is not the business of whoever runs the tests.
 _kept = tempfile.TemporaryDirectory(prefix="divingbell-tests-")

@@ -216,7 +216,7 @@ async def test_a_list_of_tools_that_breaks_the_protocol_is_told(tmp_path: Path) 
     command, arguments = fixture("lying")
     async with running(entry((command, [*arguments, "tools"])), tmp_path) as upstream:
         with pytest.raises(ToolFailed, match="it sends what is no message of MCP"):
-            await upstream.ready(1)
+            await upstream.ready(20)
 
 
 @pytest.mark.parametrize("end", ["ends", "bites its tail"])
