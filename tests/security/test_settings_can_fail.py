@@ -6,8 +6,8 @@ import pytest
 
 from divingbell import Divingbell, owned_folder
 from divingbell.gateway.disguises import Disguises, View
-from divingbell.sandbox.self_check import check
 from divingbell.surfaces.cli import disclosure
+from tests.security.breaking import broken
 
 
 @pytest.fixture(scope="module")
@@ -16,35 +16,31 @@ async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
         yield bell
 
 
-async def _broken(bell: Divingbell, rows: set[str]) -> set[str]:
-    return {verdict.promise.id async for verdict in check(bell, rows) if not verdict.kept}
-
-
 async def test_a_question_that_leaves_the_end_of_a_command_out_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await _broken(own_bell, {"G04"}) == set()
+    assert await broken(own_bell, {"G04"}) == set()
     shown = disclosure.shown
     monkeypatch.setattr(disclosure, "shown", lambda words: shown(words)[:1000])
-    assert await _broken(own_bell, {"G04"}) == {"G04"}
+    assert await broken(own_bell, {"G04"}) == {"G04"}
 
 
 async def test_settings_that_any_user_could_have_written_are_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await _broken(own_bell, {"G10"}) == set()
+    assert await broken(own_bell, {"G10"}) == set()
     monkeypatch.setattr(owned_folder, "check_file", lambda _: True)
-    assert await _broken(own_bell, {"G10"}) == {"G10"}
+    assert await broken(own_bell, {"G10"}) == {"G10"}
 
 
 async def test_a_secret_within_what_acts_on_a_terminal_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await _broken(own_bell, {"T82"}) == set()
+    assert await broken(own_bell, {"T82"}) == set()
     views = Disguises.views
 
     def last_alone(self: Disguises, text: str, size: int) -> list[View]:
         return views(self, text, size)[-1:]
 
     monkeypatch.setattr(Disguises, "views", last_alone)
-    assert await _broken(own_bell, {"T82"}) == {"T82"}
+    assert await broken(own_bell, {"T82"}) == {"T82"}

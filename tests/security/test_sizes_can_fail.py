@@ -13,8 +13,8 @@ from divingbell.gateway import catalog, messages, unanswered
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import Policy
 from divingbell.sandbox.host_checks import definitions, serving, tool_bench
-from divingbell.sandbox.self_check import check
 from divingbell.surfaces.mcp import admission, connections, http
+from tests.security.breaking import broken
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +33,6 @@ def _ended_once_begun(self: Calls, *about: Any) -> None:
 
 async def _open(self: admission.Admission, _: Any, __: Any, *request: Any) -> None:
     await self._app(*request)
-
-
-async def broken(bell: Divingbell, rows: set[str]) -> set[str]:
-    return {verdict.promise.id async for verdict in check(bell, rows) if not verdict.kept}
 
 
 async def test_calls_and_results_that_are_not_weighed_are_noticed(

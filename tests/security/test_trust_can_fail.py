@@ -8,18 +8,14 @@ import pytest
 
 from divingbell import Divingbell, config, engine, machine, requirements, sources, trust
 from divingbell.gateway import stdio
-from divingbell.sandbox.self_check import check
 from divingbell.surfaces.cli import disclosure
+from tests.security.breaking import broken
 
 
 @pytest.fixture(scope="module")
 async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
     async with Divingbell(pool=0, preload=()) as bell:
         yield bell
-
-
-async def _broken(bell: Divingbell, rows: set[str]) -> set[str]:
-    return {verdict.promise.id async for verdict in check(bell, rows) if not verdict.kept}
 
 
 async def test_settings_that_anyone_may_use_are_noticed(
@@ -34,7 +30,7 @@ async def test_settings_that_anyone_may_use_are_noticed(
     monkeypatch.setattr(sources, "lying_at", read)
     monkeypatch.setattr(disclosure, "shown", lambda words: words)
     rows = {"G01", "G02", "G03", "G04"}
-    assert await _broken(own_bell, rows) == rows
+    assert await broken(own_bell, rows) == rows
 
 
 async def test_a_library_that_looks_around_is_noticed(
@@ -46,7 +42,7 @@ async def test_a_library_that_looks_around_is_noticed(
         return load(None, overrides, os.environ, sources.of_user(os.environ))  # type: ignore[arg-type]
 
     monkeypatch.setattr(config, "load", looking)
-    assert await _broken(own_bell, {"G05"}) == {"G05"}
+    assert await broken(own_bell, {"G05"}) == {"G05"}
 
 
 async def test_programs_that_start_where_they_are_called_are_noticed(
@@ -54,7 +50,7 @@ async def test_programs_that_start_where_they_are_called_are_noticed(
 ) -> None:
     monkeypatch.setattr(stdio, "NO_FOLDER", None)
     monkeypatch.setattr(machine, "_NOT_FROM_HERE", ())
-    assert await _broken(own_bell, {"G06", "G09"}) == {"G06", "G09"}
+    assert await broken(own_bell, {"G06", "G09"}) == {"G06", "G09"}
 
 
 async def test_users_and_packages_of_any_kind_are_noticed(
@@ -62,4 +58,4 @@ async def test_users_and_packages_of_any_kind_are_noticed(
 ) -> None:
     monkeypatch.setattr(engine, "isinstance", lambda *_: True, raising=False)
     monkeypatch.setattr(requirements, "_is_requirement", lambda _: True)
-    assert await _broken(own_bell, {"G07", "G08"}) == {"G07", "G08"}
+    assert await broken(own_bell, {"G07", "G08"}) == {"G07", "G08"}

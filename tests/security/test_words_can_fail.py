@@ -8,18 +8,14 @@ from mcp.client.auth import OAuthClientProvider
 
 from divingbell import Divingbell
 from divingbell.gateway import behind, disguises, issuer, oauth, server_log
-from divingbell.sandbox.self_check import check
 from divingbell.surfaces.mcp import passing, person, showing
+from tests.security.breaking import broken
 
 
 @pytest.fixture(scope="module")
 async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
     async with Divingbell(pool=0) as bell:
         yield bell
-
-
-async def broken(bell: Divingbell, rows: set[str]) -> set[str]:
-    return {verdict.promise.id async for verdict in check(bell, rows) if not verdict.kept}
 
 
 async def test_a_sign_in_that_believes_the_server_is_noticed(
