@@ -22,7 +22,7 @@ async def pool_is_full(bell: Divingbell) -> None:
     """Return when the pool is full: its filling must not fall into another one's time."""
     assert bell._engine is not None
     async with asyncio.timeout(PATIENCE):
-        while len(bell._engine._pool) < bell.settings.pool:  # noqa: ASYNC110 (nothing tells)
+        while len(bell._engine._pool) < bell._engine._pool.wanted:  # noqa: ASYNC110 (nothing tells)
             await asyncio.sleep(0.002)
 
 

@@ -13,7 +13,7 @@ import json
 import selectors
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ CORES = 0.5
 PAUSE = 0.002
 """Seconds between two cells of the neighbour, so that they meet the flood anywhere."""
 SETTLE = 0.5
+OPEN_EVERY = 0.1
 SPINNING = "spinning"
 EVENTS = """
 import sys
@@ -81,6 +82,7 @@ def _calls(name: str, **arguments: Any) -> str:
 
 
 BODIES = "bodies of 15 MB over HTTP"
+OPENINGS = "ten sessions opened a second"
 FLOODS: Mapping[str, str] = {
     "idle": "",
     SPINNING: "while True: pass",
@@ -101,8 +103,10 @@ FLOODS: Mapping[str, str] = {
     "searches in a row": "while True: search_tools('report on shipments of customers', limit=50)",
     "results of 5 MB": "while True: call_mcp_tool('flood.rows', {'megabytes': 5})",
     BODIES: "",
+    OPENINGS: "",
 }
-"""What runs in the session beside; the bodies are posted by a process."""
+"""What runs in the session beside; the bodies are posted by a process. Sessions are opened from a
+pool, which is refilled meanwhile."""
 
 
 @dataclass(slots=True)
@@ -148,8 +152,7 @@ async def measure(
                     await attacker.files.put(PREAMBLE.name, PREAMBLE)
                     await attacker.run("list_mcp_tools()", timeout=60)
                     await neighbour.run("1 + 1")
-                    flood = _posting(bell) if name == BODIES else _flooding(attacker, FLOODS[name])
-                    async with flood:
+                    async with _flooding(bell, attacker, name):
                         await _beside(neighbour, chosen.seconds, pieces, found[name])
     return found
 
@@ -173,14 +176,41 @@ async def _posting(bell: Divingbell) -> AsyncIterator[None]:
             await asyncio.wait([serving])
 
 
-@contextlib.asynccontextmanager
-async def _flooding(session: Session, code: str) -> AsyncIterator[None]:
-    async def flood() -> None:
-        while code:
-            await session.run(code)
-            await asyncio.sleep(PAUSE)
+def _flooding(
+    bell: Divingbell, attacker: Session, name: str
+) -> contextlib.AbstractAsyncContextManager[None]:
+    if name == BODIES:
+        return _posting(bell)
+    if name == OPENINGS:
+        return _opening(bell)
+    return _meanwhile(_run(attacker, FLOODS[name]))
 
-    task = asyncio.create_task(flood())
+
+async def _run(session: Session, code: str) -> None:
+    while code:
+        await session.run(code)
+        await asyncio.sleep(PAUSE)
+
+
+@contextlib.asynccontextmanager
+async def _opening(bell: Divingbell) -> AsyncIterator[None]:
+    async with (
+        Divingbell(bell.settings.backend) as pooled,
+        _meanwhile(_open_often(pooled)),
+    ):
+        yield
+
+
+async def _open_often(bell: Divingbell) -> None:
+    while True:
+        async with bell.session() as session:
+            await session.run("1 + 1")
+        await asyncio.sleep(OPEN_EVERY)
+
+
+@contextlib.asynccontextmanager
+async def _meanwhile(flood: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(flood)
     await asyncio.sleep(SETTLE)
     try:
         yield

@@ -14,22 +14,29 @@ from pathlib import Path
 import table
 from crowd import crowd
 from memory import memory
+from one_shot import one_shot
+from pauses import pauses
 from soak import soak
 from speed import first, pandas, warm
+from stream import stream
 
 Part = Callable[[argparse.Namespace], Awaitable[list[table.Row]]]
 PARTS: dict[str, Part] = {
     "first": lambda chosen: first(chosen.rounds),
     "pandas": lambda chosen: pandas(chosen.rounds),
+    "stream": lambda chosen: stream(chosen.stream),
     "warm": lambda chosen: warm(chosen.rounds),
+    "command": lambda chosen: one_shot(chosen.rounds),
     "memory": lambda chosen: memory(chosen.sessions),
     "soak": lambda chosen: soak(chosen.soak),
     "crowd": lambda chosen: crowd(chosen.crowd, chosen.seconds),
+    "pauses": lambda chosen: pauses(chosen.crowd, chosen.seconds),
 }
-FULL = {"rounds": 20, "sessions": 300, "soak": 2000, "crowd": 50, "seconds": 120.0}
-QUICK = {"rounds": 4, "sessions": 30, "soak": 100, "crowd": 50, "seconds": 15.0}
+FULL = {"rounds": 20, "stream": 20, "sessions": 300, "soak": 2000, "crowd": 50, "seconds": 120.0}
+QUICK = {"rounds": 4, "stream": 20, "sessions": 30, "soak": 100, "crowd": 50, "seconds": 15.0}
 _WORDS = {
     "rounds": "turns of each peer",
+    "stream": "sessions opened one after another",
     "sessions": "sessions alive at once, for the memory",
     "soak": "sessions opened and closed in a row",
     "crowd": "sessions running at once",

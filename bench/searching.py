@@ -35,7 +35,7 @@ for query in queries:
     started = time.perf_counter()
     found = search_tools(query, limit=5)
     taken.append(time.perf_counter() - started)
-    assert found
+    assert found, query
 taken
 """
 
@@ -47,8 +47,8 @@ async def searching(count: int) -> list[table.Row]:
     queries = [question["query"] for question in lists.questions()][:count]
     async with lists.served() as entries, _ring(entries) as bell:
         async with asyncio.timeout(bells.PATIENCE):
-            while any(server.state != "ready" for server in bell.gateway.servers()):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            for name in entries:
+                await bell.gateway.fleet.listed(name)
         tools = len(bell.gateway.catalog.tools())
         gateway = []
         for query in queries:

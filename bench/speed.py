@@ -57,14 +57,14 @@ async def _first(task: Task, rounds: int) -> tuple[Times, dict[str, str]]:
 async def first(rounds: int) -> list[table.Row]:
     """A new session to its first result."""
     found, missing = await _first(PLAIN, rounds)
-    return _rows("new session → 1+1", found, missing, HastyKernel.name, {})
+    return rows("new session → 1+1", found, missing, HastyKernel.name, {})
 
 
 async def pandas(rounds: int) -> list[table.Row]:
     """A new session with pandas and matplotlib imported to its first pandas result."""
     found, missing = await _first(PANDAS, rounds)
     targets = {Pooled.name: PANDAS_FROM_POOL, OnDemand.name: PANDAS_ON_DEMAND}
-    return _rows("new session → pandas", found, missing, HastyKernel.name, targets)
+    return rows("new session → pandas", found, missing, HastyKernel.name, targets)
 
 
 async def warm(rounds: int) -> list[table.Row]:
@@ -73,14 +73,15 @@ async def warm(rounds: int) -> list[table.Row]:
         able = [peer for peer in present if peer.keeps_state]
         found = await _take_turns(able, rounds, lambda peer: peer.round_trips(BATCH))
     found = {"divingbell": found.pop(Pooled.name), **found}  # once it runs, it is all the same
-    return _rows("warm 1+1", found, missing, Kernel.name, {"divingbell": WARM})
+    return rows("warm 1+1", found, missing, Kernel.name, {"divingbell": WARM})
 
 
-def _rows(
+def rows(
     measure: str, found: Times, missing: dict[str, str], against: str, targets: dict[str, float]
 ) -> list[table.Row]:
+    """A row for each that was measured, compared with one of them, and for each that is missing."""
     medians = {name: statistics.median(values) for name, values in found.items()}
-    rows = []
+    made = []
     for name, values in found.items():
         ratio = target = ""
         if against in medians:
@@ -88,6 +89,6 @@ def _rows(
             ratio = f"{faster:.3g}×" if name != against else "1 (the measure of the others)"
             if name in targets:
                 target = table.at_least(faster, targets[name])
-        rows.append(table.times(measure, name, values, ratio=ratio, target=target))
-    rows += [table.Row(measure, name, f"– ({reason})") for name, reason in missing.items()]
-    return rows
+        made.append(table.times(measure, name, values, ratio=ratio, target=target))
+    made += [table.Row(measure, name, f"– ({reason})") for name, reason in missing.items()]
+    return made

@@ -44,7 +44,8 @@ async def reading(count: int) -> list[table.Row]:
         await _wait_for_all(client)
         for question in lists.questions()[:count]:
             search, seen = await _ask(client, "search_tools", {"query": question["query"]})
-            right = next((name for name in question["answers"] if f"{name}: " in seen), None)
+            names = {line.split(" (")[0].split(": ")[0] for line in seen.splitlines()}
+            right = next((name for name in question["answers"] if name in names), None)
             found += right is not None
             name = right or question["answers"][0]
             details = f'get_mcp_tool_details("{name}")'

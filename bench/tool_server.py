@@ -15,6 +15,12 @@ def echo(text: str) -> str:
 
 
 @mcp.tool()
+def evaluate(code: str) -> str:
+    """Evaluate Python, here and now."""
+    return repr(eval(code))
+
+
+@mcp.tool()
 async def wait(seconds: float) -> str:
     """Wait."""
     await anyio.sleep(seconds)

@@ -17,12 +17,14 @@ import table
 from calling import calls, gathered
 from connecting import connecting
 from searching import holding, searching
+from serving import serving
 from tokens import reading
 
 Part = Callable[[argparse.Namespace], Awaitable[list[table.Row]]]
 PARTS: dict[str, Part] = {
     "calls": lambda chosen: calls(chosen.rounds),
     "gather": lambda chosen: gathered(chosen.rounds),
+    "serve": lambda chosen: serving(chosen.rounds),
     "connect": lambda chosen: connecting(chosen.starts),
     "search": lambda chosen: searching(chosen.questions),
     "hold": lambda chosen: holding(chosen.starts),

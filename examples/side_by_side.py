@@ -19,6 +19,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import TextContent
 
 from divingbell import Divingbell
+from divingbell.requirements import at_hand
 from divingbell.surfaces.mcp import definitions
 from divingbell.telemetry import tokens
 
@@ -98,7 +99,7 @@ async def main(folder: str) -> None:
         raise SystemExit(str(result.error))
     ledger = result.ledger
     assert ledger is not None
-    own_tools = tokens.count(definitions.as_read())
+    own_tools = tokens.count(definitions.texts(["files"], at_hand(())).as_read())
     print(f"directly  {answer} ({context.made} calls)")
     print(f"in code   {result.text.strip()} ({ledger.calls} calls)")
     print(f"{'tokens':28}{'directly':>10}{'in code':>10}")
@@ -109,7 +110,7 @@ async def main(folder: str) -> None:
         ("all", context.definitions + context.calls, own_tools + ledger.read),
     ):
         print(f"{name:28}{one:>10,}{other:>10,}")
-    print(f"the ledger puts the direct way at {ledger.direct:,}")
+    print(f"the ledger puts the direct calls at {ledger.direct:,}")
 
 
 with tempfile.TemporaryDirectory() as folder:

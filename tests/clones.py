@@ -12,7 +12,7 @@ from pathlib import Path
 
 from divingbell.sources import Found
 from divingbell.trust import Trust, find
-from tests.surfaces.test_cli import COMMAND, PATIENCE, environment
+from tests.surfaces.command import COMMAND, PATIENCE, environment
 
 QUESTION = "Trust this, until it changes? [y/N] "
 # The terminal must be the process's own, as it is for whoever types a command.

@@ -64,6 +64,11 @@ def sqlite(file: str | Path) -> Command:
     return _python_server("servers-sqlite", "mcp-server-sqlite", "--db-path", str(file))
 
 
+def framework_python(lock: str) -> str:
+    """The Python of an environment with agent frameworks: `clients` or `clients-langchain`."""
+    return str(_python_environment(lock) / "bin" / "python")
+
+
 def conformance(*arguments: str) -> Command:
     """The conformance suite."""
     folder = _node_packages() / "node_modules/@modelcontextprotocol/conformance"

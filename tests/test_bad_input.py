@@ -224,6 +224,12 @@ FORGERIES = {
     "invalid utf-8": 'frame(b\'{"event": "\\xff"}\')',
     "a display that lies": 'frame(b\'{"event":"display","parts":[["text/plain",99999]]}\')',
     "a negative part": 'frame(b\'{"event":"display","parts":[["text/plain",-1]]}\')',
+    "a display kept elsewhere": (
+        'frame(b\'{"event":"display","parts":[["text/html",1,"../../etc/passwd"]]}\', b"x")'
+    ),
+    "a display without end": (
+        'frame(b\'{"event":"display","parts":[["text/plain",5000000]]}\', b"x" * 5_000_000)'
+    ),
     "a number that is none": 'frame(b\'{"event":"stdout","n":"x"}\')',
 }
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from divingbell import Divingbell, Result, Session
+from divingbell import Divingbell, Result, Session, host_time
 from divingbell.calls import MAX_BYTES, Answer, Calls, Record, Waiting
 from divingbell.gateway import gateway
 from divingbell.models import Event
@@ -77,6 +77,21 @@ async def test_images_are_objects_that_can_be_saved_and_shown(session: Session) 
     saved = await good(session, "picture.save('/workspace/p.png'), len(picture.data)")
     assert saved.value == ["/workspace/p.png", 70]
     assert (await session.files.get("p.png")).startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "servers.galley.postcard('hello')",
+        "call_mcp_tool('galley.postcard', {'words': 'hello'}, result_type='raw')",
+    ],
+)
+async def test_an_image_beside_text_is_shown_with_it(session: Session, code: str) -> None:
+    result = await good(session, code)
+    text, image = result.outputs
+    assert "hello" in str(text.data) and "<image/png, 70 bytes" in str(text.data)
+    assert (image.type, image.name) == ("image/png", "display")
+    assert isinstance(image.data, bytes) and image.data.startswith(b"\x89PNG")
 
 
 async def test_resources_and_prompts_can_be_reached(session: Session) -> None:
@@ -259,6 +274,27 @@ async def test_a_failed_cell_lists_the_calls_already_made(session: Session) -> N
         'calls of tools already made: galley.echo({"text": "once"}): ok; '
         'galley.add({"a": 1, "b": 2}): ok',
     )
+
+
+async def test_calls_that_are_repeated_are_named_once_with_their_count(session: Session) -> None:
+    code = (
+        "for _ in range(30): servers.galley.echo('a')\n"
+        "for number in (1, 2, 2): servers.galley.add(number, 0)\n1 / 0"
+    )
+    [note] = (await session.run(code)).notes
+    assert note == (
+        'calls of tools already made: galley.echo({"text": "a"}) 30 times: ok; '
+        'galley.add, 3 calls: ok, with ({"a": 1, "b": 0}), ({"a": 2, "b": 0}) 2 times'
+    )
+
+
+async def test_of_very_many_calls_some_are_named_and_all_are_counted() -> None:
+    record = Record()
+    for number in range(1000):
+        record.add(Waiting("a.b", f'{{"x":{number}}}'.encode(), 0), "ok", 1.0)
+    words = record.words() or ""
+    assert words.startswith("calls of tools already made: a.b, 20 calls: ok, with (")
+    assert words.endswith("; and 980 more")
 
 
 async def test_the_clock_stands_still_while_a_tool_is_awaited(session: Session) -> None:
@@ -470,6 +506,8 @@ class Counting:
 
     def tell(self, event: Event) -> None: ...
 
+    def note(self, words: str) -> None: ...
+
 
 async def test_an_interrupt_answers_thousands_who_wait_a_few_at_a_time() -> None:
     refused, cell, number = list[int](), Counting(), 5_000
@@ -512,8 +550,11 @@ async def test_answers_that_are_left_to_send_are_not_sent_to_another_interpreter
     await calls.close()
 
 
-async def test_a_loop_that_idles_is_not_stopped_under_the_next_cell() -> None:
+async def test_a_loop_that_idles_is_not_stopped_under_the_next_cell(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A request to copy and the next cell may both be there when the loop wakes up."""
+    monkeypatch.setattr("divingbell.copies.REST", 0.0)
     async with galley(copy_after=0.01) as (_, session):
         code = (
             "import asyncio\nasync def tick():\n"
@@ -597,7 +638,12 @@ async def test_what_is_too_large_is_refused_before_it_is_parsed(
     assert max(parsed) < 10_000
 
 
-async def test_a_call_that_is_cancelled_before_it_begins_is_over(session: Session) -> None:
+async def test_a_call_that_is_cancelled_before_it_begins_is_over(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both frames are taken in at one go, however busy the machine is.
+    monkeypatch.setattr(host_time, "SLICE", 10.0)
+    monkeypatch.setattr(host_time, "SLICE_AMONG_OTHERS", 10.0)
     code = (
         f"{SENDING}"
         "both = [frames.pack({'event': 'call', 'id': 10**6, 'name': 'galley.sleep'}, b'{}'),\n"

@@ -61,7 +61,8 @@ def test_lists_and_mounts_come_from_file_and_environment(tmp_path: Path) -> None
         ("limits = 5", "must be a table"),
         ("pool = 'many'", "can't be 'many'"),
         ("pool = true", "can't be True"),
-        ("pool = -1", "pool at least 0"),
+        ("pool = -1", "pool and pool_most at least 0"),
+        ("pool_most = -1", "pool and pool_most at least 0"),
         ("backend = 'chroot'", "local, docker, gvisor"),
         ("cgroups = 'maybe'", "auto, require, off"),
         ("memory = 'lots'", "is not a size"),
@@ -219,3 +220,14 @@ def test_an_mcp_json_can_be_named_in_each_way(tmp_path: Path) -> None:
     by_environment = _load(tmp_path, "", {"DIVINGBELL_MCP_CONFIG": str(listed)})
     for settings in (by_file, by_argument, by_environment):
         assert [entry.name for entry in settings.servers] == ["a"]
+
+
+def test_the_folder_of_a_model_is_relative_to_the_file_that_names_it(tmp_path: Path) -> None:
+    assert _load(tmp_path, 'search_model = "models/mine"\n').search_model == str(
+        tmp_path / "models" / "mine"
+    )
+    given = config.load(overrides={"search_model": "mine"}, environment={})
+    assert given.search_model == str(Path.cwd() / "mine")
+    home = config.load(environment={"DIVINGBELL_SEARCH_MODEL": "~/mine"})
+    assert home.search_model == str(Path.home() / "mine")
+    assert config.load(environment={}).search_model == ""

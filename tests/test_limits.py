@@ -3,6 +3,7 @@
 import pytest
 
 from divingbell import Divingbell, Result, Session
+from divingbell.transcript import MIN_RICH
 from tests.waiting import until
 
 
@@ -206,12 +207,58 @@ print("err", file=sys.stderr)
 
 
 async def test_displays_have_an_end_too(bell: Divingbell) -> None:
-    async with bell.session(output=1000) as session:
-        code = "from IPython.display import HTML\nfor _ in range(100): display(HTML('<p>' * 1000))"
+    async with bell.session(output=10_000) as session:
+        code = (
+            "from IPython.display import HTML\nfor _ in range(90): display(HTML('<p>' * 100_000))"
+        )
         result = await session.run(code)
-        assert result.status == "ok"
-        assert any("too large" in note for note in result.notes)
-        assert sum(len(output.data) for output in result.outputs) < 20_000
+        assert (result.status, result.limit) == ("ok", "output")
+        assert len(result.text) < 11_000
+        assert sum(len(output.data) for output in result.outputs) < MIN_RICH + 11_000
+        # None is lost: each is a file, and all lines about them are in another.
+        lines = (await session.files.get(f".outputs/cell-{result.cell}.txt")).decode().splitlines()
+        assert len(lines) == 90
+        assert len(await session.files.get(f".outputs/cell-{result.cell}-90.html")) == 300_000
+
+
+async def test_the_end_of_long_output_is_shown_too(bell: Divingbell) -> None:
+    async with bell.session(output=10_000) as session:
+        result = await session.run("for i in range(5000): print('line', i)\n'the value'")
+        assert result.text.startswith("line 0\nline 1\n")
+        assert result.text.endswith("line 4998\nline 4999\n'the value'\n")
+        where = f"/workspace/.outputs/cell-{result.cell}.txt"
+        assert f" bytes left out; all of it is in {where} …]\n" in result.text
+        assert result.value == "the value"
+
+
+async def test_a_long_value_is_cut_like_what_is_printed(bell: Divingbell) -> None:
+    async with bell.session(output="64KB") as session:
+        result = await session.run("'z' * 200_000")
+        assert (result.status, result.limit) == ("ok", "output")
+        assert len(result.text) < 66_000
+        assert result.text.startswith("'zz") and result.text.endswith("zz'\n")
+        assert result.value == "z" * 200_000  # as data it is whole
+        whole = await session.files.get(f".outputs/cell-{result.cell}.txt")
+        assert whole == b"'" + b"z" * 200_000 + b"'\n"
+
+
+async def test_text_too_long_for_the_line_is_kept_by_the_session(session: Session) -> None:
+    result = await session.run("'z' * 9_000_000")
+    assert result.status == "ok"
+    path = f"/workspace/.outputs/cell-{result.cell}-1.txt"
+    assert f"characters left out; all of it is in {path} …]" in result.text
+    assert result.text.startswith("'zz") and result.text.endswith("zz'\n")
+    assert len(await session.files.get(path)) == 9_000_002
+
+
+async def test_what_does_not_fit_on_the_disk_is_said_not_to_be_kept(bell: Divingbell) -> None:
+    async with bell.session(disk="4MB") as session:
+        code = "from IPython.display import HTML\nHTML('<p>' * 2_000_000)"
+        result = await session.run(code)
+        assert result.text == (
+            "[HTML: text/html, 6,000,000 bytes, can't be seen here; "
+            "it could not be kept: No space left on device]\n"
+        )
 
 
 async def test_usage_is_counted_from_outside(session: Session) -> None:

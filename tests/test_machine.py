@@ -2,11 +2,15 @@
 
 import ctypes
 import io
+import json
+import platform
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
-from divingbell import machine, walls
+from divingbell import machine, profile, walls
 from divingbell.config import Settings
 from divingbell.finding import Finding
 from divingbell.sandbox.contained import root
@@ -222,16 +226,32 @@ def test_what_the_chosen_walls_do_without_is_no_fault(
     assert finding.state == state
 
 
-def test_a_profile_counts_only_for_this_python_and_these_packages(tmp_path: Path) -> None:
-    import platform
+def test_the_profile_that_is_looked_at_is_the_one_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> Finding:
+        [finding] = [each for each in machine.examine(Settings()) if each.name == "profile"]
+        return finding
 
-    marker = tmp_path / "divingbell-profile.json"
-    assert not machine._is_prepared(marker, ())
-    marker.write_text(
-        f'{{"version": "{platform.python_version()}", "packages": ["scikit-learn==1.5"]}}'
-    )
-    assert machine._is_prepared(marker, ())
-    assert machine._is_prepared(marker, ("scikit_learn>=1.5",))
-    assert not machine._is_prepared(marker, ("polars",))
-    marker.write_text('{"version": "3.0.0", "packages": []}')
-    assert not machine._is_prepared(marker, ())
+    monkeypatch.setenv("DIVINGBELL_HOME", str(tmp_path))
+    assert found().state == "warn" and "not prepared yet" in found().detail
+    # Of this Python and with more packages: good for others, and not the one that is used here.
+    other = tmp_path / "profiles" / "default-0123456789abcdef"
+    (other / "bin").mkdir(parents=True)
+    (other / "bin" / "python").symlink_to(sys.executable)
+    content = {
+        "version": platform.python_version(),
+        "base_prefix": sys.base_prefix,
+        "base_python": sys.executable,
+        "packages": ["pandas==3.0"],
+    }
+    (other / profile.MARKER).write_text(json.dumps(content))
+    assert found().state == "warn" and "not prepared yet" in found().detail
+    current = other.with_name(_name_of_current())
+    shutil.copytree(other, current, symlinks=True)
+    assert found().detail == f"prepared in {current}; others that take up space: 1"
+
+
+def _name_of_current() -> str:
+    key = profile._key(profile.DEFAULT_LOCK.read_bytes(), (), profile._interpreter_of(None))
+    return f"{profile.DEFAULT_LOCK.stem}-{key}"

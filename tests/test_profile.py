@@ -1,30 +1,39 @@
 """Profiles are made with the real uv, of small wheels that are written here: no network."""
 
 import base64
+import contextlib
+import fcntl
+import functools
 import hashlib
+import http.server
 import json
 import multiprocessing
 import os
 import shutil
+import ssl
 import stat
 import subprocess
 import sys
+import threading
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from divingbell import Session
-from divingbell import profile as profiles
 from divingbell.errors import ProfileError
 from divingbell.owned_folder import NotOurs
 from divingbell.profile import DEFAULT_LOCK, FONTS, MARKER, Profile, home, prepare
 from divingbell.sandbox.host_checks.packages import write_wheel as write_trap
 
 Prepare = Callable[..., Profile]
+MAKE_CERTIFICATE = (
+    "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost",
+    "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE",
+)  # fmt: skip
 
 
 def write_wheel(folder: Path, name: str, version: str, requires: str = "") -> str:
@@ -315,22 +324,20 @@ def test_of_two_processes_one_prepares_and_the_other_waits_for_it(
     assert sum(any("preparing the profile" in line for line in each) for each in lines) == 1
 
 
-def test_a_waiting_process_says_so_and_uses_what_was_made(
-    prepare_small: Prepare, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_waiting_process_says_so_and_uses_what_was_made(prepare_small: Prepare) -> None:
     made = prepare_small()
     aside = made.path.with_name("aside")
     made.path.rename(aside)
     lines: list[str] = []
+    with made.path.with_name(f".{made.path.name}.lock").open("w") as other_process:
+        fcntl.flock(other_process, fcntl.LOCK_EX)
 
-    def other_process_finishes(descriptor: int, operation: int) -> None:
-        if operation & profiles.fcntl.LOCK_NB:
-            raise BlockingIOError
-        if operation == profiles.fcntl.LOCK_EX:
+        def it_finishes(line: str) -> None:
+            lines.append(line)
             aside.rename(made.path)
+            fcntl.flock(other_process, fcntl.LOCK_UN)
 
-    monkeypatch.setattr(profiles.fcntl, "flock", other_process_finishes)
-    assert prepare_small(progress=lines.append) == made
+        assert prepare_small(progress=it_finishes) == made
     assert lines == ["waiting for another process that prepares the same profile"]
 
 
@@ -388,3 +395,44 @@ async def test_the_list_of_fonts_is_the_one_that_matplotlib_would_make(session: 
     assert (await session.run(listing.read_text())).status == "ok"
     made = await session.files.get(FONTS.name)
     assert json.loads(made) == json.loads(FONTS.read_text()), f"{listing} says how to renew it"
+
+
+def test_a_certificate_of_ones_own_network_is_spoken_of(
+    prepare_small: Prepare, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with index_of_a_stranger(tmp_path) as url:
+        monkeypatch.delenv("UV_OFFLINE")
+        monkeypatch.setenv("UV_HTTP_RETRIES", "0")
+        monkeypatch.setenv("UV_DEFAULT_INDEX", url)
+        with pytest.raises(ProfileError, match="SSL_CERT_FILE or UV_SYSTEM_CERTS=1") as caught:
+            prepare_small("barnacle")
+        assert "invalid peer certificate" in str(caught.value)
+        # What is advised is enough: the index is reached, and has no such package.
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "certificate.pem"))
+        with pytest.raises(ProfileError, match="barnacle was not found") as caught:
+            prepare_small("barnacle")
+        assert "SSL_CERT_FILE" not in str(caught.value)
+
+
+@contextlib.contextmanager
+def index_of_a_stranger(folder: Path) -> Iterator[str]:
+    """An empty index behind a certificate that nobody has signed."""
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    subprocess.run(
+        [*MAKE_CERTIFICATE, "-keyout", key, "-out", certificate],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    (folder / "index").mkdir()
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=folder / "index")
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        serving = threading.Thread(target=server.serve_forever)
+        serving.start()
+        try:
+            yield f"https://localhost:{server.server_port}/"
+        finally:
+            server.shutdown()
+            serving.join()

@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+from typing import Any
 
 import pytest
 
 from divingbell import Divingbell, InvalidInput, Session, SessionClosed
+from divingbell.cell import Cell, Ending
 from tests.waiting import until
 
 
@@ -219,7 +221,16 @@ async def test_a_syntax_error_points_at_the_line(session: Session) -> None:
     result = await session.run("x = 1\nif x\n    y = 2")
     assert result.status == "error" and result.error is not None
     assert result.error.type == "SyntaxError"
+    assert str(result.error).startswith('  File "<cell 1>", line 2\n')
     assert "if x" in result.error.traceback and "^" in result.error.traceback
+
+
+async def test_an_error_without_lines_of_the_users_shows_none_of_others(session: Session) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.title('$\\\\undefined$');"
+    text = (await session.run(code)).text
+    assert text.startswith("ValueError: ")
+    assert 'File "' not in text
+    assert " in matplotlib)" in text
 
 
 async def test_an_interrupt_stops_the_cell_and_keeps_the_state(session: Session) -> None:
@@ -461,3 +472,141 @@ async def test_a_cancelled_close_is_still_done_to_its_end(bell: Divingbell) -> N
                 await closing
         async with bell.session() as other:
             assert (await other.run("1 + 1")).value == 2
+
+
+async def test_from_the_end_of_a_cell_to_its_caller_is_one_round_of_the_loop(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each round can meet a piece of somebody else's work, and a neighbour's flood is felt in all.
+    loop, rounds, ended = asyncio.get_running_loop(), 0, []
+
+    def count() -> None:
+        nonlocal rounds
+        rounds += 1
+        counting[0] = loop.call_soon(count)
+
+    ending = Cell._end
+
+    def end(cell: Cell, how: Ending) -> None:
+        ended.append(rounds)
+        ending(cell, how)
+
+    monkeypatch.setattr(Cell, "_end", end)
+    counting = [loop.call_soon(count)]
+    try:
+        for _ in range(3):
+            await session.run("1 + 1")
+            assert rounds - ended.pop() <= 1
+    finally:
+        counting[0].cancel()
+
+
+async def test_cancelled_at_its_end_a_run_leaves_the_session_usable(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ending = Cell._end
+
+    def end(cell: Cell, how: Ending) -> None:
+        ending(cell, how)
+        running.cancel()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Cell, "_end", end)
+        running = asyncio.create_task(session.run("x = 1"))
+        await asyncio.wait({running})
+    assert running.cancelled()
+    assert (await session.run("x")).value == 1
+
+
+async def test_arguments_of_a_script_are_passed_on(session: Session) -> None:
+    look = "import sys; [sys.argv, globals().get('__file__')]"
+    assert (await session.run(look)).value == [[""], None]
+    assert (await session.run(look, argv=["tool", "é"])).value == [["tool", "é"], None]
+    await session.files.put("tool.py", "pass")
+    found = await session.run(look, argv=["tool.py", "b"], context={"x": 1})
+    assert found.value == [["tool.py", "b"], "/workspace/tool.py"]
+    assert (await session.run("x, sys.argv")).value == [1, ["tool.py", "b"]]
+
+
+@pytest.mark.parametrize("argv", ["one text", [], ["a", 1], [None]])
+async def test_arguments_of_a_script_are_texts(session: Session, argv: Any) -> None:
+    with pytest.raises(InvalidInput, match="argv must be a list of texts"):
+        await session.run("1", argv=argv)
+
+
+async def test_the_status_that_code_exits_with_is_told(session: Session) -> None:
+    for code, status in (("3", 3), ("True", 1), ("-1", 255), ("'3'", None)):
+        error = (await session.run(f"import sys; sys.exit({code})")).error
+        assert error is not None and error.exit_status == status
+
+
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        ("distan", "distance"),
+        ("1 + distan", "distance"),
+        ("boat.sa", ".sail"),
+        ("import js", "json"),
+        ("open('da", "data.csv"),
+        ("%timei", "%timeit"),
+    ],
+)
+async def test_code_is_completed(session: Session, code: str, text: str) -> None:
+    await session.run("distance = 3\nclass Boat:\n    def sail(self): pass\nboat = Boat()")
+    await session.files.put("data.csv", "a")
+    found = await session.complete(code, len(code))
+    assert text in [item.text for item in found]
+    assert all(item.end == len(code) for item in found)
+
+
+async def test_completing_runs_no_function_and_no_property(session: Session) -> None:
+    await session.run(
+        "ran = []\nclass Trap:\n    @property\n    def spring(self): ran.append('property')\n"
+        "def call(): ran.append('call')\ntrap = Trap()"
+    )
+    for code in ("trap.spring.", "call().", "trap.sp"):
+        await session.complete(code, len(code))
+    assert (await session.run("ran")).value == []
+
+
+async def test_an_object_that_gets_stuck_when_it_is_looked_at_costs_no_variables(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.session.LOOK_TIMEOUT", 0.2)
+    await session.run(
+        "kept = 1\nclass Slow:\n    def __dir__(self):\n        while True: pass\nslow = Slow()"
+    )
+    assert await session.complete("slow.", 5) == []
+    assert (await session.run("kept")).value == 1
+
+
+async def test_an_answer_that_was_given_up_is_not_taken_for_the_next(session: Session) -> None:
+    await session.run("import time\nclass Slow:\n    def __dir__(self):\n        time.sleep(0.3)")
+    await session.run("slow = Slow(); quick = 1")
+    given_up = asyncio.create_task(session.complete("slow.", 5))
+    await until(lambda: session.busy, "the question")
+    given_up.cancel()
+    assert [item.text for item in await session.complete("quic", 4)] == ["quick"]
+
+
+async def test_a_look_that_is_given_up_does_not_cost_the_next_cell(session: Session) -> None:
+    await session.run(
+        "import time\nclass Slow:\n    def __dir__(self):\n        time.sleep(600)\n"
+        "slow = Slow()\nx = 1"
+    )
+    looking = asyncio.create_task(session.complete("slow.", 5))
+    await until(lambda: session._seen is not None, "it looks")
+    looking.cancel()
+    await asyncio.wait({looking})
+    result = await session.run("x", timeout=20)
+    assert (result.status, result.value, result.state) == ("ok", 1, "kept")
+
+
+@pytest.mark.parametrize("forged", ["[[p + 5, p, 'a']]", "[[-1, p, 'a']]", "[[0, 10**9, 'a']]"])
+async def test_completions_stand_within_the_code(session: Session, forged: str) -> None:
+    await session.run(
+        "import divingbell_inside.completion as c\nwas = c.completions\n"
+        f"c.completions = lambda shell, source, p: {forged}"
+    )
+    assert await session.complete("abc.", 4) == []
+    await session.run("c.completions = was")

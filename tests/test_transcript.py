@@ -42,17 +42,110 @@ def test_text_of_one_stream_is_one_output() -> None:
     assert [event.text for event in events] == ["a", "b\n", "c\n", "d\n"]
 
 
+def test_text_within_the_limit_is_whole_though_its_end_comes_late() -> None:
+    transcript, events, over = _transcript(100)
+    for number in range(10):
+        transcript.raw(b"%d" % number * 10)
+    assert "".join(str(output.data) for output in transcript.finish()) == "".join(
+        str(number) * 10 for number in range(10)
+    )
+    assert (transcript.cut, over) == (False, [])
+    assert "".join(event.text for event in events).endswith("9" * 10)
+
+
 def test_past_the_limit_everything_goes_to_the_overflow_from_its_start() -> None:
-    transcript, _, over = _transcript(10)
+    transcript, events, over = _transcript(12)
     transcript.raw(b"12345678")
     transcript.raw(b"9abcdef")
     transcript.raw(b"more")
     assert b"".join(over) == b"123456789abcdefmore"
-    assert transcript.finish()[0].data == "123456789a"
+    shown = [str(output.data) for output in transcript.finish("; it is kept")]
+    assert shown == ["123456789", "\n[… 7 bytes left out; it is kept …]\n", "ore"]
     assert (transcript.cut, transcript.bytes) == (True, 19)
+    assert "".join(event.text for event in events) == "".join(shown)
 
 
-@pytest.mark.parametrize("parts", [None, [["text/plain"]], [["text/plain", 6]], [[5, 1]], ["x"]])
+def _display(transcript: Transcript, text: str, **header: object) -> None:
+    raw = text.encode()
+    transcript.display({"parts": [["text/plain", len(raw)]], **header}, raw)
+
+
+def test_the_text_of_displays_counts_like_what_is_printed() -> None:
+    transcript, _, over = _transcript(4000)
+    transcript.raw(b"printed\n")
+    _display(transcript, "a" * 1000)
+    _display(transcript, "b" * 5000, result=True)
+    transcript.raw(b"last\n")
+    outputs = transcript.finish()
+    assert [output.name for output in outputs] == [
+        "stdout", "display", "result", "result", "result", "stdout",
+    ]  # fmt: skip
+    assert sum(len(output.data) for output in outputs) < 4000
+    assert "bytes left out" in str(outputs[3].data)
+    whole = "printed\n" + "a" * 1000 + "\n" + "b" * 5000 + "\nlast\n"
+    assert b"".join(over).decode() == whole
+
+
+def test_an_image_keeps_its_place_among_text_that_is_cut() -> None:
+    transcript, events, _ = _transcript(1000)
+    transcript.raw(b"a" * 2000)
+    transcript.display({"parts": [["image/png", 3, "cell-1-1.png"]]}, b"PNG")
+    transcript.raw(b"b" * 5)
+    outputs = transcript.finish()
+    assert [output.type for output in outputs] == [
+        "text/plain", "text/plain", "text/plain", "image/png", "text/plain",
+    ]  # fmt: skip
+    assert "bytes left out" in str(outputs[1].data)
+    assert outputs[3].path == "/workspace/.outputs/cell-1-1.png"
+    assert outputs[4].data == "b" * 5
+    assert [event.type for event in events] == ["stdout", "display", *["stdout"] * 3]
+
+
+def test_displays_past_their_limit_are_named_by_a_line() -> None:
+    transcript, _, _ = _transcript(10_000)
+    for number in range(3):
+        header = {"parts": [["image/png", 1_500_000, f"cell-1-{number + 1}.png"]]}
+        transcript.display(header, bytes(1_500_000))
+    header = {"parts": [["text/plain", 5], ["text/html", 3_000_000]]}
+    transcript.display(header, b"table" + b"x" * 3_000_000)
+    kinds = [(output.type, len(output.data)) for output in transcript.finish()]
+    line = (
+        "[image/png, 1,500,000 bytes: too much to show; "
+        "it is kept in /workspace/.outputs/cell-1-3.png]"
+    )
+    assert kinds == [
+        ("image/png", 1_500_000),
+        ("image/png", 1_500_000),
+        ("text/plain", len(line)),
+        ("text/plain", 5),
+    ]
+
+
+def test_a_display_that_is_updated_without_end_takes_the_place_of_one() -> None:
+    transcript, events, over = _transcript(4000)
+    _display(transcript, "0", id="x")
+    for number in range(20_000):
+        _display(transcript, f"{number} " * 100, id="x", update=True)
+    [output] = transcript.finish()
+    assert output.data == "19999 " * 100
+    assert (transcript.cut, over) == (False, [])
+    assert sum(len(part.data) for event in events for part in event.outputs) < 5_000_000
+
+
+def test_displays_of_text_without_end_are_text_without_end() -> None:
+    transcript, events, over = _transcript(10_000)
+    for number in range(50_000):
+        _display(transcript, str(number))
+    outputs = transcript.finish()
+    assert len(outputs) < 100 and len(events) < 100
+    assert str(outputs[-1].data).endswith("49998\n49999\n")
+    assert b"".join(over).decode().split() == [str(number) for number in range(50_000)]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [None, [["text/plain"]], [["text/plain", 6]], [[5, 1]], ["x"], [["text/plain", 1, "../x.png"]]],
+)
 def test_a_display_that_lies_breaks_the_rules(parts: object) -> None:
     transcript, _, _ = _transcript()
     with pytest.raises(frames.FrameError):
@@ -70,11 +163,19 @@ def test_clearing_waits_for_the_next_output_if_asked() -> None:
 
 
 def test_the_cut_falls_between_characters() -> None:
-    transcript, events, over = _transcript(10)
-    transcript.raw("123456789€ and more".encode())
-    assert transcript.finish()[0].data == "123456789"
-    assert b"".join(over).decode() == "123456789€ and more"
+    transcript, events, over = _transcript(12)
+    transcript.raw("12345678€ and €€".encode())
+    shown = [str(output.data) for output in transcript.finish()]
+    assert (shown[0], shown[2]) == ("12345678", "€")
+    assert b"".join(over).decode() == "12345678€ and €€"
     assert "\ufffd" not in "".join(event.text for event in events)
+
+
+def test_a_character_that_comes_in_two_pieces_at_the_cut_is_whole() -> None:
+    transcript, _, _ = _transcript(12)
+    transcript.raw(b"12345678" + "€".encode()[:1])
+    transcript.raw("€".encode()[1:])
+    assert "".join(str(output.data) for output in transcript.finish()) == "12345678€"
 
 
 def test_half_a_character_of_one_stream_does_not_spoil_the_other() -> None:
@@ -107,3 +208,23 @@ def test_an_id_that_no_display_has_breaks_the_rules() -> None:
     transcript.display({"parts": [], "id": "x" * 200}, b"")
     with pytest.raises(frames.FrameError, match="too long"):
         transcript.display({"parts": [], "id": "x" * 201}, b"")
+
+
+def test_text_that_is_cleared_again_and_again_is_not_held() -> None:
+    transcript, _, over = _transcript(1000)
+    for _ in range(100):
+        transcript.raw(b"x" * 600)
+        transcript.clear(False)
+    assert sum(map(len, over)) == 60_000
+    assert len(transcript.finish()) == 1  # which says how much was left out
+
+
+def test_displays_that_are_emptied_again_and_again_are_not_held() -> None:
+    transcript, _, over = _transcript(1000)
+    full = {"parts": [["text/plain", 100]], "id": "a"}
+    with pytest.raises(frames.FrameError, match="emptied"):
+        for _ in range(10_000):
+            transcript.display(full, b"x" * 100)
+            transcript.display({"parts": [], "id": "a", "update": True}, b"")
+            assert len(transcript._items) < 5_000
+    assert sum(map(len, over)) > 10_000

@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from divingbell import turns as turns_module
-from divingbell.turns import MOMENT, Cells, Turns
+from divingbell.running import MOMENT, Cells
+from divingbell.turns import Turns
 
 
 @pytest.fixture

@@ -28,7 +28,19 @@ def tool_lists() -> dict[str, list[dict[str, Any]]]:
 
 def search_queries() -> list[dict[str, Any]]:
     """Return questions, each with every acceptable answer among the tools of the lists."""
-    found: list[dict[str, Any]] = json.loads(
-        (ROOT / "tests" / "data" / "search_queries.json").read_text("utf-8")
-    )
+    return _questions("search_queries.json")
+
+
+def search_practice() -> list[dict[str, Any]]:
+    """Return others, of another author, written from a random sample of the tools."""
+    return _questions("search_practice.json")
+
+
+def search_phrasings() -> list[dict[str, Any]]:
+    """Return for each of `search_queries` two more ways to put it, by one who knew such tools."""
+    return _questions("search_phrasings.json")
+
+
+def _questions(name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((ROOT / "tests" / "data" / name).read_text("utf-8"))
     return found

@@ -19,14 +19,14 @@ class Hold:
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
         self._size = 0
-        self._closed = False
+        self.closed = False
 
     def grow(self, size: int) -> bool:
         """Take as much as makes this many bytes in all; return whether they were to be had.
 
         Who is alone may take more than there is: otherwise nobody could ever have it.
         """
-        if self._closed or size <= self._size:  # what comes too late is thrown away at once
+        if self.closed or size <= self._size:  # what comes too late is thrown away at once
             return True
         others = self._allowance.held - self._size
         if others and others + size > self._allowance.most:
@@ -36,7 +36,7 @@ class Hold:
 
     def close(self) -> None:
         self._allowance.held -= self._size
-        self._size, self._closed = 0, True
+        self._size, self.closed = 0, True
 
 
 RESULT: ContextVar[Hold | None] = ContextVar("result", default=None)

@@ -1,11 +1,9 @@
 """The one place where the parts are wired together."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -17,14 +15,16 @@ from divingbell.errors import DivingbellError, ProfileError
 from divingbell.gateway import groups
 from divingbell.gateway import pins as gateway_pins
 from divingbell.gateway.approvals import Approver
-from divingbell.gateway.fleet import Listener
+from divingbell.gateway.fleet import Listener, load_sdk
 from divingbell.gateway.folder import Folder
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.servers import Server
 from divingbell.models import Result
+from divingbell.needs import Needs
 from divingbell.sandbox.base import Backend
 from divingbell.sandbox.local.folders import HostFolders
 from divingbell.session import Session
+from divingbell.starting import Starting, Tell
 from divingbell.telemetry import store
 
 if TYPE_CHECKING:
@@ -64,10 +64,14 @@ class Divingbell:
         *,
         progress: Callable[[str], None] | None = None,
         on_approval: Approver | None = None,
+        needs: Needs | None = None,
     ) -> Self:
-        """Make one with settings that were read already; neither file nor environment is read."""
+        """Make one with settings that were read already; neither file nor environment is read.
+
+        `needs` is for a command that runs one piece of code: only what that needs is made ready.
+        """
         bell = cls.__new__(cls)
-        bell._begin(settings, progress, on_approval)
+        bell._begin(settings, progress, on_approval, needs)
         return bell
 
     def _begin(
@@ -75,15 +79,53 @@ class Divingbell:
         settings: Settings,
         progress: Callable[[str], None] | None,
         on_approval: Approver | None,
+        needs: Needs | None = None,
     ) -> None:
         self.settings = settings
+        self._needs = needs
         self._progress = progress
         self._on_approval = on_approval
         self._engine: Engine | None = None
         self._gateway: Gateway | None = None
+        self._starting: Starting | None = None
         self.backend: Backend | None = None
 
     async def __aenter__(self) -> Self:
+        await self._enter()
+        try:
+            await self.ready()
+        except BaseException:
+            await self._leave()
+            raise
+        return self
+
+    @asynccontextmanager
+    async def starting(self) -> AsyncIterator[Self]:
+        """Begin as `async with` does, and enter the block while the sandbox still starts.
+
+        Servers and settings are known from the beginning. `open` and `session` wait for the
+        sandbox; `ready` does, too, and tells how it goes.
+
+        Raises:
+            DivingbellError: the settings can't be used, or this machine can do it in no case.
+        """
+        await self._enter()
+        try:
+            yield self
+        finally:
+            await self._leave()
+
+    async def ready(self, tell: Tell | None = None) -> None:
+        """Wait until the sandbox is up; `tell` hears what is waited for.
+
+        Raises:
+            SandboxUnavailable, ProfileError: what kept it from starting.
+        """
+        self._running()
+        assert self._starting is not None
+        await self._starting.wait(tell)
+
+    async def _enter(self) -> None:
         if self._engine is not None:
             raise DivingbellError("this Divingbell is running already; make another one")
         async with contextlib.AsyncExitStack() as undo:
@@ -91,24 +133,26 @@ class Divingbell:
             undo.callback(home.close)
             gateway = _make_gateway(self.settings, home, self._on_approval)
             undo.push_async_callback(gateway.stop)
-            self.backend = _make_backend(self.settings, self._progress, home.servers.path)
+            starting = Starting(self._progress)
+            self.backend = _make_backend(
+                self.settings, starting.report, home.servers.path, self._needs
+            )
             engine = Engine(self.settings, self.backend, gateway)
             undo.push_async_callback(engine.stop)
+            undo.push_async_callback(starting.stop)
             # The servers come up while the sandbox does; loading the SDK takes as long as either.
-            outcomes = await asyncio.gather(
-                engine.start(), self._start_servers(gateway), return_exceptions=True
-            )
-            for outcome in outcomes:
-                if outcome is not None:
-                    raise outcome
-            self._engine, self._gateway = engine, gateway
+            starting.begin(engine.start())
+            await self._start_servers(gateway)
+            self._engine, self._gateway, self._starting = engine, gateway, starting
             self._undo = undo.pop_all()
-        return self
 
     async def _start_servers(self, gateway: Gateway) -> None:
-        if self.settings.servers:
-            await asyncio.to_thread(import_module, "divingbell.gateway.upstream")
-            gateway.fleet.start(self.settings.servers)
+        entries = self.settings.servers
+        at_once = {entry.name for entry in entries} if self._needs is None else self._needs.servers
+        if at_once:
+            await load_sdk()
+        for entry in entries:
+            gateway.fleet.add(entry, later=entry.name not in at_once)
 
     async def __aexit__(
         self,
@@ -116,6 +160,9 @@ class Divingbell:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._leave()
+
+    async def _leave(self) -> None:
         engine, self._engine, self._gateway = self._engine, None, None
         if engine is not None:
             await self._undo.aclose()
@@ -134,6 +181,7 @@ class Divingbell:
             SandboxUnavailable: the sandbox could not be made.
         """
         engine = self._running()
+        await self.ready()
         session = await engine.open(id, user, limits)
         try:
             yield session
@@ -145,18 +193,21 @@ class Divingbell:
         code: str,
         *,
         context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
         timeout: float | None = None,
         **limits: Any,
     ) -> Result:
         """Run code once, in a fresh session that ends with it."""
         async with self.session(**limits) as session:
-            return await session.run(code, context=context, timeout=timeout)
+            return await session.run(code, context=context, argv=argv, timeout=timeout)
 
     async def open(
         self, id: str | None = None, *, user: str | None = None, **limits: Any
     ) -> Session:
         """Open a session as `session` does, for those who can't keep a block; see `release`."""
-        return await self._running().open(id, user, limits)
+        engine = self._running()
+        await self.ready()
+        return await engine.open(id, user, limits)
 
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
@@ -258,28 +309,37 @@ def _make_gateway(settings: Settings, home: _Home, on_approval: Approver | None)
         make_upstream,
         on_approval,
         totals,
-        _meaning(settings.search) if settings.servers else None,
+        _meaning(settings) if settings.servers else None,
     )
 
 
-def _meaning(search: str) -> Callable[[], "Meaning"] | None:
+def _meaning(settings: Settings) -> Callable[[], "Meaning"] | None:
     """What loads the model for search by meaning, where it is wanted.
 
     Raises:
-        ConfigError: it was asked for, and is not installed.
+        ConfigError: it was asked for, and is not there.
     """
-    if search == "words":
+    if settings.search == "words":
         return None
     from divingbell.gateway import meaning
+    from divingbell.gateway.encoders import minilm, onnx
 
-    if search == "meaning":
-        loaded = meaning.load()
+    model = Path(settings.search_model) if settings.search_model else None
+    if settings.search == "meaning":
+        loaded = meaning.load(model=model)
         return lambda: loaded
-    return meaning.load
+    if model is not None:
+        onnx.check(model)
+    elif not minilm.is_installed():
+        return None
+    return lambda: meaning.load(model=model)
 
 
 def _make_backend(
-    settings: Settings, progress: Callable[[str], None] | None, servers: Path
+    settings: Settings,
+    progress: Callable[[str], None] | None,
+    servers: Path,
+    needs: Needs | None,
 ) -> Backend:
     if settings.backend == "auto":
         from divingbell.sandbox.choosing import AutoBackend
@@ -287,18 +347,27 @@ def _make_backend(
         def make(wall: str) -> Backend:
             backend, _, runtime = wall.partition("-")
             chosen = replace(settings, backend=backend, runtime=runtime or "runc")
-            return _make_backend(chosen, progress, servers)
+            return _make_backend(chosen, progress, servers, needs)
 
         return AutoBackend(settings, make, progress)
+    if settings.backend == "gvisor":
+        return _make_gvisor(settings, progress, servers)
+    if needs is not None:
+        settings = replace(settings, preload=needs.modules)
     if settings.backend == "local":
         from divingbell.sandbox.local.backend import LocalBackend
 
-        return LocalBackend(settings, progress, servers)
-    if settings.backend == "docker":
-        from divingbell.sandbox.docker.backend import DockerBackend
+        return LocalBackend(settings, progress, servers, many=needs is None)
+    assert settings.backend == "docker"
+    from divingbell.sandbox.docker.backend import DockerBackend
 
-        return DockerBackend(settings, progress, servers)
-    assert settings.backend == "gvisor"
+    return DockerBackend(settings, progress, servers)
+
+
+def _make_gvisor(
+    settings: Settings, progress: Callable[[str], None] | None, servers: Path
+) -> Backend:
+    # With all that is to be loaded beforehand: there is a checkpoint with just that.
     from divingbell.sandbox.gvisor.backend import GVisorBackend
 
     return GVisorBackend(settings, progress, servers)

@@ -5,14 +5,15 @@ import functools
 import itertools
 import logging
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from divingbell.allowance import Allowance, counted
 from divingbell.errors import DivingbellError, ToolFailed
-from divingbell.models import Event, Result, ToolCall
+from divingbell.hints import Surroundings
+from divingbell.models import NOT_MADE, Event, Result, ToolCall
 from divingbell.tether import field_of
 from divingbell.turns import Turns
 from divingbell_inside import frames
@@ -38,9 +39,6 @@ _QUESTIONS = {
     "list_prompts",
 }  # fmt: skip
 """Put to the gateway itself; they carry nothing out."""
-NOT_MADE = "not_made"
-"""The status of a call that was cancelled before it left for its server."""
-_NOT_MADE = (NOT_MADE, "tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
 MAX_RECORDS = 200
 """Calls of a cell that its result lists; it counts all."""
 _REFUSED_AT_ONCE = 200
@@ -53,6 +51,8 @@ class Answer:
 
     body: bytes
     kind: str = "value"
+    note: str = ""
+    """What the reader of the cell's result should know of it, whatever the code makes of it."""
 
 
 _serials = itertools.count(1)
@@ -88,7 +88,7 @@ class Visit:
     """Takes seconds of processor time that were spent on it beside the event loop."""
 
 
-class Door(Protocol):
+class Door(Surroundings, Protocol):
     """The gateway, as a session sees it."""
 
     calls_at_once: int
@@ -137,13 +137,31 @@ class Record:
 
     def words(self) -> str | None:
         """For a cell that failed: which side effects there may be."""
-        made = [call for call in self.calls if call.status not in _NOT_MADE]
+        made = [call for call in self.calls if call.made]
         if not made:
             return None
-        shown = "; ".join(str(call) for call in made[:MAX_NAMED])
-        count = len(made) + self.count - len(self.calls)
-        more = f"; and {count - MAX_NAMED} more" if count > MAX_NAMED else ""
+        distinct = Counter((call.name, call.status, call.arguments) for call in made)
+        named = dict(itertools.islice(distinct.items(), MAX_NAMED))
+        by_tool: dict[tuple[str, str], dict[str, int]] = {}
+        for (name, status, arguments), times in named.items():
+            by_tool.setdefault((name, status), {})[arguments] = times
+        shown = "; ".join(_repeated(*tool, given) for tool, given in by_tool.items())
+        left = len(made) + self.count - len(self.calls) - sum(named.values())
+        more = f"; and {left:,} more" if left else ""
         return f"calls of tools already made: {shown}{more}"
+
+
+def _repeated(name: str, status: str, given: Mapping[str, int]) -> str:
+    """Words for the calls of one tool, by their arguments and how often each was made."""
+    if len(given) == 1:
+        [(arguments, times)] = given.items()
+        return f"{name}({arguments}){_times(times)}: {status}"
+    listed = ", ".join(f"({arguments}){_times(times)}" for arguments, times in given.items())
+    return f"{name}, {sum(given.values())} calls: {status}, with {listed}"
+
+
+def _times(number: int) -> str:
+    return f" {number} times" if number > 1 else ""
 
 
 class Run(Protocol):
@@ -156,6 +174,8 @@ class Run(Protocol):
     def call_ended(self, call: "Waiting", status: str, milliseconds: float) -> None: ...
 
     def tell(self, event: Event) -> None: ...
+
+    def note(self, words: str) -> None: ...
 
 
 class Waiting(NamedTuple):
@@ -347,6 +367,8 @@ class Calls:
                 if line == self._current:
                     header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}
                     self._send(header, answer.body)
+                    if answer.note and (run := self._runs.get(number)) is not None:
+                        run.note(answer.note)
             return "ok"
         except asyncio.CancelledError:
             self._fail(line, number, _cancelled(name))

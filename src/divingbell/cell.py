@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from divingbell.calls import Record, Waiting
 from divingbell.clock import Clock
@@ -15,6 +15,7 @@ from divingbell.models import (
     Failure,
     LimitName,
     Limits,
+    Output,
     Result,
     State,
     Status,
@@ -29,12 +30,13 @@ StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output", "host"]
 MIN_CPU_CHECK = 0.02
 INTERRUPT_EVERY = 0.2
 MAX_FAILURE = 1 << 16
+MAX_ASIDES = 10
 MAX_TOLD = 10_000
 """Messages of tools that one cell passes on."""
 
 _ADVICE: dict[str, str] = {
-    "memory": "Work on less data at once, delete what is no longer needed (`del df`), or ask for "
-    "more memory.",
+    "memory": "Work on less data at once, and delete what is no longer needed (`del df`); whoever "
+    "runs Divingbell can raise the limit `memory`.",
     "cpu": "Use a faster way (vectorise, sample the data) or split the work into several runs.",
     "processes": "Start fewer processes or threads, and wait for those that you have started.",
     "disk": "Remove files from /workspace and /tmp, or write less.",
@@ -87,15 +89,16 @@ class Cell:
         self._grace = grace
         self._interpreter = interpreter
         self._loop = asyncio.get_running_loop()
-        self._ended: asyncio.Future[Ending] = self._loop.create_future()
+        self._ending: Ending | None = None
+        self._waiter: asyncio.Future[None] | None = None
         self._stopped_for: StopReason | None = None
         self._before = interpreter.sandbox.consumption()
         self._started = time.perf_counter()
         self._finished = self._started
         self._spool: Spool | None = None
-        self._value_text: str | None = None
         self._record = Record()
         self._told = 0
+        self._asides: dict[str, None] = {}
         self._on_stop = on_stop
         self.transcript = Transcript(number, limits.output, sink, self._overflow)
         self._timers: list[asyncio.TimerHandle] = []
@@ -108,14 +111,29 @@ class Cell:
         )
         self._plan_cpu_check(limits.cpu_seconds)
 
+    @property
+    def only_read(self) -> bool:
+        """Whether the interpreter says that all variables are as they were before."""
+        header = self._ending.header if self._ending is not None else None
+        return header is not None and header.get("only_read") is True
+
     async def wait(self) -> Ending:
-        return await asyncio.shield(self._ended)
+        """How the run came to its end. One waits at a time; who gives up leaves the run as it is.
+
+        Whoever waits goes on in the next round of the loop: each further one, such as
+        `asyncio.shield` takes, can meet a piece of somebody else's work.
+        """
+        if self._ending is None:
+            self._waiter = self._loop.create_future()
+            await self._waiter
+        assert self._ending is not None
+        return self._ending
 
     # The clock
 
     def stop(self, reason: StopReason) -> None:
         """Interrupt, which keeps the state; if that does not help in time, give up on it."""
-        if self._stopped_for is None and not self._ended.done():
+        if self._stopped_for is None and self._ending is None:
             self._stopped_for = reason
             self._on_stop()
             self._interpreter.resume()
@@ -124,7 +142,7 @@ class Cell:
 
     def _interrupt(self) -> None:
         """Again and again: one that comes before the code has begun is not heard."""
-        if not self._ended.done():
+        if self._ending is None:
             self._interpreter.sandbox.interrupt()
             self._timers.append(self._loop.call_later(INTERRUPT_EVERY, self._interrupt))
 
@@ -151,10 +169,7 @@ class Cell:
             if event in ("stdout", "stderr"):
                 self.transcript.text(str(event), body, cell_of(header, self.number))
             elif event == "display":
-                outputs = self.transcript.display(header, body)
-                if header.get("result") is True:
-                    texts = (item.data for item in outputs if item.type == "text/plain")
-                    self._value_text = next((str(text) for text in texts), None)
+                self.transcript.display(header, body)
             elif event == "clear":
                 self.transcript.clear(header.get("wait") is True)
             elif event == "done" and header.get("cell") == self.number:
@@ -167,12 +182,14 @@ class Cell:
         self._end(Ending(False, reason=reason))
 
     def _end(self, ending: Ending) -> None:
-        if not self._ended.done():
+        if self._ending is None:
+            self._ending = ending
             self._finished = time.perf_counter()
             self._clock.stop()
             for timer in self._timers:
                 timer.cancel()
-            self._ended.set_result(ending)
+            if self._waiter is not None and not self._waiter.done():
+                self._waiter.set_result(None)
 
     # What tools do (divingbell.calls.Run)
 
@@ -188,8 +205,13 @@ class Cell:
         self._told += 1
         if self._told == MAX_TOLD:
             self.transcript.notice("the tools have more to say, which is left out")
-        elif self._told < MAX_TOLD and not self._ended.done():
+        elif self._told < MAX_TOLD and self._ending is None:
             self.transcript.tell(event)
+
+    def note(self, words: str) -> None:
+        """Keep a sentence for the notes of the result; the same one is said once."""
+        if len(self._asides) < MAX_ASIDES:
+            self._asides[words] = None
 
     def _overflow(self, data: bytes) -> None:
         if self._spool is None:
@@ -207,6 +229,11 @@ class Cell:
             )
         self._spool.feed(data)
 
+    @property
+    def plain(self) -> bool:
+        """Whether nobody had to stop it, and none of its output has yet to be written to a file."""
+        return self._stopped_for is None and self._spool is None
+
     async def finish_spool(self) -> None:
         if self._spool is not None:
             await self._spool.finish()
@@ -216,7 +243,7 @@ class Cell:
     def result(self, ending: Ending, aftermath: Aftermath) -> Result:
         """Put everything together."""
         used = self._interpreter.sandbox.consumption()
-        outputs = self.transcript.finish()
+        outputs = self.transcript.finish(f"; {self._kept_words()}" if self._spool else "")
         header = ending.header or {}
         failure, limit_inside = _failure_of(header)
         killed_for_memory = used.memory_kills > self._before.memory_kills
@@ -280,12 +307,13 @@ class Cell:
             if aftermath.reason:
                 notes.append(aftermath.reason)
             notes.append(_state_note(aftermath))
+        notes += self._asides
         made = self._record.words() if status != "ok" else None
         if made:
             notes.append(made)
         return Result(
             status=status,
-            value=self._value(header) if status == "ok" else None,
+            value=header.get("value", self._text_of_value(outputs)) if status == "ok" else None,
             outputs=outputs,
             error=failure,
             limit=limit,
@@ -302,8 +330,21 @@ class Cell:
             calls=tuple(self._record.calls),
         )
 
-    def _value(self, header: frames.Header) -> Any:
-        return header.get("value", self._value_text)
+    def _text_of_value(self, outputs: tuple[Output, ...]) -> str | None:
+        texts = [
+            str(output.data)
+            for output in outputs
+            if output.name == "result" and output.type == "text/plain"
+        ]
+        return "".join(texts) if texts else None
+
+    def _kept_words(self) -> str:
+        """Where the text is that was left out."""
+        assert self._spool is not None
+        where = f"{layout.WORKSPACE}/{self._spool.path}"
+        if self._spool.failure is None:
+            return f"all of it is in {where}"
+        return f"as much as could be kept is in {where} ({self._spool.failure})"
 
     def _memory_words(self) -> str:
         size = _size(self._limits.memory)
@@ -318,20 +359,18 @@ class Cell:
     def _notes(self, child_killed: bool) -> list[str]:
         notes = []
         if self._spool is not None:
-            where = f"{layout.WORKSPACE}/{self._spool.path}"
-            shown = _size(self._limits.output)
-            if self._spool.failure is None:
-                notes.append(f"the output is cut after {shown}; all of it is in {where}")
-            else:
-                notes.append(
-                    f"the output is cut after {shown}; as much as could be kept is in {where} "
-                    f"({self._spool.failure})"
-                )
-        if self.transcript.displays_dropped:
-            notes.append(f"{self.transcript.displays_dropped} displays were too large and left out")
+            words = f"the output is cut to {_size(self._limits.output)}"
+            if not self.transcript.cut:
+                words = "some of the output was cleared"
+            notes.append(f"{words}; {self._kept_words()}")
         if child_killed:
             notes.append(f"a process was ended because {self._memory_words()}")
         return notes
+
+
+def _exit_status(error: frames.Header) -> int | None:
+    found = field_of(error, "exit_status", int)
+    return found if found is not None and 0 <= found <= 255 else None
 
 
 def _failure_of(header: frames.Header) -> tuple[Failure | None, LimitName | None]:
@@ -342,6 +381,7 @@ def _failure_of(header: frames.Header) -> tuple[Failure | None, LimitName | None
         field_of(error, "type", str, "Exception")[:MAX_FAILURE],
         field_of(error, "message", str, "")[:MAX_FAILURE],
         field_of(error, "traceback", str, "")[:MAX_FAILURE],
+        exit_status=_exit_status(error),
     )
     limit = error.get("limit")
     return failure, next((name for name in LIMIT_NAMES if name == limit), None)

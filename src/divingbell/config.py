@@ -28,7 +28,7 @@ CGROUPS = ("auto", "require", "off")
 MODES = ("code", "hybrid")
 SEARCHES = ("auto", "words", "meaning")
 _LISTS = ("packages", "preload", "backend_order")
-_PATHS = ("workspace", "mcp_config", "mounts")
+_PATHS = ("workspace", "mcp_config", "mounts", "search_model")
 _SIZES = {"memory", "disk", "output"}
 
 
@@ -63,7 +63,9 @@ class Settings:
     idle_timeout: float = 1800.0
     """Seconds without a run after which a session ends."""
     pool: int = 2
-    """Sessions kept ready."""
+    """Sessions kept ready, at least; 0 for none."""
+    pool_most: int = 50
+    """Sessions kept ready at most, while many are opened."""
     copy_after: float = 0.3
     """Idle seconds after a cell before a copy of the interpreter is made; 0 for none."""
     interrupt_grace: float = 1.0
@@ -81,6 +83,8 @@ class Settings:
     """As an MCP server: "code", or "hybrid", which also passes chosen tools through."""
     search: str = "auto"
     """How tools are found: by "words", also by "meaning", or "auto": as far as is installed."""
+    search_model: str = ""
+    """For search by meaning: a folder with a sentence model of your own, as ONNX."""
     servers: tuple[Entry, ...] = ()
     """The MCP servers whose tools the code may call: one table [servers.NAME] each."""
     policy: Policy = field(default_factory=Policy)
@@ -105,8 +109,8 @@ class Settings:
             raise ConfigError(f"packages: {error}") from None
         if self.cgroups not in CGROUPS:
             raise ConfigError(f"cgroups is {self.cgroups!r}: it can be {', '.join(CGROUPS)}")
-        if self.max_sessions < 1 or self.pool < 0:
-            raise ConfigError("max_sessions must be at least 1 and pool at least 0")
+        if self.max_sessions < 1 or self.pool < 0 or self.pool_most < 0:
+            raise ConfigError("max_sessions must be at least 1, pool and pool_most at least 0")
         if self.idle_timeout <= 0 or self.open_timeout < 0 or self.interrupt_grace <= 0:
             raise ConfigError("idle_timeout and interrupt_grace must be more than 0 seconds")
         if self.copy_after < 0:
@@ -172,6 +176,8 @@ def load(
     values |= given | _tables(tables, "the arguments", environment, Path.cwd())
     if values.get("workspace", "memory") != "memory":
         values["workspace"] = str(Path(values["workspace"]).absolute())
+    if values.get("search_model"):
+        values["search_model"] = str(Path(values["search_model"]).expanduser().absolute())
     entries: list[Entry] = [*values.pop("servers", ())]
     policy = values.pop("policy", Policy())
     limits = {key: values.pop(key) for key in list(values) if key in _LIMIT_TYPES}
@@ -198,6 +204,8 @@ def _from_file(source: Source, environment: Mapping[str, str]) -> dict[str, Any]
         values["workspace"] = str(folder / values["workspace"])
     if values.get("mcp_config"):
         values["mcp_config"] = str(sources.list_path(source.path, values["mcp_config"]))
+    if values.get("search_model"):
+        values["search_model"] = str(folder / Path(values["search_model"]).expanduser())
     if "mounts" in values:
         values["mounts"] = {
             inside: str(folder / outside) for inside, outside in values["mounts"].items()

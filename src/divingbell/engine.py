@@ -7,18 +7,19 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from divingbell import config
+from divingbell import config, requirements
 from divingbell.calls import Door
 from divingbell.config import Settings
-from divingbell.errors import CapacityError, DivingbellError, InvalidInput, SessionClosed
+from divingbell.copies import Copies
+from divingbell.errors import CapacityError, InvalidInput, SessionClosed
+from divingbell.hints import Hints
 from divingbell.interpreter import Interpreter
 from divingbell.models import Limits
+from divingbell.pool import Pool
 from divingbell.sandbox.base import Backend
 from divingbell.session import Rules, Session
 
 IDLE_CHECK = 1.0
-REFILL_PAUSE = 0.05
-"""A pause before the pool is refilled, so that the session just opened has the processor."""
 
 log = logging.getLogger("divingbell")
 Key = tuple[str | None, str]
@@ -37,35 +38,39 @@ class Engine:
         self._settings = settings
         self._backend = backend
         self._door = door
-        self._rules = Rules(settings.copy_after, settings.interrupt_grace)
+        self._copies = Copies(settings.copy_after)
+        self._rules = Rules(
+            settings.interrupt_grace,
+            self._copies,
+            Hints(requirements.at_hand(settings.packages), door, tuple(settings.mounts)),
+        )
         self._sessions: dict[Key, Session] = {}
         self._doors: dict[Key, _Door] = {}
         self._places = asyncio.Semaphore(settings.max_sessions)
-        self._pool: list[Interpreter] = []
-        self._refilling: asyncio.Task[None] | None = None
+        self._pool = Pool(
+            backend, settings.limits, settings.pool, settings.pool_most, self._places_left
+        )
         self._watching: asyncio.Task[None] | None = None
-        self._ending: set[asyncio.Task[None]] = set()
         self._stopped = False
 
     async def start(self) -> None:
         await self._backend.start()
         self._watching = asyncio.create_task(self._end_idle_sessions())
-        self._refill()
+        self._pool.start()
 
     async def stop(self) -> None:
         """End everything."""
         self._stopped = True
-        helpers = [task for task in (self._watching, self._refilling) if task is not None]
-        for task in helpers:
-            task.cancel()
         try:
-            await asyncio.gather(*helpers, return_exceptions=True)
+            if self._watching is not None:
+                self._watching.cancel()
+                await asyncio.wait([self._watching])
+            await self._copies.stop()
             closing = [session.close("Divingbell was closed") for session in self.sessions()]
-            closing += [interpreter.stop() for interpreter in self._pool]
-            for outcome in await asyncio.gather(*closing, *self._ending, return_exceptions=True):
+            outcomes = await asyncio.gather(*closing, self._pool.stop(), return_exceptions=True)
+            for outcome in outcomes:
                 if isinstance(outcome, Exception):
                     log.error("a session was not closed well", exc_info=outcome)
-            self._pool.clear()
         finally:
             await self._backend.stop()
 
@@ -124,9 +129,7 @@ class Engine:
                 f"{self._settings.open_timeout:g} s: close one, or raise max_sessions"
             ) from None
         try:
-            if self._stopped:
-                raise SessionClosed("Divingbell has been closed")
-            interpreter = self._take_ready(limits) or await self._prepare(limits)
+            interpreter = await self._pool.take(limits) or await self._prepare(limits)
         except BaseException:
             self._places.release()
             raise
@@ -150,48 +153,14 @@ class Engine:
         log.info("session %s of %s closed", key[1], key[0])
 
     async def _prepare(self, limits: Limits) -> Interpreter:
+        if self._stopped:
+            raise SessionClosed("Divingbell has been closed")
         interpreter = Interpreter(await self._backend.create(limits))
-        try:
-            await interpreter.start()
-        except BaseException:
-            await interpreter.stop()
-            raise
+        await interpreter.start()
         return interpreter
 
-    # The pool
-
-    def _take_ready(self, limits: Limits) -> Interpreter | None:
-        """One from the pool, which holds only sandboxes with the default limits."""
-        if limits != self._settings.limits:
-            return None
-        while self._pool:
-            interpreter = self._pool.pop()
-            if interpreter.alive:
-                self._refill()
-                return interpreter
-            self._end_later(interpreter)
-        self._refill()
-        return None
-
-    def _end_later(self, interpreter: Interpreter) -> None:
-        task = asyncio.create_task(interpreter.stop())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
-
-    def _refill(self) -> None:
-        if self._settings.pool and (self._refilling is None or self._refilling.done()):
-            self._refilling = asyncio.create_task(self._fill_pool())
-
-    async def _fill_pool(self) -> None:
-        try:
-            while len(self._pool) < self._settings.pool and not self._stopped:
-                await asyncio.sleep(REFILL_PAUSE)
-                interpreter = await self._prepare(self._settings.limits)
-                interpreter.send({"op": "warm"})
-                self._pool.append(interpreter)
-        except (DivingbellError, OSError) as error:
-            # The next session that is opened meets the same trouble and reports it.
-            log.warning("the pool could not be filled: %s", error)
+    def _places_left(self) -> int:
+        return self._settings.max_sessions - len(self._sessions)
 
     async def _end_idle_sessions(self) -> None:
         while True:

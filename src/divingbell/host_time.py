@@ -8,6 +8,8 @@ and who goes on all the same is reported to the one that can end it.
 import time
 from collections.abc import Callable
 
+from divingbell.running import cells
+
 SHARE = 0.25
 """Of one processor, over time, for what a session sends. One that runs one small cell after another
 takes 0.1."""
@@ -16,7 +18,10 @@ BURST = 1.0
 UNNOTICED = 0.25
 """Seconds that may be taken in one go. After that it is turn and turn about."""
 SLICE = 0.001
-"""Seconds in a row, then others have their turn. A neighbour's small cell takes as long."""
+"""Seconds in a row, then others have their turn."""
+SLICE_AMONG_OTHERS = 0.0003
+"""The same while other sessions run cells: a small cell of theirs takes twice as long, and can meet
+two of these."""
 FULL = 0.6
 """Of one processor, taken by all sessions together: then each has its part of it."""
 WINDOW = 0.25
@@ -70,9 +75,16 @@ class HostTime:
         self._left = BURST
         self._overdrawn = 0.0
         self._looked = time.monotonic()
+        self.owner: object = None
+        """The session that it belongs to, once there is one."""
         self.window = 0
         self.drawn = 0.0
         """What it has taken in this window of all accounts."""
+
+    @property
+    def slice(self) -> float:
+        """Seconds that may be taken in a row now."""
+        return SLICE_AMONG_OTHERS if cells.beside(self.owner) else SLICE
 
     def charge(self, seconds: float) -> float:
         """Take seconds off the account; return for how long the others come first."""

@@ -7,10 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from divingbell import owned_folder
+from divingbell import beside, owned_folder
 from divingbell.errors import ProfileError
 
 LINES_OF_FAILURE = 15
+CERTIFICATES = (
+    "\nIf your network has certificates of its own: set SSL_CERT_FILE or UV_SYSTEM_CERTS=1 (in an "
+    "MCP client's list, in the `env` of the entry), or run `divingbell exec 1` once at a terminal."
+)
 _UV_SOURCES = (
     "UV_DEFAULT_INDEX", "UV_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_TORCH_BACKEND",
     "UV_KEYRING_PROVIDER", "UV_INSECURE_HOST", "UV_NATIVE_TLS", "UV_SYSTEM_CERTS", "UV_HTTP_",
@@ -55,6 +59,7 @@ def fill(
     run(failure, install, [hashes, "-r", lock, "--", *requirements])
     # By the interpreter that lies outside, and without `site`: the one of the environment obeys a
     # pyvenv.cfg that a package has brought, and then whatever .pth files say.
+    report("the profile: compiling its packages")
     compiling: list[str | Path] = [python, "-I", "-S", "-c", _COMPILE]
     run("The packages of the profile can't be compiled", compiling, [building / "lib"])
 
@@ -108,19 +113,22 @@ class _Runner:
             text=True,
             errors="replace",
             umask=0o022,
+            process_group=0,
         ) as process:
             assert process.stdout is not None
-            for line in process.stdout:
-                tail.append(line.rstrip())
-                # Of uv's lines the sums say how it goes: "Installed 33 packages in 2s".
-                if line.startswith(("Resolved", "Prepared", "Installed", "Bytecode")):
-                    self.report(line.strip())
+            with beside.ending(process):
+                for line in process.stdout:
+                    tail.append(line.rstrip())
+                    # Of uv's lines the sums say how it goes: "Installed 33 packages in 2s".
+                    if line.startswith(("Resolved", "Prepared", "Installed", "Bytecode")):
+                        self.report(f"the profile: {line.strip()}")
         if process.returncode:
             message = "\n".join(f"  {line}" for line in tail if line)
             raise ProfileError(
                 f"{failure}:\n{message}\n"
                 "Check the names and the network, then try again. "
                 "UV_DEFAULT_INDEX names another package index, HTTPS_PROXY a proxy."
+                + (CERTIFICATES if "invalid peer certificate" in message else "")
             )
 
 

@@ -49,15 +49,24 @@ class Interpreter:
         sandbox.on_ended = self._ended
         sandbox.on_gone = self._sandbox_gone
 
+    def listen(self, listener: Listener, owner: object) -> None:
+        """From now on it belongs to a session, which is told what it says."""
+        self.listener = listener
+        self.host_time.owner = owner
+
     async def start(self) -> None:
         """Seal the sandbox, start the interpreter, wait until it listens.
 
         Raises:
-            SandboxUnavailable: it could not be.
+            SandboxUnavailable: it could not be, and the sandbox was ended.
         """
         tether = self._lay_tether()
-        await self.sandbox.start(tether, 0)
-        await self._until_ready()
+        try:
+            await self.sandbox.start(tether, 0)
+            await self._until_ready()
+        except BaseException:
+            await self.stop()
+            raise
 
     async def replace(self, cell: int, *, fresh: bool = False) -> bool:
         """End all that runs inside and put the copy (True) or a fresh one (False) in its place."""

@@ -5,17 +5,16 @@ in a child process or removed again at once.
 """
 
 import ctypes
-import json
 import os
 import platform
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
-from divingbell import config, owned_folder, profile, walls
+from divingbell import config, kept_profiles, walls
 from divingbell.config import Settings
 from divingbell.errors import DivingbellError
 from divingbell.finding import Finding
@@ -314,37 +313,24 @@ def _uv() -> Finding:
 def _profile(settings: Settings | None) -> Finding:
     name = "profile"
     try:
-        wanted = (settings or config.load()).packages
-        folder = profile.home() / "profiles"
-        owned_folder.check(folder)
+        kept = kept_profiles.listed((settings or config.load()).packages)
     except (DivingbellError, OSError) as error:
         return Finding(name, "warn", str(error), "correct the settings, then run this again")
-    for marker in sorted(folder.glob(f"*/{profile.MARKER}")):
-        if _is_prepared(marker, wanted):
-            return Finding(name, "ok", f"prepared in {marker.parent}")
-    return Finding(
-        name,
-        "warn",
-        "not prepared yet: the first session takes a minute or so longer",
-        "run `divingbell exec 1` to prepare it now",
-    )
-
-
-def _is_prepared(marker: Path, wanted: Sequence[str]) -> bool:
-    """Whether a profile is for this Python and has these packages."""
-    try:
-        made = json.loads(marker.read_bytes())
-        names = {_plain(package.partition("==")[0]) for package in made["packages"]}
-        version = made["version"]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return False
-    asked = (re.match(r"[\w.-]+", package.strip()) for package in wanted)
-    needed = {_plain(match[0]) for match in asked if match}
-    return bool(version == platform.python_version() and needed <= names)
-
-
-def _plain(package: str) -> str:
-    return re.sub(r"[-_.]+", "-", package).lower()
+    current = [each for each in kept if each.is_current]
+    if not current:
+        return Finding(
+            name, "warn", "not prepared yet: the first session prepares it, in a minute or so"
+        )
+    others = len(kept) - len(current)
+    detail = f"prepared in {current[0].path}"
+    if others:
+        return Finding(
+            name,
+            "ok",
+            f"{detail}; others that take up space: {others}",
+            "divingbell profile list; divingbell profile prune",
+        )
+    return Finding(name, "ok", detail)
 
 
 def _main(attempt: str) -> int:

@@ -1,6 +1,7 @@
 """What crosses the borders between modules: limits, events, outputs, results."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -54,7 +55,7 @@ class Limits:
     disk: int = 256 * MB
     """Files in /workspace, /tmp and the home folder together."""
     output: int = 1 * MB
-    """Text that a cell may print; the rest is kept in /workspace/.outputs/."""
+    """Text of a cell that is shown, its start and its end; all is kept in /workspace/.outputs/."""
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -81,6 +82,8 @@ class Output:
     """Where it came from: stdout, stderr, display or result (the value of the last line)."""
     cell: int = 0
     """The number of the cell that made it; a thread may speak up during a later one."""
+    path: str | None = None
+    """The file in the workspace that keeps it, if it is an image or can't be seen as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +119,19 @@ class Failure:
     type: str
     message: str
     traceback: str = ""
+    hint: str = ""
+    """What the one who wrote the code may not know about the sandbox, where that is the cause."""
+    exit_status: int | None = None
+    """What the code has given to `sys.exit`, where that is a number."""
 
     def __str__(self) -> str:
-        return self.traceback.rstrip() or f"{self.type}: {self.message}"
+        shown = self.traceback.rstrip() or f"{self.type}: {self.message}"
+        return f"{shown}\n{self.hint}" if self.hint else shown
+
+
+NOT_MADE = "not_made"
+"""The status of a call that was cancelled before it left for its server."""
+_NOT_MADE = (NOT_MADE, "tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +144,11 @@ class ToolCall:
     status: str
     """ok, the code of its failure (tool_error, tool_denied …), cancelled, or not_made."""
     milliseconds: float = 0.0
+
+    @property
+    def made(self) -> bool:
+        """Whether it may have reached its server: False where it was refused on the way."""
+        return self.status not in _NOT_MADE
 
     def __str__(self) -> str:
         return f"{self.name}({self.arguments}): {self.status}"
@@ -172,25 +190,52 @@ class Result:
     @property
     def text(self) -> str:
         """Everything that was shown, as text."""
-        return "".join(_as_text(output) for output in self.outputs)
+        return as_text(self.outputs)
 
     def to_dict(self) -> dict[str, Any]:
         """The plain form: success, output, error, execution_time_ms."""
         return {
             "success": self.status == "ok",
-            "output": self.text + "".join(f"[{note}]\n" for note in self.notes),
+            "output": with_line_ended(self.text) + "".join(f"[{note}]\n" for note in self.notes),
             "error": None if self.error is None else str(self.error),
             "execution_time_ms": round(self.usage.wall_ms, 3),
         }
+
+
+def as_text(outputs: Iterable[Output]) -> str:
+    """What was shown, for someone who reads: an image is a line that says where it is."""
+    pieces: list[str] = []
+    for output in outputs:
+        text = _as_text(output)
+        if pieces and text and output.name not in ("stdout", "stderr"):
+            pieces[-1] = with_line_ended(pieces[-1])
+        pieces.append(text)
+    return "".join(pieces)
+
+
+def with_line_ended(text: str) -> str:
+    """The text, for another line to follow."""
+    return text + "\n" if text and not text.endswith("\n") else text
 
 
 def _as_text(output: Output) -> str:
     if output.type == "text/plain":
         text = str(output.data)
         return text if output.name in ("stdout", "stderr") else text.rstrip("\n") + "\n"
-    if isinstance(output.data, bytes):
-        return f"[{output.type}, {len(output.data):,} bytes]\n"
+    if isinstance(output.data, bytes) and output.type.startswith("image/"):
+        where = f", kept in {output.path}" if output.path else ""
+        return f"[{output.type}, {len(output.data):,} bytes{where}]\n"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One way in which code could go on."""
+
+    start: int
+    end: int
+    """The part of the code that it takes the place of."""
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

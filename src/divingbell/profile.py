@@ -15,12 +15,13 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from divingbell import installer, owned_folder
+from divingbell import beside, holding, installer, owned_folder
 from divingbell.errors import ProfileError
 from divingbell.requirements import checked
 
@@ -35,6 +36,8 @@ FORMAT = 2
 
 OLDEST_PYTHON = (3, 11)
 ASK_TIMEOUT = 30.0
+LOCK_PAUSE = 0.1
+"""Seconds between two looks whether another process is done."""
 
 Progress = Callable[[str], None]
 
@@ -98,6 +101,8 @@ def prepare(
 ) -> Profile:
     """Returns the profile with what `lock` pins plus `packages`, and makes it if it is not there.
 
+    It stays until it is released or this process ends, whatever others remove.
+
     Making one takes seconds to minutes and blocks: call it in a thread from async code.
     One that exists takes less than a millisecond. Nothing is ever built from source, because
     that would run a stranger's code outside of the sandbox: there must be wheels. Nor is anything
@@ -125,14 +130,14 @@ def prepare(
         raise ProfileError(f"The lock file of the profile can't be read: {error}") from error
     path = directory / f"{lock.stem}-{_key(pinned, requirements, interpreter)}"
     try:
-        if profile := _load(path):
+        if (profile := _load(path)) and _use(path):
             return profile
         owned_folder.make(directory)
-        with locked(directory / f".{path.name}.lock", report):
+        with locked(lock_of(path), report):
             # Whoever held the lock may have made it in the meantime.
-            if profile := _load(path):
-                return profile
-            _build(path, lock, requirements, interpreter, report)
+            if _load(path) is None:
+                _build(path, lock, requirements, interpreter, report)
+            _use(path)
     except owned_folder.NotOurs:
         raise
     except OSError as error:
@@ -233,6 +238,25 @@ def _load(path: Path) -> Profile | None:
     return profile if profile.python.exists() else None
 
 
+def _use(path: Path) -> bool:
+    """Keep a profile from being removed while this process lives, and note that it is used."""
+    if not holding.hold(path):
+        return False
+    with suppress(OSError):  # where it may not be written to, it counts as old
+        os.utime(lock_of(path))  # nothing in the profile itself is changed: images are made of it
+    return True
+
+
+def release(profile: Profile) -> None:
+    """Let go of a profile that `prepare` has returned."""
+    holding.release(profile.path)
+
+
+def lock_of(path: Path) -> Path:
+    """The file that is locked while the profile is made; it was last used when that changed."""
+    return path.with_name(f".{path.name}.lock")
+
+
 def _build(
     path: Path,
     lock: Path,
@@ -250,12 +274,12 @@ def _build(
         owned_folder.make(building, 0o700)  # until it is whole, and has the modes that it should
         installer.fill(building, interpreter.executable, lock, requirements, report)
         _lay_out_fonts(building)
-        _finish(building, interpreter)
+        _finish(building, interpreter, requirements)
         building.rename(path)
     except BaseException:
         shutil.rmtree(building, ignore_errors=True)
         raise
-    report(f"prepared the profile in {path}")
+    report(f"prepared the profile {path.name}")
 
 
 def _lay_out_fonts(building: Path) -> None:
@@ -265,7 +289,7 @@ def _lay_out_fonts(building: Path) -> None:
         shutil.copy(FONTS, cache)
 
 
-def _finish(building: Path, interpreter: _Interpreter) -> None:
+def _finish(building: Path, interpreter: _Interpreter, requirements: tuple[str, ...]) -> None:
     [site_packages] = building.glob("lib/python*/site-packages")
     if not any(site_packages.rglob("*.pyc")):
         # Imports would take two to four times as long, in every zygote.
@@ -279,6 +303,7 @@ def _finish(building: Path, interpreter: _Interpreter) -> None:
         "base_prefix": str(interpreter.base_prefix),
         "base_python": str(interpreter.executable),
         "packages": sorted(installed),
+        "requirements": requirements,
     }
     (building / MARKER).write_text(json.dumps(marker, indent=1))
     _make_readable(building)
@@ -303,12 +328,22 @@ def locked(path: Path, report: Progress) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             report("waiting for another process that prepares the same profile")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _wait_for(descriptor)
         yield
     finally:
         # Said outright: a process forked meanwhile holds the descriptor, and so the lock, too.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int) -> None:
+    """Take the lock once it is free. Asked for again and again, so that it can be called off."""
+    while True:
+        beside.check()
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(LOCK_PAUSE)
 
 
 def _silent(line: str) -> None:

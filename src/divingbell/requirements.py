@@ -1,5 +1,6 @@
 """Packages as they are asked for: a name, and versions of it."""
 
+import re
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -20,6 +21,18 @@ def checked(packages: Iterable[str]) -> tuple[str, ...]:
                 f"{package[:80]!r} is not a requirement: write a name such as scikit-learn>=1.5."
             )
     return tuple(stripped)
+
+
+DEFAULT = ("pandas", "numpy", "matplotlib", "duckdb", "openpyxl")
+"""Of the default profile what people ask for; the rest of it is what these and the sandbox need."""
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,62}[A-Za-z0-9])?")
+
+
+def at_hand(packages: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of all packages that code can import, given those that were added."""
+    names = (_NAME.match(package.strip()) for package in packages)
+    added = sorted(name[0].lower() for name in names if name is not None)
+    return tuple(dict.fromkeys([*DEFAULT, *added]))
 
 
 def _is_requirement(package: str) -> bool:

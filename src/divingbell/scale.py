@@ -23,6 +23,9 @@ LARGE_TEXT = 1 << 18
 LARGE_COUNT = 2_000
 _CHUNK = 1 << 16
 _CONTAINER = 8
+_SMALL = b",:.eE"
+"""1e1 is a float without a point; true and false weigh two for it."""
+_NO_SIGN = bytes(set(range(256)) - set(b"[{" + _SMALL))
 
 
 class Scale:
@@ -38,23 +41,19 @@ class Scale:
             self._add(piece[start : start + _CHUNK])
 
     def _add(self, chunk: bytes) -> None:
-        # Without what is escaped, each quote begins or ends a text.
-        plain = (self._rest + chunk).replace(b"\\\\", b"").replace(b'\\"', b"")
+        plain = self._rest + chunk
+        if b"\\" in plain:
+            # Without what is escaped, each quote begins or ends a text.
+            plain = plain.replace(b"\\\\", b"").replace(b'\\"', b"")
         self._rest = b"\\" if plain.endswith(b"\\") else b""
         parts = plain.split(b'"')
         outside = b"".join(parts[self._in_text :: 2])
         self._in_text ^= len(parts) % 2 == 0
-        self.weight += (
-            len(parts)
-            - 1  # of quotes: a text weighs two
-            + (outside.count(b"[") + outside.count(b"{")) * _CONTAINER
-            + outside.count(b",")
-            + outside.count(b":")
-            + outside.count(b".")
-            # 1e1 is a float without a point; true and false weigh two for it
-            + outside.count(b"e")
-            + outside.count(b"E")
-        )
+        # However many signs there are: to count each kind takes four times as long.
+        signs = outside.translate(None, _NO_SIGN)
+        containers = signs.translate(None, _SMALL)
+        quotes = len(parts) - 1  # a text weighs two
+        self.weight += quotes + len(signs) + len(containers) * (_CONTAINER - 1)
 
 
 def cost(size: int, weight: int) -> int:

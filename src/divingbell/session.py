@@ -6,28 +6,30 @@ import dataclasses
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from divingbell.calls import Asker, Calls, Door
-from divingbell.cell import Aftermath, Cell
+from divingbell.cell import INTERRUPT_EVERY, Aftermath, Cell, Ending
+from divingbell.copies import Copies, Copy
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.files import Files
+from divingbell.hints import Hints
 from divingbell.interpreter import Interpreter
-from divingbell.models import Event, Limits, Result, Variable
+from divingbell.models import Completion, Event, Limits, Result, Variable
+from divingbell.running import cells
 from divingbell.sandbox.base import Isolation, Sandbox
 from divingbell.tether import field_of
 from divingbell.transcript import EVENT_COST, Sink, cell_of
-from divingbell.turns import cells
 from divingbell_inside import frames
 
 log = logging.getLogger("divingbell")
 
 MAX_CODE = frames.MAX_BODY
-VARIABLES_TIMEOUT = 5.0
-PRESSURE = 0.5
-"""No copy is made when the session holds more than this part of its memory."""
+LOOK_TIMEOUT = 5.0
+MAX_COMPLETIONS = 200
+MAX_COMPLETION = 200
 MAX_BACKGROUND = 1 << 16
 OVERDRAFT = 5.0
 """Seconds of the host's processor time that a cell may take beyond its share. By then it has been
@@ -38,10 +40,11 @@ OVERDRAFT_BETWEEN = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How sessions behave, from the settings."""
+    """How sessions behave, from the settings, and what they share."""
 
-    copy_after: float
     interrupt_grace: float
+    copies: Copies
+    hints: Hints = dataclasses.field(default_factory=Hints)
 
 
 class Session:
@@ -73,21 +76,18 @@ class Session:
         self._queue = asyncio.Lock()
         self._cell: Cell | None = None
         self._closed: str | None = None
-        self.copied_cell: int | None = None
-        """The cell whose state a copy of the interpreter keeps, where one waits."""
-        self.copy_refused: str | None = None
-        """Why the last copy that was asked for was not made."""
-        self._copy_timer: asyncio.TimerHandle | None = None
-        self._copy_asked_for = 0
+        self._copy = Copy(rules.copies)
         self._background: list[tuple[str, bytes, int]] = []
         self._background_bytes = 0
-        self._variables: asyncio.Future[list[Variable]] | None = None
+        self._seen: asyncio.Future[list[Any]] | None = None
+        """What the interpreter has seen when it looked at its variables."""
+        self._looks = 0
         self._door = door
         self._calls = Calls(door, identifier, user, self._send, self._drained)
         self._untold = Aftermath()
         """What happened to the state with no result to tell it; the next one does."""
         self._ending: asyncio.Task[None] | None = None
-        interpreter.listener = self
+        interpreter.listen(self, self.key)
 
     @property
     def sandbox(self) -> Sandbox:
@@ -109,6 +109,16 @@ class Session:
         return self._calls.key
 
     @property
+    def copied_cell(self) -> int | None:
+        """The cell whose state a copy of the interpreter keeps, where one waits."""
+        return self._copy.cell
+
+    @property
+    def copy_refused(self) -> str | None:
+        """Why the last copy that was asked for was not made."""
+        return self._copy.refused
+
+    @property
     def busy(self) -> bool:
         return self._queue.locked()
 
@@ -124,11 +134,13 @@ class Session:
         *,
         timeout: float | None = None,
         context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> Result:
         """Run a cell and return its result.
 
         Whatever the code does is told by the result. Cancelling this call interrupts the cell.
+        `argv` is `sys.argv` from now on; where its first is a file inside, that is `__file__`.
         `asker` reaches the person who may be asked about calls of tools.
 
         Raises:
@@ -136,7 +148,8 @@ class Session:
             InvalidInput: the code is no text or too long, or a context value is not plain data.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
         """
-        return await self._run(code, timeout, context, asker, lambda event: None)
+        given = _encode(code, context, argv)
+        return await self._run(code, given, timeout, asker, lambda event: None)
 
     async def stream(
         self,
@@ -144,14 +157,16 @@ class Session:
         *,
         timeout: float | None = None,
         context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> AsyncIterator[Event]:
         """Run a cell and yield its events as they come; the last one is `done` with the result.
 
-        Leaving the loop early interrupts the cell. Raises what `run` raises.
+        Leaving the loop early interrupts the cell. Takes and raises what `run` does.
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        task = asyncio.create_task(self._run(code, timeout, context, asker, events.put_nowait))
+        given = _encode(code, context, argv)
+        task = asyncio.create_task(self._run(code, given, timeout, asker, events.put_nowait))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -179,7 +194,7 @@ class Session:
         """Forget every variable. Files in the workspace stay."""
         async with self._queue:
             self._check_open()
-            self._cancel_copy()
+            self._copy.hold()
             self.last_used = time.monotonic()
             aftermath = await self._replace(fresh=True)
             self._untold = aftermath if aftermath.files_lost else Aftermath()
@@ -192,31 +207,63 @@ class Session:
         Raises:
             DivingbellError: looking at one of them got stuck; the interpreter was replaced.
         """
+        return _variables_of(await self._look({"op": "variables"}))
+
+    async def complete(self, code: str, position: int) -> list[Completion]:
+        """Say how the code could go on at that position: names, attributes, files.
+
+        Raises:
+            InvalidInput: the code is no text or too long.
+            DivingbellError: looking at what is there got stuck; the interpreter was replaced.
+        """
+        source, _ = _encode(code, None, None)
+        at = min(max(0, position), len(code))
+        found = await self._look({"op": "complete", "position": at}, source)
+        return _completions_of(found, len(code))
+
+    async def _look(self, request: frames.Header, body: bytes = b"") -> list[Any]:
+        """Have the interpreter look at what it holds."""
         async with self._queue:
             self._check_open()
             self.last_used = time.monotonic()
-            aftermath = await self._ensure_alive()
-            if aftermath.state != "kept":
-                self._untold = aftermath
-            self._variables = asyncio.get_running_loop().create_future()
-            self._interpreter.send({"op": "variables"})
+            await self._ensure_alive()
+            seen: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+            self._seen = seen
+            self._looks += 1  # one that was given up may still be answered
+            self._interpreter.send({**request, "look": self._looks}, body)
+            ending: asyncio.Task[None] | None = None
             try:
-                async with asyncio.timeout(VARIABLES_TIMEOUT):
-                    return await self._variables
-            except TimeoutError:
-                # Looking at an object of the user's has got stuck.
-                self._untold = await self._replace(fresh=False)
+                await asyncio.wait([seen], timeout=LOOK_TIMEOUT)
+                if not seen.done():
+                    ending = asyncio.create_task(self._end_look(seen))
+                    await asyncio.shield(ending)
+            except asyncio.CancelledError:
+                await _see_through(ending or asyncio.create_task(self._end_look(seen)))
+                raise
+            finally:
+                self._seen = None
+            if not seen.done():
                 raise DivingbellError(
                     "looking at the variables got stuck, and the interpreter was replaced"
-                ) from None
-            finally:
-                self._variables = None
+                )
+            return seen.result()
+
+    async def _end_look(self, seen: asyncio.Future[list[Any]]) -> None:
+        """Where an object of the user's has got stuck, or nobody waits any more: free the
+        interpreter of it, so that the session stays usable."""
+        until = time.monotonic() + self._rules.interrupt_grace
+        while not seen.done() and time.monotonic() < until:
+            self.sandbox.interrupt()  # one that comes before it has begun is not heard
+            await asyncio.wait([seen], timeout=INTERRUPT_EVERY)
+            await self.sandbox.interrupted()
+        if not seen.done() and self._closed is None:
+            self._untold = await self._replace(fresh=False)
 
     async def close(self, reason: str = "it was closed") -> None:
         """End every process of the session and remove its workspace. May be called again."""
         if self._closed is None:
             self._closed = reason
-            self._cancel_copy()
+            self._copy.close()
             if self._cell is not None:
                 self._cell.end(f"the session ended: {reason}")
             self._on_close(self)
@@ -232,21 +279,18 @@ class Session:
     async def _run(
         self,
         code: str,
+        given: tuple[bytes, bytes],
         timeout: float | None,
-        context: Mapping[str, Any] | None,
         asker: Asker | None,
         sink: Sink,
     ) -> Result:
-        source, values = _encode(code, context)
+        source, values = given
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         async with self._queue:
             self._check_open()
-            self._cancel_copy()
-            aftermath = await self._ensure_alive()
-            if aftermath.state == "kept":
-                aftermath = self._untold
-            self._untold = Aftermath()
+            self._copy.hold()
+            await self._ensure_alive()
             self.last_used = time.monotonic()
             self.cells += 1
             limits = self.limits
@@ -268,49 +312,49 @@ class Session:
                 {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
                 values + source,
             )
-            concluding = asyncio.create_task(self._conclude(cell, code, aftermath))
+            concluding: asyncio.Task[Result] | None = None
             try:
                 with cells.run(self.key):
-                    return (await asyncio.shield(concluding))[0]
+                    ending = await cell.wait()
+                    if ending.finished and cell.plain:
+                        result = await self._tell(cell, ending, code)
+                    else:
+                        concluding = asyncio.create_task(self._conclude(cell, code))
+                        result = await asyncio.shield(concluding)
+                self._untold = Aftermath()
+                return result
             except asyncio.CancelledError:
                 cell.stop("cancelled")
-                await self._see_through(concluding)
+                await _see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
                 raise
             finally:
                 self._cell = None
                 self._calls.end_run()
                 self.last_used = time.monotonic()
-                self._plan_copy()
+                if self._closed is None:
+                    self._copy.plan(self._interpreter, cell.number, changed=not cell.only_read)
 
-    async def _see_through(self, concluding: asyncio.Task[tuple[Result, Aftermath]]) -> None:
-        """After a cancelled call: see the cell to its end, so that the session stays usable."""
-        while not concluding.done():
-            # Cancelled again and again, we still may not leave a cell behind that runs on.
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([concluding])
-        if concluding.exception() is None:
-            self._untold = concluding.result()[1]
-
-    async def _conclude(
-        self, cell: Cell, code: str, aftermath: Aftermath
-    ) -> tuple[Result, Aftermath]:
+    async def _conclude(self, cell: Cell, code: str) -> Result:
         """Wait for the end of a cell, put an interpreter in place where it has lost its own."""
         ending = await cell.wait()
         await self.sandbox.interrupted()
         if not ending.finished and self._closed is None:
-            aftermath = await self._replace(fresh=False)
+            self._untold = await self._replace(fresh=False)
         await cell.finish_spool()
-        result = await self._calls.with_ledger(code, cell.result(ending, aftermath))
-        return result, aftermath
+        return await self._tell(cell, ending, code)
 
-    async def _ensure_alive(self) -> Aftermath:
-        """Put an interpreter in place where there is none; return what that did to the state."""
-        if self._interpreter.alive:
-            return Aftermath()
-        return await self._replace(fresh=False)
+    async def _tell(self, cell: Cell, ending: Ending, code: str) -> Result:
+        result = cell.result(ending, self._untold)
+        result = self._rules.hints.added(result, ending.header, self.user)
+        return await self._calls.with_ledger(code, result)
+
+    async def _ensure_alive(self) -> None:
+        """Put an interpreter in place where there is none; the next result tells of it."""
+        if not self._interpreter.alive:
+            self._untold = await self._replace(fresh=False)
 
     async def _replace(self, *, fresh: bool) -> Aftermath:
-        as_of, self.copied_cell = self.copied_cell, None
+        as_of = self._copy.use_up()
         self._calls.line_lost()
         try:
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
@@ -323,7 +367,7 @@ class Session:
                 await renewed.stop()
             self._check_open()
             self._interpreter = renewed
-            renewed.listener = self
+            renewed.listen(self, self.key)
             return Aftermath("fresh", files_lost=True)
         return Aftermath("rewound", as_of) if copied else Aftermath("fresh")
 
@@ -335,31 +379,6 @@ class Session:
         self._check_open()
         self.last_used = time.monotonic()
         return self._interpreter.sandbox.open_files()
-
-    # The copy that waits
-
-    def _plan_copy(self) -> None:
-        self._cancel_copy()
-        if self._rules.copy_after > 0 and self._closed is None:
-            loop = asyncio.get_running_loop()
-            self._copy_timer = loop.call_later(self._rules.copy_after, self._ask_for_copy)
-
-    def _cancel_copy(self) -> None:
-        if self._copy_timer is not None:
-            self._copy_timer.cancel()
-            self._copy_timer = None
-
-    def _ask_for_copy(self) -> None:
-        if self._closed is not None or not self._interpreter.alive:
-            return
-        if self.busy:
-            self._plan_copy()
-            return
-        held = self._interpreter.sandbox.consumption().memory
-        if held is not None and held > self.limits.memory * PRESSURE:
-            return
-        self._copy_asked_for = self.cells
-        self._interpreter.send({"op": "copy"})
 
     # What the interpreter says (divingbell.interpreter.Listener)
 
@@ -376,12 +395,11 @@ class Session:
         elif event == "cancel":
             self._calls.cancel(header)
         elif event == "copied":
-            self.copy_refused = field_of(header, "reason", str)
-            if self.copy_refused is None:
-                self.copied_cell = self._copy_asked_for
-        elif event == "variables":
-            if self._variables is not None and not self._variables.done():
-                self._variables.set_result(_variables_of(header))
+            self._copy.answered(header)
+        elif event == "seen":
+            is_asked_for = header.get("look") == self._looks
+            if self._seen is not None and is_asked_for and not self._seen.done():
+                self._seen.set_result(field_of(header, "items", list, []))
         elif self._cell is not None:
             self._cell.frame(header, body)
         elif event in ("stdout", "stderr"):
@@ -403,8 +421,8 @@ class Session:
         self._calls.line_lost()
         if self._cell is not None:
             self._cell.end(reason)
-        if self._variables is not None and not self._variables.done():
-            self._variables.set_result([])
+        if self._seen is not None and not self._seen.done():
+            self._seen.set_result([])
 
     def overdrawn(self, seconds: float, times: float) -> None:
         if self._cell is not None:
@@ -426,7 +444,7 @@ class Session:
         try:
             async with self._queue:
                 if self._closed is None and not self._interpreter.alive:
-                    self._cancel_copy()
+                    self._copy.hold()
                     aftermath = await self._replace(fresh=False)
                     self._untold = dataclasses.replace(aftermath, reason=reason)
         except DivingbellError as error:
@@ -447,7 +465,18 @@ class Session:
         self._background_bytes = 0
 
 
-def _encode(code: str, context: Mapping[str, Any] | None) -> tuple[bytes, bytes]:
+async def _see_through(concluding: asyncio.Task[Any]) -> None:
+    """After a cancelled call: see what it began to its end, so that the session stays usable."""
+    while not concluding.done():
+        # Cancelled again and again, we still may not leave a cell behind that runs on.
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait([concluding])
+    concluding.exception()  # whoever is gone is not told; the next run meets it again
+
+
+def _encode(
+    code: str, context: Mapping[str, Any] | None, argv: Sequence[str] | None
+) -> tuple[bytes, bytes]:
     if not isinstance(code, str):
         raise InvalidInput(f"code must be text, not {type(code).__name__}")
     try:
@@ -455,12 +484,15 @@ def _encode(code: str, context: Mapping[str, Any] | None) -> tuple[bytes, bytes]
     except UnicodeEncodeError as error:
         raise InvalidInput(f"the code is not valid text: {error.reason} at {error.start}") from None
     values = b""
-    if context:
-        for name in context:
+    if context or argv is not None:
+        names = dict(context or {})
+        for name in names:
             if not isinstance(name, str) or not name.isidentifier():
                 raise InvalidInput(f"context: {name!r} can't be the name of a variable")
+        if argv is not None:
+            names[frames.ARGV] = _checked(argv)
         try:
-            values = json.dumps(dict(context), allow_nan=False).encode()
+            values = json.dumps(names, allow_nan=False).encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise InvalidInput(
                 f"context: only plain data (numbers, text, lists, dicts …) can be passed: {error}"
@@ -473,10 +505,25 @@ def _encode(code: str, context: Mapping[str, Any] | None) -> tuple[bytes, bytes]
     return source, values
 
 
-def _variables_of(header: frames.Header) -> list[Variable]:
-    items = header.get("items")
+def _checked(argv: Sequence[str]) -> list[str]:
+    if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv):
+        raise InvalidInput("argv must be a list of texts, with the name of the script as the first")
+    return list(argv)
+
+
+def _completions_of(items: list[Any], length: int) -> list[Completion]:
     found = []
-    for item in items if isinstance(items, list) else []:
+    for item in items[:MAX_COMPLETIONS]:
+        if isinstance(item, list) and [type(part) for part in item] == [int, int, str]:
+            start, end, text = item
+            if 0 <= start <= end <= length and len(text) <= MAX_COMPLETION:
+                found.append(Completion(start, end, text))
+    return found
+
+
+def _variables_of(items: list[Any]) -> list[Variable]:
+    found = []
+    for item in items:
         if isinstance(item, dict) and isinstance(item.get("name"), str):
             shape = item.get("shape")
             sizes = isinstance(shape, list) and all(type(size) is int for size in shape)

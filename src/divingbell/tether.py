@@ -30,7 +30,7 @@ READ_SIZE = 1 << 16
 """What a pipe holds. A larger buffer, made for each read, costs ten times as much as the read."""
 MAX_STEPS = 256
 """Steps in a row: a step takes in one frame, one mark or one read. Then others have their turn."""
-CLOSING = 0.01
+CLOSING = 0.003
 """Seconds for what is still in the pipe when the line is closed: last words, or a flood."""
 MAX_PENDING = 10_000
 MAX_PENDING_BYTES = 64 << 20
@@ -257,7 +257,7 @@ class Tether:
             return
         began = time.thread_time()
         try:
-            more = self._take_steps(MAX_STEPS, SLICE)
+            more = self._take_steps(MAX_STEPS, self._host_time.slice)
         except (OSError, frames.FrameError) as error:
             self._broken = True
             self._fail(str(error))
@@ -461,6 +461,12 @@ class TextDecoder:
 
     def feed(self, data: bytes, *, last: bool = False) -> str:
         return self._decoder.decode(data, last)
+
+    def pending(self) -> bytes:
+        """Take the bytes of a character that is not complete."""
+        pending, _ = self._decoder.getstate()
+        self._decoder.reset()
+        return pending
 
 
 def field_of(header: frames.Header, name: str, kind: type, default: Any = None) -> Any:

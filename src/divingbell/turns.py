@@ -1,14 +1,14 @@
 """Turns on the event loop: those of a session's calls of tools, and those of all others."""
 
 import asyncio
-import contextlib
 import time
 import types
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections import deque
+from collections.abc import Callable, Coroutine, Generator
 from typing import Any, TypeVar
 
 from divingbell.host_time import LONGEST_REST, UNNOTICED
+from divingbell.running import cells
 
 SHARE = 0.5
 """Of one processor, for what a session's calls of tools take. In a loop they take 0.3. Tasks of the
@@ -17,44 +17,7 @@ SHARE_AMONG_OTHERS = 0.2
 """The same while other sessions run cells too."""
 SLICE = 0.0005
 """Seconds in a row, while other sessions run cells."""
-MOMENT = 0.1
-"""Seconds for which a session counts as one that runs cells, after its last."""
-
 Value = TypeVar("Value")
-
-
-class Cells:
-    """Who runs cells now, or did so a moment ago, in this process."""
-
-    def __init__(self) -> None:
-        self._running: Counter[object] = Counter()
-        self._ended: tuple[object, float] = (None, 0.0)
-        self._ended_before: tuple[object, float] = (None, 0.0)
-        """The last session whose cell has ended, and the last other one."""
-
-    @contextlib.contextmanager
-    def run(self, session: object) -> Iterator[None]:
-        """While a cell of the session runs."""
-        self._running[session] += 1
-        try:
-            yield
-        finally:
-            self._running[session] -= 1
-            if not self._running[session]:
-                del self._running[session]
-            if self._ended[0] != session:
-                self._ended_before = self._ended
-            self._ended = (session, time.monotonic())
-
-    def beside(self, session: object) -> bool:
-        """Whether another session runs cells."""
-        if len(self._running) > (session in self._running):
-            return True
-        other, when = self._ended if self._ended[0] != session else self._ended_before
-        return other is not None and time.monotonic() - when < MOMENT
-
-
-cells = Cells()
 
 
 class Turns:

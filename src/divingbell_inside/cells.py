@@ -12,6 +12,8 @@ from operator import or_
 from types import CodeType
 from typing import Any
 
+from divingbell_inside import reading
+
 _COROUTINE = inspect.CO_COROUTINE
 _FEATURES = (getattr(__future__, name) for name in __future__.all_feature_names)
 _FUTURES: int = reduce(or_, (feature.compiler_flag for feature in _FEATURES))
@@ -27,6 +29,8 @@ class Evaluator:
     def __init__(self, names: dict[str, Any], transform: Transform) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         """The loop of cells that await; None until there was one."""
+        self.only_reads = False
+        """Whether the cell that was compiled last leaves all variables as they are."""
         self._names = names
         self._transform = transform
         self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -37,7 +41,12 @@ class Evaluator:
         Raises:
             SyntaxError: see `parse`.
         """
-        return list(compile_parts(parse(source, name, self._transform), name, self._flags))
+        # Tasks of earlier cells go on in the loop, whatever this one does. One that is not Python
+        # does nothing.
+        self.only_reads = self.loop is None
+        tree = parse(source, name, self._transform)
+        self.only_reads = self.only_reads and reading.only_reads(tree, self._names)
+        return list(compile_parts(tree, name, self._flags))
 
     def evaluate(self, parts: Parts) -> Any:
         """Run the parts of a cell; return the value of its last line.

@@ -7,7 +7,7 @@ import sys
 import traceback
 from typing import Any
 
-from divingbell_inside import display, layout
+from divingbell_inside import display, layout, stumbles
 
 CELL_FILE = "<cell {}>"
 MAX_TRACEBACK = 20_000
@@ -25,12 +25,13 @@ def remember_source(name: str, source: str) -> None:
 
 
 def describe(error: BaseException) -> dict[str, Any]:
-    """Return type, message, traceback and, where a limit was hit, its name."""
+    """Return type, message, traceback, the limit that was hit, and what it stumbled over here."""
     return {
         "type": type(error).__name__[:200],
         "message": _message(error),
         "traceback": display.cut(_traceback(error), MAX_TRACEBACK),
         "limit": _limit(error),
+        "stumble": stumbles.stumble_of(error),
     }
 
 
@@ -101,22 +102,19 @@ def _shorten_messages(error: BaseException) -> None:
 
 def _keep_user_frames(report: Any, depth: int) -> None:
     """Leave out the frames of this package and of libraries; say how many, and whose."""
-    stack = report.stack
-    kept = [frame for frame in stack if frame.filename.startswith(_USERS)]
+    kept = [frame for frame in report.stack if frame.filename.startswith(_USERS)]
+    hidden: dict[str, int] = {}
+    for frame in report.stack:
+        if not frame.filename.startswith((*_USERS, _HERE)):
+            name = _package(frame.filename)
+            hidden[name] = hidden.get(name, 0) + 1
+    if hidden and (kept or not depth):  # else a library's own cause: its message is enough
+        listed = ", ".join(f"{count} in {name}" for name, count in hidden.items())
+        _add_note(report, f"(frames left out: {listed})")
     if kept:
-        hidden: dict[str, int] = {}
-        for frame in stack:
-            if not frame.filename.startswith((*_USERS, _HERE)):
-                name = _package(frame.filename)
-                hidden[name] = hidden.get(name, 0) + 1
-        stack[:] = kept
-        if hidden:
-            listed = ", ".join(f"{count} in {name}" for name, count in hidden.items())
-            _add_note(report, f"(frames left out: {listed})")
-    elif depth:
-        report.stack = None  # what a library raised inside itself: its message is enough
+        report.stack[:] = kept
     else:
-        stack[:] = [frame for frame in stack if not frame.filename.startswith(_HERE)]
+        report.stack = None
     if depth >= MAX_CHAIN:
         report.__cause__ = report.__context__ = None
     for other in (report.__cause__, report.__context__, *(_group_of(report) or ())):

@@ -16,6 +16,10 @@ from typing import Any
 LENGTHS = struct.Struct("!II")
 MAX_HEADER = 1 << 20
 MAX_BODY = 16 << 20
+ARGV = "sys.argv"
+"""The key of a script's arguments among the variables of a cell: no variable can be called so."""
+MAX_DISPLAY_TEXT = 4 << 20
+"""Bytes of the text of one display."""
 MAX_DEPTH = 64
 RECEIVE_SIZE = 1 << 18
 MARK_NUMBER_SIZE = 4

@@ -36,6 +36,34 @@ def inodes_of(disk: int) -> int:
     return max(1024, (disk >> 20) * INODES_PER_MEGABYTE)
 
 
+IMAGES = ("image/png", "image/jpeg", "image/webp", "image/gif")
+"""Forms of displays that can be seen, the best first."""
+SUFFIXES = {
+    "image/png": ".png",
+    "image/jpeg": ".jpg",
+    "image/webp": ".webp",
+    "image/gif": ".gif",
+    "image/svg+xml": ".svg",
+    "text/plain": ".txt",
+    "text/html": ".html",
+    "text/markdown": ".md",
+    "text/latex": ".tex",
+    "application/pdf": ".pdf",
+    "application/javascript": ".js",
+}
+
+
+def suffix_of(kind: str) -> str:
+    """How the name of a file with this form of a display ends."""
+    return SUFFIXES.get(kind) or (".json" if kind.endswith("json") else ".bin")
+
+
+TABLE_WIDTH = 1000
+"""Columns of text: models read wider lines than terminals have. Fifty numbers fit."""
+TABLE_COLUMNS = 100
+TABLE_CELL = 120
+"""Characters of one cell of a table."""
+
 DEVICES = ("null", "zero", "full", "random", "urandom")
 
 ENVIRONMENT = {
@@ -52,6 +80,10 @@ ENVIRONMENT = {
     "VIRTUAL_ENV": PROFILE,
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
     "MPLCONFIGDIR": f"{HOME}/.config/matplotlib",
+    # Polars reads these when it prints, and its own `Config` writes them.
+    "POLARS_TABLE_WIDTH": str(TABLE_WIDTH),
+    "POLARS_FMT_MAX_COLS": str(TABLE_COLUMNS),
+    "POLARS_FMT_STR_LEN": str(TABLE_CELL),
     # A thread pool at import would forbid the fork of a loaded interpreter.
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",

@@ -76,9 +76,10 @@ class Outlet:
 
     def text(self, name: str, text: str, cell: int) -> None:
         """Send text of the stream `name` as events."""
-        raw = text.encode("utf-8", "backslashreplace")
-        for start in range(0, len(raw), PIECE):
-            self.event({"event": name, "cell": cell}, raw[start : start + PIECE])
+        for start in range(0, len(text), PIECE // 4):
+            # Whole characters, of which the longest have four bytes.
+            raw = text[start : start + PIECE // 4].encode("utf-8", "backslashreplace")
+            self.event({"event": name, "cell": cell}, raw)
 
     @property
     def attached(self) -> bool:

@@ -24,8 +24,12 @@ def load(names: Iterable[str], *, warm: bool) -> dict[str, str]:
     return missing
 
 
-def freeze() -> None:
-    """Move all that lives to where the collector never looks: its pages stay shared."""
-    gc.collect()
+def freeze(*, tidy: bool = True) -> None:
+    """Move all that lives to where the collector never looks: its pages stay shared.
+
+    What is dead is thrown away first, `tidy`, which is for those that many sessions come from.
+    """
+    if tidy:
+        gc.collect()
     gc.disable()
     gc.freeze()

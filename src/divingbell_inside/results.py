@@ -4,6 +4,7 @@ import base64
 import json
 from typing import Any
 
+from divingbell_inside import layout
 from divingbell_inside.line import Frame
 
 
@@ -52,6 +53,10 @@ def unpack(name: str, answer: Frame, result_type: Any) -> Any:
     return wire  # an answer of the host's own
 
 
+MAX_SHOWN = 20
+"""Images of one result that are shown with it."""
+
+
 class Media:
     """An image, a sound or a file that a tool gave back."""
 
@@ -79,7 +84,7 @@ class Media:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         shown: dict[str, Any] = {"text/plain": repr(self)}
-        if self.mime_type in ("image/png", "image/jpeg"):
+        if self.mime_type in layout.IMAGES:
             shown[self.mime_type] = self.data
         return shown
 
@@ -107,6 +112,15 @@ class ToolResult:
 
     def __repr__(self) -> str:
         return f"ToolResult(structured={self.structured!r}, content={self.content!r})"
+
+
+def images_in(value: Any) -> list[Media]:
+    """The images of a result that has several parts, which its text only names."""
+    parts = value.content if isinstance(value, ToolResult) else value
+    if type(parts) not in (list, tuple):
+        return []
+    shown = [part for part in parts if isinstance(part, Media) and part.mime_type in layout.IMAGES]
+    return shown[:MAX_SHOWN]
 
 
 def _result(name: str, wire: dict[str, Any], result_type: Any) -> Any:

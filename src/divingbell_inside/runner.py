@@ -17,17 +17,23 @@ import signal
 import socket
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from divingbell_inside import (
     cells,
     chamber,
+    completion,
     display,
     failure,
     frames,
     kernel,
     layout,
+    offline,
     output,
+    repeated_warnings,
+    results,
+    shelf,
     shell,
     tools,
 )
@@ -61,6 +67,7 @@ def main(data: socket.socket, pipe: int, cradle: socket.socket) -> None:
     assert _runner is not None
     gc.enable()
     _reseed()
+    sys.argv = [""]  # as at Python's own prompt; what stands there is the zygote's
     _runner.serve(data, pipe, cradle)
 
 
@@ -88,6 +95,7 @@ class Runner:
         self._module = types.ModuleType("__main__")
         tools.install()
         self._line = Line()
+        self._shelf = shelf.Shelf()
         self.shell = shell.make(self._module, self._publish, self._clear, self._show_failure)
         self._names = self._module.__dict__
         self._names |= tools.NAMES | {tools.PACKAGE: sys.modules[tools.PACKAGE]}
@@ -99,6 +107,8 @@ class Runner:
         self._copying = False
         self._warm = False
         builtins.input = shell.no_input
+        repeated_warnings.install()
+        offline.install()
         output.remember_cells_of_threads(lambda: self._outlet)
 
     # The line to the host
@@ -175,8 +185,9 @@ class Runner:
                 if not self._warm:
                     self.warm_up()
                 shell.touch(self.shell)
-            elif operation == "variables":
-                outlet.send(frames.pack({"event": "variables", "items": self._variables()}))
+            elif operation in ("variables", "complete"):
+                seen = self._look(lambda: self._seen(header, body))
+                outlet.send(frames.pack({"event": "seen", "look": header["look"], "items": seen}))
         except OSError:  # descriptors closed or replaced by user code: the host starts us anew
             os._exit(layout.LOST_LINE)
         except Exception as error:  # memory at the brim, or what user code has left for us
@@ -192,8 +203,7 @@ class Runner:
         """Send the result and the end of the cell in one write."""
         outlet = self._outlet
         assert outlet is not None
-        last = done.pop("display", None)
-        packed = [frames.pack(*last)] if last else []
+        packed = [frames.pack(*shown) for shown in done.pop("displays", ())]
         outlet.running = False
         try:
             outlet.send(*packed, frames.pack({"event": "done", "cell": outlet.cell, **done}))
@@ -249,14 +259,17 @@ class Runner:
         output.cell_of_task.set(outlet.cell)
         split = header["context"]
         tools.keep_up(header["tools"])
+        repeated_warnings.begin_cell(self._names)
         signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             try:
                 if split:
-                    self._names.update(json.loads(body[:split]))
+                    self._take(json.loads(body[:split]))
                 outlet.running = self._executing = True
-                done = self._execute(body[split:].decode("utf-8"), outlet.cell)
-                self._show_figures()
+                done, value = self._execute(body[split:].decode("utf-8"), outlet.cell)
+                if self._evaluator.only_reads and not split:
+                    done["only_read"] = True
+                self._show_figures(value)
             finally:
                 self._executing = False
                 self._flush()
@@ -267,32 +280,47 @@ class Runner:
             return {"status": "error", "error": failure.describe(error)}
         return done
 
-    def _execute(self, source: str, cell: int) -> dict[str, Any]:
+    def _take(self, given: dict[str, Any]) -> None:
+        """Take over the variables that come with a cell, and the arguments of a script."""
+        argv = given.pop(frames.ARGV, None)
+        if argv is not None:
+            sys.argv = argv
+            if os.path.isfile(argv[0]):
+                self._names["__file__"] = os.path.abspath(argv[0])
+        self._names.update(given)
+
+    def _execute(self, source: str, cell: int) -> tuple[dict[str, Any], Any]:
+        """Run a cell; return how it ended, and the value of its last line."""
         name = failure.CELL_FILE.format(cell)
         failure.remember_source(name, source)
         try:
             parts = self._evaluator.compile(source, name)
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
-            return {"status": "error", "error": failure.describe(error) | {"limit": None}}
+            error = error.with_traceback(None)  # the parser's lines say nothing about the user's
+            return {"status": "error", "error": failure.describe(error) | {"limit": None}}, None
         try:
             value = self._evaluator.evaluate(parts)
             done: dict[str, Any] = {"status": "ok"}
             if value is not None:
                 self._names["_"] = value
                 done |= self._result(value)
-            return done
+            return done, value
         except KeyboardInterrupt as error:
-            return {"status": "interrupted", "error": failure.describe(error)}
+            return {"status": "interrupted", "error": failure.describe(error)}, None
         except SystemExit as error:
-            return self._exited(error)
+            return self._exited(error), None
         except BaseException as error:
             sys.last_value = error
-            return {"status": "error", "error": failure.describe(error)}
+            return {"status": "error", "error": failure.describe(error)}, None
 
     def _exited(self, error: SystemExit) -> dict[str, Any]:
         if not error.code:
             return {"status": "ok"}
-        return {"status": "error", "error": failure.describe(error)}
+        described = failure.describe(error)
+        if isinstance(error.code, int):
+            is_long = -(2**63) <= error.code < 2**63
+            described["exit_status"] = error.code & 0xFF if is_long else 0xFF  # as Python has it
+        return {"status": "error", "error": described}
 
     def _result(self, value: Any) -> dict[str, Any]:
         """The value of the last expression: for people (display) and for programs (plain)."""
@@ -301,19 +329,27 @@ class Runner:
             done["value"] = display.plain(value)
         bundle = shell.bundle_of(self.shell, value)
         if bundle:
-            done["display"] = display.pack_display(display.parts_of(bundle), result=True)
+            done["displays"] = [display.pack_display(self._parts(bundle), result=True)]
+            for image in results.images_in(value):
+                parts = self._parts(image._repr_mimebundle_())
+                done["displays"].append(display.pack_display(parts))
         return done
 
     # Showing things
 
     def _publish(self, bundle: dict[str, Any], display_id: str | None, update: bool) -> None:
         outlet = self._outlet
-        parts = display.parts_of(bundle)
-        if outlet is None or not parts:
+        if outlet is None or not outlet.attached:
             return
-        self._flush()
-        outlet.event(
-            *display.pack_display(parts, id=display_id and str(display_id)[:200], update=update)
+        display_id = display_id and str(display_id)[:200]
+        if parts := self._parts(bundle, display_id):
+            self._flush()
+            outlet.event(*display.pack_display(parts, id=display_id, update=update))
+
+    def _parts(self, bundle: dict[str, Any], display_id: str | None = None) -> list[display.Part]:
+        cell = 0 if self._outlet is None else self._outlet.cell
+        return display.parts_of(
+            bundle, lambda kind, raw: self._shelf.keep(cell, kind, raw, display_id)
         )
 
     def _clear(self, wait: bool) -> None:
@@ -324,17 +360,35 @@ class Runner:
     def _show_failure(self, error: BaseException) -> None:
         print(failure.describe(error)["traceback"], file=sys.stderr, end="")
 
-    def _show_figures(self) -> None:
+    def _show_figures(self, value: Any) -> None:
+        """Show the figures that are open, but for the one that is the value of the cell."""
         helpers = sys.modules.get("matplotlib._pylab_helpers")
         if helpers is None or not helpers.Gcf.figs:
             return
-        for manager in helpers.Gcf.get_all_fig_managers():
-            bundle = shell.bundle_of(self.shell, manager.canvas.figure)
+        figures = (manager.canvas.figure for manager in helpers.Gcf.get_all_fig_managers())
+        for figure in (figure for figure in figures if figure is not value):
+            bundle = shell.bundle_of(self.shell, figure)
             if bundle:
                 self._publish(bundle, None, False)
         sys.modules["matplotlib.pyplot"].close("all")
 
     # The other things the host may ask for
+
+    def _look(self, look: Callable[[], list[Any]]) -> list[Any]:
+        """Look at objects of the user's, which may do anything then; an interrupt ends that."""
+        signal.signal(signal.SIGINT, self._on_interrupt)
+        self._executing = True
+        try:
+            return look()
+        except KeyboardInterrupt:
+            return []
+        finally:
+            self._executing = False
+
+    def _seen(self, header: frames.Header, body: bytes) -> list[Any]:
+        if header["op"] == "variables":
+            return self._variables()
+        return completion.completions(self.shell, body.decode(), header["position"])
 
     def _variables(self) -> list[dict[str, Any]]:
         found = []

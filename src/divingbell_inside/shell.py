@@ -1,6 +1,7 @@
 """IPython's shell, cut down to what a sandbox needs: formatters, magics and the transformer."""
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,11 +13,15 @@ from IPython.core.interactiveshell import InteractiveShell as _InteractiveShell
 from traitlets import Type
 from traitlets.config import Config
 
+from divingbell_inside import drawing, stumbles
+
 # IPython's own annotations are partial: half of what is used here would not pass a checker.
 InteractiveShell: Any = _InteractiveShell
 
 Publish = Callable[[dict[str, Any], str | None, bool], None]
 MAX_PREVIEW = 120
+NETWORK = ("network", "")
+NO_NETWORK = "There is no network in the sandbox: only tools of MCP servers reach out."
 NO_PACKAGES = (
     "There is no network in the sandbox, so packages can't be installed here. "
     'Those of the profile are importable; more are added with packages = ["…"] '
@@ -49,8 +54,15 @@ def make(
 
     class Shell(_InteractiveShell):
         display_pub_class = Type(Publisher)
-        # Straight to descriptor 1, in order with everything else; the default wants a terminal.
-        system = _InteractiveShell.system_raw
+
+        def system(self, cmd: str) -> None:
+            # Straight to descriptor 1, in order with everything else; the default wants a terminal.
+            expand: Any = self.var_expand  # IPython has no types for it
+            command = expand(cmd, depth=1)
+            status = subprocess.call(command, shell=True, executable=os.environ.get("SHELL"))
+            self.user_ns["_exit_code"] = 128 - status if status > 128 else status
+            if status and stumbles.program_stumble(command) == NETWORK:
+                print(NO_NETWORK, file=sys.stderr)
 
         def showtraceback(self, exc_tuple: Any = None, *_: Any, **__: Any) -> None:
             error = exc_tuple[1] if exc_tuple else sys.exc_info()[1]
@@ -69,8 +81,8 @@ def make(
     config.InteractiveShell.cache_size = 0
     config.InteractiveShell.banner1 = ""
     made: Any = Shell.instance(config=config, user_module=module)
-    png = made.display_formatter.formatters["image/png"]
-    png.for_type_by_name("matplotlib.figure", "Figure", _figure_as_png)
+    drawing.register(made.display_formatter)
+    drawing.install(lambda bundle: publish(bundle, None, False))
     for name in ("bash", "sh"):
         made.register_magic_function(_script(name), "cell", name)
     for name in ("pip", "conda", "mamba", "micromamba", "uv"):
@@ -89,14 +101,6 @@ def _script(name: str) -> Callable[[str, str], None]:
         subprocess.run([name, *line.split()], input=cell.encode(), check=True)
 
     return run
-
-
-def _figure_as_png(figure: Any) -> bytes | None:
-    from IPython.core import pylabtools
-
-    drawing: Any = pylabtools
-    png: bytes | None = drawing.print_figure(figure, "png")
-    return png
 
 
 def bundle_of(shell: Any, value: Any) -> dict[str, Any]:

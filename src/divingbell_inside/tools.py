@@ -7,10 +7,12 @@ refused by the host; nothing here is a wall.
 
 import asyncio
 import builtins
+import contextlib
 import difflib
 import importlib
 import importlib.util
 import json
+import os
 import sys
 import types
 from collections.abc import Iterable, Sequence
@@ -188,9 +190,13 @@ def search_tools(
     limit: int = 10,
     server: str | None = None,
 ) -> Any:
-    """Find tools by what they do, best first.
+    """Find tools by what they do, best first; without a query, list them by name.
 
-    detail_level: "name_only", "with_description", or "full" (schemas and Python signature).
+    query: what you want to do; several phrasings of it find more: "money back | create refund".
+    detail_level: "name_only", "with_description", or "full" (schemas and Python signature);
+    "servers" finds the best servers instead, at most three.
+    limit: how many, up to 100; the cell's notes say how many more there are.
+    server: look in this one only.
     """
     return call(
         "search_tools",
@@ -250,7 +256,11 @@ class _Finder(MetaPathFinder):
         if tool and told["source"] is not None:
             return _spec(name, told["source"])
         PathFinder.invalidate_caches()
-        return PathFinder.find_spec(name, path)
+        found = PathFinder.find_spec(name, path)
+        if found is None and tool:
+            # No ModuleNotFoundError: of those `from servers.shop import x` hides the words.
+            raise _no_tool(server, tool, told, ImportError)
+        return found
 
 
 class _Told(InspectLoader):
@@ -290,26 +300,27 @@ class _Servers(types.ModuleType):
                 raise AttributeError(str(error)) from None
         raise AttributeError(name)
 
+    def __dir__(self) -> Iterable[str]:
+        with contextlib.suppress(OSError), os.scandir(layout.SERVERS) as found:
+            return sorted(entry.name for entry in found if entry.is_dir())
+        return []
+
 
 class _Server(types.ModuleType):
     """A package whose attributes are functions, though its files are modules of the same names."""
 
     def __getattr__(self, name: str) -> Any:
-        tools = self.__dict__.get("_tools", ())
-        if name in tools:
+        if name in self.__dict__.get("_tools", ()):
             return getattr(importlib.import_module(f"{self.__name__}.{name}"), name)
-        if not name.startswith("_") and (told := self._asked(name)) is not None:
+        told = None if name.startswith("_") else self._asked(name)
+        if told is not None:
             if told["generation"] != _made:  # it has another list by now
                 forget_packages(told["generation"])
                 return getattr(importlib.import_module(self.__name__), name)
             if told["source"] is not None:
                 setattr(self, name, _load(_spec(f"{self.__name__}.{name}", told["source"])))
                 return self.__dict__[name]
-        near = difflib.get_close_matches(name, tools, 3)
-        raise AttributeError(
-            f"the server {self.__name__.removeprefix(PACKAGE + '.')!r} has no tool {name!r}; "
-            + (f"did you mean {' or '.join(near)}?" if near else "search_tools() finds tools")
-        )
+        raise _no_tool(self.__name__.rpartition(".")[2], name, told, AttributeError)
 
     def _asked(self, tool: str) -> Any:
         try:
@@ -329,6 +340,18 @@ class _Server(types.ModuleType):
 
     def __dir__(self) -> Iterable[str]:
         return sorted({*self.__dict__.get("_tools", ()), *_OWN_NAMES})
+
+
+def _no_tool(server: str, name: str, told: Any, kind: type[Exception]) -> Exception:
+    """The error for a tool that is not there, or not for this user."""
+    if told is not None and told["denied"] is not None:
+        return ToolDenied(told["denied"], "tool_denied", f"{server}.{name}")
+    package = sys.modules.get(f"{PACKAGE}.{server}")
+    near = difflib.get_close_matches(name, package.__dict__.get("_tools", ()) if package else (), 3)
+    return kind(
+        f"the server {server!r} has no tool {name!r}; "
+        + (f"did you mean {' or '.join(near)}?" if near else f"dir(servers.{server}) lists them")
+    )
 
 
 def serve_package(name: str, server: str, functions: tuple[str, ...]) -> None:

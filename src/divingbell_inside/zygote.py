@@ -4,6 +4,7 @@ It stays single-threaded, so that a clone is a whole process. A session is made 
 host (CLONE_PARENT): it outlives this zygote and dies with the host.
 """
 
+import gc
 import json
 import os
 import signal
@@ -12,9 +13,10 @@ import sys
 import time
 from typing import Any, NoReturn
 
+gc.disable()  # imports make no garbage; the interpreter that is forked enables it again
 sys.path.insert(0, "/opt/divingbell")
 
-from divingbell_inside import (
+from divingbell_inside import (  # noqa: E402
     chamber,
     files,
     kernel,
@@ -62,10 +64,12 @@ class Zygote:
         self._per_process = bool(settings["memory_is_per_process"])
         denied = seccomp.UNCOUNTED_MEMORY if self._per_process else frozenset[str]()
         self._program = seccomp.build(kernel.MACHINE, deny=denied, private_memory=self._per_process)
-        missing = preparation.load(settings["preload"], warm=True)
+        many = bool(settings["many"])
+        missing = preparation.load(settings["preload"], warm=many)
         threads = len(os.listdir("/proc/self/task"))
-        preparation.freeze()
-        kernel.join_pages()
+        preparation.freeze(tidy=many)
+        if many:
+            kernel.join_pages()
         return {
             "ready": True,
             "python": sys.version.split()[0],

@@ -13,8 +13,11 @@ SCRIPT = ROOT / "bench" / "tools.py"
 TINY = ("--quick", "--rounds=1", "--starts=1", "--questions=1")
 PATIENCE = 300.0
 TOOLS = {
-    "excel": ["goal_seek", "format_range"],
-    "git": ["git_log"],
+    "excel": {
+        "goal_seek": "Find the value of one cell that makes another cell equal a target",
+        "format_range": "Set font, colour and number format of cells",
+    },
+    "git": {"git_log": "Show the commits of a branch"},
 }
 """Some that the questions ask for, so that it works without the lists of real servers."""
 
@@ -26,8 +29,11 @@ Rows = list[dict[str, str]]
 def bench(folder: Path, *parts: str) -> Rows:
     """Run some parts of it; return the rows."""
     (folder / "tools").mkdir()
-    for server, names in TOOLS.items():
-        listed = [{"name": name, "description": name, "inputSchema": SCHEMA} for name in names]
+    for server, tools in TOOLS.items():
+        listed = [
+            {"name": name, "description": words, "inputSchema": SCHEMA}
+            for name, words in tools.items()
+        ]
         (folder / "tools" / f"{server}.json").write_text(json.dumps(listed))
     kept = folder / "rows.json"
     only = [f"--only={part}" for part in parts]
@@ -49,7 +55,7 @@ def bench(folder: Path, *parts: str) -> Rows:
 
 @pytest.fixture(scope="module")
 def calls(tmp_path_factory: pytest.TempPathFactory) -> Rows:
-    return bench(tmp_path_factory.mktemp("calls"), "calls", "gather", "connect")
+    return bench(tmp_path_factory.mktemp("calls"), "calls", "gather", "serve", "connect")
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +73,17 @@ def test_calls_are_measured_both_ways_over_both_transports_in_both_eras(calls: R
     assert sum("from code" in subject for subject in found) == 4
     assert sum("stdio" in subject for subject in found) == 4
     assert sum("2026" in subject for subject in found) == 4
+
+
+def test_served_calls_are_measured_against_a_plain_server_in_both_eras(calls: Rows) -> None:
+    rows = [row for row in calls if row["measure"] == "a warm 1+1 over HTTP"]
+    assert [row["subject"] for row in rows] == [
+        "protocol of 2026: divingbell serve",
+        "protocol of 2026: plain server, no walls",
+        "protocol of 2025: divingbell serve",
+        "protocol of 2025: plain server, no walls",
+    ]
+    assert [bool(row["target"]) for row in rows] == [True, False, True, False]
 
 
 def test_calls_at_once_and_starts_are_measured_against_something(calls: Rows) -> None:

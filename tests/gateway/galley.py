@@ -20,6 +20,7 @@ async def galley(
     **settings: Any,
 ) -> AsyncIterator[tuple[Divingbell, Session]]:
     """A Divingbell with the galley's tools, and a session of `ann`'s."""
+    settings.setdefault("search", "words")  # the same, whether meaning is installed or not
     settings.setdefault("preload", [])  # pandas has no part in this, and takes a while to load
     all_servers = {"galley": {**ENTRY, **(entry or {})}, **(servers or {})}
     async with (

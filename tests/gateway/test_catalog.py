@@ -14,6 +14,7 @@ from divingbell.gateway.catalog import (
     MAX_DESCRIBED,
     MAX_NAME,
     MAX_SCHEMA,
+    MAX_SERVERS,
     Catalog,
     described,
 )
@@ -84,7 +85,11 @@ async def test_levels_of_detail(catalog: Catalog) -> None:
         tools = catalog.search("open an issue", level, 1, None, lambda tool: True)
         return (await described(tools, level))[0]
 
-    name = {"name": "git-hub.create-issue", "server": "git-hub"}
+    name = {
+        "name": "git-hub.create-issue",
+        "server": "git-hub",
+        "python": "servers.git_hub.create_issue",
+    }
     assert await found("name_only") == name
     assert await found("with_description") == name | {"description": "Open an issue."}
     catalog.replace(catalog.read("git-hub", [definition("long", "Open an issue.\n" * 200)], ""))()
@@ -122,6 +127,48 @@ def test_an_unknown_server_is_named_with_those_that_there_are(catalog: Catalog) 
     with pytest.raises(ToolFailed, match="there is: git-hub"):
         catalog.search("x", "full", 1, "gitlab", lambda tool: True)
     assert catalog.search("", "name_only", 5, "git_hub", lambda tool: True)
+
+
+def test_the_best_servers_are_named_with_their_best_tools(catalog: Catalog) -> None:
+    catalog.add_server("shop")
+    sells = [definition(name, f"Sell: {name}.") for name in ("refund", "order", "ship", "pack")]
+    catalog.replace(catalog.read("shop", sells, ""))()
+
+    def best(query: str, limit: int = 10, server: str | None = None) -> list[dict[str, Any]]:
+        return catalog.best_servers(query, limit, server, lambda tool: tool.name != "pack")
+
+    [first] = best("open an issue", 1)
+    assert first == {
+        "server": "git-hub",
+        "tools": 2,
+        "best": ["git-hub.create-issue", "git-hub.list.issues"],
+    }
+    assert [item["server"] for item in best("sell a refund")] == ["shop"]
+    assert best("sell a refund")[0]["tools"] == 3, "one is not for this user"
+    assert best("sell", server="git_hub")[0]["server"] == "git-hub"
+    assert [item["server"] for item in best("")] == ["git-hub", "shop"]
+    assert best("xylophone") == []
+    with pytest.raises(InvalidInput):
+        best("sell", 0)
+    with pytest.raises(ToolFailed, match="there is: git-hub, shop"):
+        best("sell", server="gitlab")
+
+
+def test_at_most_three_servers_are_named(catalog: Catalog) -> None:
+    for number in range(9):
+        catalog.add_server(f"shop{number}")
+        tools = [definition("sell", "Sell something."), definition("other", "Other.")]
+        catalog.replace(catalog.read(f"shop{number}", tools, ""))()
+    assert len(catalog.best_servers("sell something", 10, None, lambda tool: True)) == MAX_SERVERS
+    assert len(catalog.best_servers("", 7, None, lambda tool: True)) == 7
+
+
+def test_a_tool_is_found_by_the_instructions_of_its_server(catalog: Catalog) -> None:
+    catalog.add_server("db")
+    told = catalog.read("db", [definition("query", "Run a statement.")], "Sales of the bakery.")
+    catalog.replace(told)()
+    [tool] = catalog.search("bakery", "name_only", 5, None, lambda tool: True)
+    assert tool.full_name == "db.query"
 
 
 def test_what_is_not_shown_is_in_no_list_and_no_file(catalog: Catalog, folder: Folder) -> None:

@@ -1,6 +1,7 @@
 """Through the door: rules, approvals, questions, bound arguments, servers that come and go."""
 
 import asyncio
+import logging
 import os
 import re
 import signal
@@ -16,6 +17,7 @@ import divingbell
 from divingbell import ConfigError, Divingbell, Result, Session
 from divingbell.gateway.approvals import Approval
 from divingbell.gateway.servers import Broken, Server
+from tests import onnx_models
 from tests.gateway.galley import ENTRY, PATH, galley
 from tests.waiting import until
 
@@ -175,8 +177,7 @@ def test_nothing_is_asked_of_a_server_past_the_door() -> None:
         for path in (source / folder).rglob("*.py")
         if re.search(r"\.upstream\(", path.read_text("utf-8"))
     }
-    # The command that says how servers are doing connects to them, and asks nothing.
-    assert having == {"gateway/gateway.py", "surfaces/cli/servers.py"}
+    assert having == {"gateway/gateway.py"}
 
 
 async def test_a_bound_argument_can_not_be_given_to_a_prompt() -> None:
@@ -477,7 +478,7 @@ async def test_each_execution_has_a_ledger() -> None:
         result = await session.run(code)
         ledger = result.ledger
         assert ledger is not None and ledger.calls == 1
-        assert ledger.direct_definition_tokens > 500  # of fifteen tools, once
+        assert ledger.direct_definition_tokens == 0  # no model was spared them
         assert ledger.direct_call_tokens > 10_000 and ledger.output_tokens < 10
         assert ledger.saved > 10_000 and ledger.ratio > 0.95
         second = (await session.run("1 + 1")).ledger
@@ -486,3 +487,78 @@ async def test_each_execution_has_a_ledger() -> None:
 
 async def test_without_servers_there_is_no_ledger(session: Session) -> None:
     assert (await session.run("1 + 1")).ledger is None
+
+
+# Finding tools
+
+
+async def test_a_search_in_two_looks_names_servers_and_then_the_tools_of_one() -> None:
+    async with galley(servers={"other": ENTRY}) as (_, session):
+        first = await value(session, "search_tools('add two numbers', 'servers')")
+        assert {item["server"] for item in first} == {"galley", "other"}
+        assert first[0]["best"][0].endswith(".add")
+        second = await value(
+            session, "search_tools('add two numbers', server='other', limit=5)[0]['name']"
+        )
+        assert second == "other.add"
+        code = "search_tools('calculate the total | add two numbers', server='other')[0]['name']"
+        assert await value(session, code) == "other.add"
+
+
+async def test_a_server_is_not_named_to_a_user_who_may_call_none_of_its_tools() -> None:
+    rules = [{"tools": ["other.*"], "action": "allow", "users": ["bob"]}]
+    rules.append({"tools": ["other.*"], "action": "deny"})
+    async with galley({"rules": rules}, servers={"other": ENTRY}) as (bell, session):
+        code = "[item['server'] for item in search_tools('add two numbers', 'servers')]"
+        assert await value(session, code) == ["galley"]
+        async with bell.session(user="bob") as bobs:
+            assert sorted(await value(bobs, code)) == ["galley", "other"]
+
+
+@pytest.mark.parametrize("search", ["auto", "meaning"])
+async def test_tools_are_found_by_a_model_that_was_brought(tmp_path: Path, search: str) -> None:
+    pytest.importorskip("onnxruntime")
+    model = onnx_models.tiny(tmp_path / "model")
+    async with galley(search=search, search_model=str(model)) as (bell, session):
+        await until(lambda: bell.gateway._index.meaning is not None, "the model")
+        known = bell.gateway._index.meaning
+        assert known is not None
+        await until(lambda: bool(known.nearness(["money"])), "the tools are prepared")
+        assert await value(session, "search_tools('money', limit=1)")
+
+
+async def test_a_model_that_is_not_there_is_said_before_anything_starts(tmp_path: Path) -> None:
+    for search in ("auto", "meaning"):
+        with pytest.raises(ConfigError, match=r"search_model: .* is no folder"):
+            async with galley(search=search, search_model=str(tmp_path / "nowhere")):
+                pass
+
+
+async def test_a_model_that_cannot_be_read_is_told_and_words_decide(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("onnxruntime")
+    model = onnx_models.tiny(tmp_path)
+    (model / "model.onnx").write_bytes(b"no model")
+    with pytest.raises(ConfigError, match=r"model\.onnx can't be read"):
+        async with galley(search="meaning", search_model=str(model)):
+            pass
+    caplog.set_level(logging.WARNING)
+    async with galley(search="auto", search_model=str(model)) as (_, session):
+        await until(lambda: "model.onnx can't be read" in caplog.text, "the warning")
+        assert await value(session, "search_tools('add two numbers', limit=1)")
+
+
+async def test_a_model_that_fails_leaves_search_by_words(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken:
+        def nearness(self, phrasings: list[str]) -> dict[bytes, float]:
+            raise RuntimeError("no memory for this")
+
+    async with galley(search="words") as (bell, session):
+        bell.gateway._index.meaning = Broken()  # type: ignore[assignment]
+        code = "search_tools('add two numbers', limit=1)[0]['name']"
+        assert await value(session, code) == "galley.add"
+        assert "by words alone" in caplog.text
+        caplog.clear()
+        assert await value(session, code) == "galley.add"
+        assert not caplog.text

@@ -2,13 +2,14 @@
 
 import logging
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from divingbell.errors import ConfigError
-from divingbell.gateway.learning import PORTION, Learner
-from divingbell.gateway.meaning import Meaning
+from divingbell.gateway.learning import Learner
+from divingbell.gateway.meaning import PORTION, Meaning
 from divingbell.gateway.search import Index
 from divingbell.gateway.tool import Tool
 from tests.gateway.test_meaning import encoder
@@ -36,11 +37,13 @@ async def test_tools_are_found_by_meaning_once_they_are_prepared(tmp_path: Path)
         learner.stop()
 
 
-async def test_without_the_extra_words_have_to_do(caplog: pytest.LogCaptureFixture) -> None:
+async def test_without_a_model_words_have_to_do_and_the_reason_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     def missing() -> Meaning:
         raise ConfigError("pip install it")
 
-    caplog.set_level(logging.INFO, "divingbell")
+    caplog.set_level(logging.WARNING, "divingbell")
     index = Index(tools(3))
     learner = Learner(index, missing)
     learner.learn(tools(3))
@@ -53,22 +56,24 @@ class Slow:
     """In the place of the model: it can be watched, and takes its time."""
 
     def __init__(self) -> None:
-        self.portions: list[int] = []
+        self.begun: list[int] = []
+        self.ended: list[int] = []
         self.go = threading.Semaphore(0)
 
-    def prepare(self, tools: list[Tool]) -> None:
-        self.portions.append(len(tools))
-        self.go.acquire(timeout=20)
+    def prepare(self, tools: list[Tool], is_stale: Callable[[], bool]) -> None:
+        self.begun.append(len(tools))
+        while not is_stale() and not self.go.acquire(timeout=0.01):
+            pass
+        self.ended.append(len(tools))
 
 
-async def test_it_stops_between_portions_and_a_new_list_comes_first() -> None:
+async def test_it_stops_when_it_is_told_to_and_a_new_list_comes_first() -> None:
     slow = Slow()
     learner = Learner(Index(), lambda: slow)  # type: ignore[arg-type,return-value]
-    learner.learn(tools(4 * PORTION))
-    await until(lambda: slow.portions == [PORTION], "the first portion")
-    learner.learn(tools(PORTION // 2))
-    slow.go.release()
-    await until(lambda: slow.portions == [PORTION, PORTION // 2], "the new list")
-    slow.go.release()
+    learner.learn(tools(40))
+    await until(lambda: slow.begun == [40], "the first list")
+    learner.learn(tools(5))
+    await until(lambda: slow.ended == [40] and slow.begun == [40, 5], "the new list")
     learner.stop()
+    assert slow.ended == [40, 5]
     assert learner._thread is not None and not learner._thread.is_alive()

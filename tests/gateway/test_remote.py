@@ -1,5 +1,7 @@
 """Answers over HTTP: weighed as they come, a stream of events event by event."""
 
+import asyncio
+import socket
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -112,3 +114,22 @@ async def test_answers_that_are_too_large_together_are_cut_off() -> None:
         await read(_CappedStream(Pieces(b"x" * 10**6)))
         with counted(allowance), pytest.raises(AnswerTooLarge, match="fewer calls at once"):
             await read(_CappedStream(Pieces(b"x" * 10**6)))
+
+
+async def test_what_goes_to_a_server_is_sent_at_once() -> None:
+    """With Nagle's algorithm the second piece of a request waits for an acknowledgement."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        async with (
+            httpx2.AsyncClient(transport=CappedTransport()) as client,
+            client.stream("GET", url) as response,
+        ):
+            line = response.extensions["network_stream"].get_extra_info("socket")
+            assert line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -1,15 +1,22 @@
 """Search by words, on the tool lists of real servers and on hostile ones."""
 
 import functools
+import random
+from string import ascii_lowercase
+from typing import Any
 
 import pytest
 
-from divingbell.gateway.search import Index, IndexEntry
+from divingbell.gateway import indexed
+from divingbell.gateway import section as sections
+from divingbell.gateway.indexed import IndexEntry
+from divingbell.gateway.search import MAX_PHRASINGS, MAX_QUERY_WORDS, Index, phrasings
+from divingbell.gateway.section import Section
 from divingbell.gateway.tool import Tool
 from divingbell.gateway.words import split_name, stem, words
-from tests.tool_lists import search_queries, tool_lists
+from tests.tool_lists import search_practice, search_queries, tool_lists
 
-RIGHT_IN_FIVE = 0.62
+RIGHT_IN_FIVE = 0.65
 
 
 def make(server: str, name: str, description: str = "", **more: object) -> Tool:
@@ -24,6 +31,7 @@ def real_tools() -> list[Tool]:
             tool["name"],
             tool.get("description") or "",
             input_schema=tool.get("inputSchema"),
+            output_schema=tool.get("outputSchema"),
             annotations=tool.get("annotations"),
         )
         for server, tools in tool_lists().items()
@@ -54,7 +62,7 @@ def small_index() -> Index:
 
 
 def test_a_right_tool_is_among_the_first_five_of_two_thousand_often_enough() -> None:
-    queries = search_queries()
+    queries = [*search_queries(), *search_practice()]
     right = [
         query
         for query in queries
@@ -119,6 +127,69 @@ def test_an_empty_query_lists_by_name_and_an_unknown_word_finds_nothing() -> Non
     assert found(index, "issue", 0) == found(index, "issue", -3) == []
 
 
+def test_several_phrasings_find_what_one_of_them_would_not() -> None:
+    index = small_index()
+    assert found(index, "xylophone | customer orders")[0] == "crm.getCustomerOrders"
+    assert found(index, "|| post message |", 1) == found(index, "post message", 1)
+    assert found(index, "|", 3) == found(index, "", 3)
+    assert phrasings("a|b | |c") == ["a", "b", "c"]
+    assert len(phrasings("x|" * 100)) == MAX_PHRASINGS
+
+
+def test_the_words_that_are_looked_at_are_no_more_for_several_phrasings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked_at: list[int] = []
+    expanded = Index._expanded
+
+    def counting(self: Index, asked: list[str], synonym: float) -> object:
+        looked_at.append(len(asked))
+        return expanded(self, asked, synonym)
+
+    monkeypatch.setattr(Index, "_expanded", counting)
+    found(small_index(), "|".join(["issue " * 30] * MAX_PHRASINGS))
+    assert len(looked_at) == MAX_PHRASINGS
+    assert sum(looked_at) <= MAX_QUERY_WORDS
+
+
+def test_the_best_servers_are_those_of_the_best_tools() -> None:
+    index = small_index()
+    assert index.best_servers("create a new issue", 3)[:2] == ["github", "linear"]
+    assert index.best_servers("create a new issue", 1) == ["github"]
+    assert index.best_servers("message in a channel", 3) == ["slack"]
+    assert index.best_servers("xylophone", 3) == []
+    assert index.best_servers("", 2) == ["crm", "github"]
+    others = index.best_servers("create a new issue", 3, lambda tool: tool.server != "github")
+    assert others[0] == "linear"
+    assert "github" not in others
+
+
+def test_the_best_servers_are_found_past_many_tools_that_are_not_wanted() -> None:
+    crowd = [make("crowd", f"create_issue_{number}", "Create an issue.") for number in range(300)]
+    others = [make("others", f"other_{number}") for number in range(900)]
+    index = Index([*crowd, *others, make("last", "issue", "Something about an issue.")])
+    wanted = {"crowd.create_issue_7", "last.issue"}.__contains__
+    assert index.best_servers("create issue", 3, lambda tool: wanted(tool.full_name)) == [
+        "crowd",
+        "last",
+    ]
+
+
+def test_a_tool_is_found_by_what_its_server_says_of_itself_and_by_what_it_returns() -> None:
+    index = Index()
+    purpose = "The ledger of our bakery."
+    index.replace(Section("db", [IndexEntry(make("db", "query", "Run a statement."), purpose)]))
+    answer = {"properties": {"humidity": {"type": "number"}}}
+    index.replace(
+        Section("sky", [IndexEntry(make("sky", "now", "Measure.", output_schema=answer))])
+    )
+    assert found(index, "bakery ledger", 1) == ["db.query"]
+    assert found(index, "humidity", 1) == ["sky.now"]
+    # It is cut, and it can't hold up anybody.
+    long = IndexEntry(make("db", "query"), "word " * 10**6 + "zebra")
+    assert "zebra" not in long.terms
+
+
 def test_the_order_is_the_same_each_time_and_whatever_the_order_of_the_servers() -> None:
     tools = real_tools()
     backwards = Index(reversed(tools))
@@ -130,7 +201,9 @@ def test_the_order_is_the_same_each_time_and_whatever_the_order_of_the_servers()
 
 def test_a_server_is_replaced_and_removed_without_a_trace() -> None:
     index = small_index()
-    index.replace("slack", [IndexEntry(make("slack", "archive_channel", "Archive a channel."))])
+    index.replace(
+        Section("slack", [IndexEntry(make("slack", "archive_channel", "Archive a channel."))])
+    )
     assert found(index, "post message", server="slack") == ["slack.archive_channel"]
     index.remove("slack")
     index.remove("slack")
@@ -146,8 +219,8 @@ def test_a_server_is_replaced_and_removed_without_a_trace() -> None:
 def test_replacing_gives_the_same_as_building_anew() -> None:
     tools = [tool for tool in real_tools() if tool.server in ("git", "github", "slack", "time")]
     index = Index(tools)
-    index.replace("git", [IndexEntry(make("git", "nothing"))])
-    index.replace("git", [IndexEntry(tool) for tool in tools if tool.server == "git"])
+    index.replace(Section("git", [IndexEntry(make("git", "nothing"))]))
+    index.replace(Section("git", [IndexEntry(tool) for tool in tools if tool.server == "git"]))
     for query in ("show the diff", "branches", "message"):
         assert found(index, query, 10) == found(Index(tools), query, 10)
 
@@ -193,7 +266,7 @@ def test_hostile_tools_are_indexed_like_others_and_harm_nobody() -> None:
         ),
     ]
     index = small_index()
-    index.replace("evil", map(IndexEntry, hostile))
+    index.replace(Section("evil", map(IndexEntry, hostile)))
     assert len(index) == 6 + len(hostile)
     # A description that says a word a million times does not win by that.
     assert found(index, "create a github issue")[0] == "github.create_issue"
@@ -216,3 +289,58 @@ def test_words_are_cut_to_what_their_forms_share() -> None:
     ):
         assert stem(one) == stem(other)
     assert split_name("linear_createIssue") == "linear create Issue"
+
+
+def gibberish(length: int, seed: int) -> str:
+    """Words of four letters that hardly come twice."""
+    letters = random.Random(seed)
+    return " ".join("".join(letters.choices(ascii_lowercase, k=4)) for _ in range(length // 5))
+
+
+def test_so_many_terms_of_a_tool_are_read_and_no_more_whatever_it_says() -> None:
+    values = {"enum": [gibberish(200, number) for number in range(20)]}
+    schema = {"properties": {f"p{number}": values for number in range(100)}}
+    entry = IndexEntry(make("evil", "find_zebra", gibberish(4000, 1), input_schema=schema))
+    assert len(entry.terms) == indexed.MAX_TERMS
+    assert {"find", "zebra"} <= set(entry.terms)
+
+
+def test_so_much_of_a_tool_is_read_and_no_more_however_many_values_it_lists(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    read: list[str] = []
+
+    def noted(text: str) -> list[str]:
+        read.append(text)
+        return words(text)
+
+    monkeypatch.setattr(indexed, "words", noted)
+    values = {"description": "d" * 300, "enum": ["v" * 200] * 20}
+    schema = {"properties": {f"p{number}": values for number in range(100)}}
+    IndexEntry(make("evil", "find", "x" * 4000, input_schema=schema, output_schema=schema))
+    of_names_and_server = len("find") + len("evil")
+    assert sum(map(len, read)) == indexed.MAX_TEXT + of_names_and_server
+
+
+def test_taking_a_server_in_costs_a_step_for_each_of_its_terms_which_have_a_limit() -> None:
+    """Its last tool is still found by its name, and it leaves nothing behind."""
+
+    class Counting(dict[str, Any]):
+        steps = 0
+
+        def setdefault(self, key: str, default: Any = None) -> Any:
+            self.steps += 1
+            return super().setdefault(key, default)
+
+    index = small_index()
+    before = set(index._postings)
+    tools = [make("evil", f"t{number}", gibberish(4000, number)) for number in range(200)]
+    section = Section("evil", map(IndexEntry, [*tools, make("evil", "giraffe")]))
+    index._postings = counting = Counting(index._postings)
+    index.replace(section)
+    assert (
+        counting.steps <= sections.MAX_TERMS < sum(len(e.terms) for e in section.entries.values())
+    )
+    assert found(index, "giraffe", 1) == ["evil.giraffe"]
+    index.remove("evil")
+    assert set(index._postings) == before

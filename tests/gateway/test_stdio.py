@@ -201,3 +201,33 @@ def test_what_acts_on_a_terminal_is_not_in_the_log(tmp_path: Path) -> None:
     log.take("\x1b]0;title\x07\x1b[2Jred \u202e\U000e0041\n".encode())
     log.note("also \x1b[31mhere")
     assert log.path.read_text() == "red \\u202e\\U000e0041\n--- also here\n"
+
+
+@pytest.mark.parametrize("command", ["uv", "uvx"])
+async def test_uv_is_found_where_it_came_with_us_and_path_has_none(
+    tmp_path: Path, command: str
+) -> None:
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    server = Server("x", command=command, args=("--version",))
+    async with running(server, tmp_path, environment=environment) as upstream:
+        with pytest.raises(ToolFailed, match=rf"no message of MCP: {command} \d"):
+            await upstream.ready()
+
+
+async def test_uv_of_path_comes_before_ours(tmp_path: Path) -> None:
+    theirs = tmp_path / "uvx"
+    theirs.write_text("#!/bin/sh\necho their own\n")
+    theirs.chmod(0o755)
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    async with running(Server("x", command="uvx"), tmp_path, environment=environment) as upstream:
+        with pytest.raises(ToolFailed, match="no message of MCP: their own"):
+            await upstream.ready()
+
+
+async def test_no_other_program_that_lies_beside_us_is_found(tmp_path: Path) -> None:
+    assert Path(sys.executable).with_name("divingbell").exists()
+    environment = {**os.environ, "PATH": str(tmp_path)}
+    server = Server("x", command="divingbell")
+    async with running(server, tmp_path, environment=environment) as upstream:
+        with pytest.raises(ToolFailed, match="divingbell was not found"):
+            await upstream.ready()

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from divingbell.gateway.text import everywhere, is_hiding, one_line, suspicious, uncovered, visible
+from divingbell.gateway.text import (
+    everywhere,
+    is_hiding,
+    one_line,
+    suspicious,
+    uncovered,
+    visible,
+    without_folders,
+)
 
 
 def test_plain_text_stays_as_it_is() -> None:
@@ -122,3 +130,18 @@ def test_what_a_script_is_written_with_hides_nothing(word: str) -> None:
 def test_a_joiner_anywhere_else_is_written_out(word: str) -> None:
     assert r"\u200" in visible(word, 100)
     assert is_hiding(word) and suspicious(word)
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("/home/ann/mcp.json, server 'x': no", "…/mcp.json, server 'x': no"),
+        ("see (/var/log/a-b_c/x.log)", "see (…/x.log)"),
+        ("'~/.config/divingbell/mcp.json'", "'…/mcp.json'"),
+        ("nothing answers at https://host/a/b/mcp", "nothing answers at https://host/a/b/mcp"),
+        ("1/2 of a/b and /only", "1/2 of a/b and /only"),
+        ("/" * 10_000, "/" * 10_000),
+    ],
+)
+def test_paths_of_the_machine_are_cut_to_the_names_of_files(words: str, shown: str) -> None:
+    assert without_folders(words) == shown

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway.servers import Server
-from divingbell.gateway.shelf import Shelf
+from divingbell.gateway.shelf import Listing, Shelf
 from divingbell.gateway.upstream import Upstream, _as_many_as_allowed
 from tests import real_servers
 from tests.gateway.upstreams import (
@@ -143,9 +144,12 @@ async def test_a_server_that_never_starts_fails_fast_and_costs_the_others_nothin
 ) -> None:
     missing = Server("gone", command="/no/such/program")
     async with running(missing, tmp_path) as upstream, running(shop(), tmp_path) as other:
-        with pytest.raises(ToolFailed, match="/no/such/program was not found") as caught:
+        with pytest.raises(ToolFailed, match="…/program was not found") as caught:
             await upstream.ready(0.2)
         assert caught.value.code == "tool_unavailable"
+        # Code is not told where things are on this machine; whoever runs it is.
+        assert "/no/such" not in str(caught.value)
+        assert upstream.reason.startswith("/no/such/program was not found")
         assert await text_of(other, "echo", {"text": "fine"}) == "fine"
         # The delays double: before long a call does not wait for the next attempt any more.
         async with asyncio.timeout(30):
@@ -194,12 +198,71 @@ async def test_too_many_lines_that_are_no_messages_end_the_connection(tmp_path: 
         assert "lines that are no messages of MCP" in str(error)
 
 
-async def test_an_answer_of_200_megabytes_ends_the_connection(tmp_path: Path) -> None:
+async def test_an_answer_that_is_too_long_is_the_error_of_its_call_only(tmp_path: Path) -> None:
     async with running(entry(fixture("endless")), tmp_path) as upstream:
         await upstream.ready()
-        error = await failure_of(upstream, "work", {})
+        pid = upstream.pid
+        for size, at in ((33, "first"), (100, "last")):
+            error = await failure_of(upstream, "work", {"megabytes": size, "id": at})
+            assert error.code == "tool_result"
+            assert "the result has more than 32 MB" in str(error)
+        assert await text_of(upstream, "work", {"megabytes": 1, "id": "first"}) == "x" * (1 << 20)
+        assert upstream.pid == pid
+
+
+@pytest.mark.parametrize(("size", "at"), [(40, "not asked"), (300, "first"), (40, "nowhere")])
+async def test_a_message_that_is_too_long_and_nobodys_ends_the_connection(
+    tmp_path: Path, size: int, at: str
+) -> None:
+    async with running(entry(fixture("endless")), tmp_path) as upstream:
+        await upstream.ready()
+        error = await failure_of(upstream, "work", {"megabytes": size, "id": at})
         assert error.code == "tool_unavailable"
-        assert "it sent a message of more than 32 MB" in str(error)
+        assert "it sent a message of more than" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "cwd", "hint"),
+    [
+        (("--db", "shop.db"), None, "for its argument shop.db in /, where servers start: write ./"),
+        (("--db=data/shop.sqlite",), None, "shop.sqlite in /, where servers start"),
+        (("--db", "shop.db"), "/tmp", ""),
+        (("--db", "/data/shop.db", "some-package", "-x.db", "@scope/y", "z@1.2.db"), None, ""),
+    ],
+)
+async def test_a_server_that_fails_is_told_what_its_relative_paths_mean(
+    tmp_path: Path, arguments: tuple[str, ...], cwd: str | None, hint: str
+) -> None:
+    code = "raise SystemExit('no such file')"
+    server = Server("shop", command=fixture("x")[0], args=("-c", code, *arguments), cwd=cwd)
+    async with running(server, tmp_path) as upstream:
+        with pytest.raises(ToolFailed) as caught:
+            await upstream.ready(20)
+    assert "its last words: no such file" in str(caught.value)
+    assert hint in str(caught.value)
+    assert ("where servers start" in str(caught.value)) is bool(hint)
+
+
+async def test_a_server_that_prints_what_is_no_message_is_quoted(tmp_path: Path) -> None:
+    secret = "tell-nobody-0123456789"
+    code = (
+        "import os, sys\nsys.stdout.write('Starting\\x1b[2J at ' + os.environ['API_KEY'])\n"
+        "print('', 'x' * 9000, flush=True)\nsys.stdin.read()"
+    )
+    server = Server(
+        "loud",
+        command=fixture("x")[0],
+        args=("-c", code),
+        env={"API_KEY": secret},
+        start_timeout=1.0,
+    )
+    async with running(server, tmp_path) as upstream:
+        with pytest.raises(ToolFailed) as caught:
+            await upstream.ready(20)
+    words = str(caught.value)
+    assert "it did not answer within 1 seconds of its start; on its standard output it" in words
+    assert "printed what is no message of MCP: Starting at [secret of loud] xxx" in words
+    assert secret not in words and "\x1b" not in words and "x" * 300 not in words
 
 
 async def test_answers_that_break_the_protocol_are_errors_of_their_call_only(
@@ -302,6 +365,22 @@ async def test_a_known_list_is_announced_at_once_and_the_server_starts_with_the_
         assert await text_of(upstream, "echo", {"text": "awake"}) == "awake"
         # The list was checked with the start: the tool was never planted in this one.
         assert "weed" not in upstream.lists[-1]
+
+
+async def test_a_list_is_kept_beside_the_event_loop(tmp_path: Path) -> None:
+    threads: list[int] = []
+
+    class Watched(Shelf):
+        def store(self, server: Server, listing: Listing) -> None:
+            threads.append(threading.get_ident())
+            super().store(server, listing)
+
+    shelf = Watched(tmp_path / "shelf")
+    async with running(shop(), tmp_path, shelf=shelf) as upstream:
+        await upstream.ready()
+        assert shelf.load(upstream.server) is not None
+    assert threads
+    assert threading.get_ident() not in threads
 
 
 async def test_stopping_ends_calls_and_starts_nothing_again(tmp_path: Path) -> None:
@@ -511,3 +590,12 @@ def test_a_completion_has_no_more_values_than_the_protocol_allows() -> None:
     assert fewer.values == many.values[:100] and fewer.has_more
     few = mcp_types.CompleteResult(completion=fewer)
     assert _as_many_as_allowed(few) is few
+
+
+async def test_a_server_that_only_prints_is_not_tried_in_another_way(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    code = f"echo start >> '{starts}'; while true; do echo 'hello I am garbage'; done"
+    async with running(Server("x", command="sh", args=("-c", code)), tmp_path) as upstream:
+        with pytest.raises(ToolFailed, match="no message of MCP: hello I am garbage"):
+            await upstream.ready()
+        assert starts.read_text() == "start\n"

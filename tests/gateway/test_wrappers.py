@@ -560,9 +560,9 @@ def test_every_real_server_has_a_package_and_a_short_readme() -> None:
         )
         text = readme(server, identifier(server), tools, "Be kind.")
         assert len(text) < MAX_README + 200
-        assert f"{len(tools)} tools" in text and "> Be kind." in text
+        assert f"{len(tools)} tool" in text and "> Be kind." in text
     index = index_readme((name, identifier(name), len(tools)) for name, tools in servers.items())
-    assert "- aws_iam: " in index and " of aws-iam" in index
+    assert "- aws_iam: " in index and "(of aws-iam)" in index
 
 
 def test_a_server_without_tools_has_a_package_too() -> None:
@@ -577,3 +577,8 @@ def test_the_first_sentence_is_one_line() -> None:
     assert first_sentence("No full stop\n\nNext") == "No full stop"
     assert len(first_sentence("word " * 1000)) == 200
     assert first_sentence("") == ""
+
+
+def test_one_tool_is_not_called_tools() -> None:
+    shown = index_readme([("fetch", "fetch", 1), ("git", "git", 2)])
+    assert "- fetch: 1 tool\n- git: 2 tools\n" in shown

@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from divingbell import Divingbell, tether
+from divingbell.host_time import HostTime
 from tests.security import breaking
 
 
@@ -22,15 +23,15 @@ async def test_a_line_that_is_read_to_its_end_is_noticed(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(tether.Tether, "_read_socket", read_again)
     monkeypatch.setattr(tether, "MAX_STEPS", sys.maxsize)
-    monkeypatch.setattr(tether, "SLICE", 3.0)
+    monkeypatch.setattr(HostTime, "slice", 3.0)
     assert await broken({"H60", "H61", "H63"}) == {"H60", "H61", "H63"}
 
 
 async def test_processes_left_behind_that_are_not_slowed_down_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("divingbell.host_time.HostTime.charge", lambda *_: 0.0)
-    monkeypatch.setattr(tether, "SLICE", 0.05)
+    monkeypatch.setattr(HostTime, "charge", lambda *_: 0.0)
+    monkeypatch.setattr(HostTime, "slice", 0.05)
     assert await broken({"H62"}) == {"H62"}
 
 

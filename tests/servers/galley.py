@@ -74,6 +74,12 @@ def pixel() -> Image:
 
 
 @mcp.tool()
+def postcard(words: str) -> list[str | Image]:
+    """Give back some words and a picture."""
+    return [words, Image(data=PIXEL, format="png")]
+
+
+@mcp.tool()
 async def climb(steps: int, ctx: Context) -> str:
     """Report progress on the way."""
     for step in range(1, steps + 1):

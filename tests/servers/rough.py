@@ -16,6 +16,16 @@ def say(message: dict[str, Any]) -> None:
 
 def serve(handlers: dict[str, Handler], capabilities: dict[str, Any] | None = None) -> None:
     """Answer each request with what its handler returns; other requests are not known."""
+    for line in sys.stdin:
+        answer(json.loads(line), handlers, capabilities)
+
+
+def answer(
+    request: dict[str, Any],
+    handlers: dict[str, Handler] | None = None,
+    capabilities: dict[str, Any] | None = None,
+) -> None:
+    """Answer one request."""
 
     def initialize(_: dict[str, Any]) -> Any:
         return {
@@ -27,19 +37,17 @@ def serve(handlers: dict[str, Handler], capabilities: dict[str, Any] | None = No
     known: dict[str, Handler] = {
         "initialize": initialize,
         "tools/list": lambda _: {"tools": [TOOL]},
-        **handlers,
+        **(handlers or {}),
     }
-    for line in sys.stdin:
-        request = json.loads(line)
-        handler = known.get(request.get("method"))
-        if "id" not in request:
-            if handler is not None:
-                handler(request.get("params", {}))
-        elif handler is None:
-            error = {"code": -32601, "message": "Method not found"}
-            say({"id": request["id"], "error": error})
-        else:
-            say({"id": request["id"], "result": handler(request.get("params", {}))})
+    handler = known.get(request.get("method", ""))
+    if "id" not in request:
+        if handler is not None:
+            handler(request.get("params", {}))
+    elif handler is None:
+        error = {"code": -32601, "message": "Method not found"}
+        say({"id": request["id"], "error": error})
+    else:
+        say({"id": request["id"], "result": handler(request.get("params", {}))})
 
 
 def text(words: str) -> dict[str, Any]:

@@ -20,42 +20,14 @@ from divingbell.surfaces.cli import demo, exit_status, main, pictures
 from divingbell.surfaces.cli.doctor import Paper
 from divingbell.surfaces.cli.escapes import Filter, clean, one_line
 
-PATIENCE = 60.0
-"""Seconds that any one step may take on a machine that is very busy."""
-COMMAND = Path(sys.executable).with_name("divingbell")
+from .command import COMMAND, PATIENCE, Bell, environment, runner
+
 PNG = b"\x89PNG\r\n\x1a\n"
-
-Bell = Callable[..., subprocess.CompletedProcess[str]]
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Ours, without the settings of whoever runs the tests, and with a lean sandbox."""
-    ours = {key: value for key, value in os.environ.items() if not key.startswith("DIVINGBELL_")}
-    if home := os.environ.get("DIVINGBELL_HOME"):
-        ours["DIVINGBELL_HOME"] = home
-    return ours | {"DIVINGBELL_PRELOAD": "", "COLUMNS": "200"} | more
 
 
 @pytest.fixture
 def bell(tmp_path: Path) -> Bell:
-    """Runs the command in a folder of its own."""
-
-    def run(*arguments: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [COMMAND, *arguments],
-            input=stdin.encode(),
-            capture_output=True,
-            cwd=tmp_path,
-            env=environment(**more),
-            timeout=PATIENCE,
-            check=False,
-        )
-        # Not text=True: that would turn each carriage return into a newline.
-        return subprocess.CompletedProcess(
-            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-        )
-
-    return run
+    return runner(tmp_path)
 
 
 @contextmanager
@@ -167,9 +139,24 @@ def test_a_pipe_gets_what_was_printed(bell: Bell) -> None:
 
 def test_output_over_the_limit_is_cut_and_can_be_fetched(bell: Bell, tmp_path: Path) -> None:
     done = bell("exec", "--output", "1KB", "--get", ".outputs/cell-1.txt", "print('x' * 9000)")
-    assert done.stdout == "x" * 1024
-    assert "the output is cut after 1 KB" in done.stderr
+    start, words, end = done.stdout.splitlines()
+    assert start + end == "x" * 1023
+    left_out = 9001 - 1024
+    where = "/workspace/.outputs/cell-1.txt"
+    assert words == f"[… {left_out:,} bytes left out; all of it is in {where} …]"
+    assert done.stderr == (
+        f"· output over 1,024 bytes goes to {where}\n"
+        f"· the output is cut to 1 KB; all of it is in {where}\n· copied cell-1.txt\n"
+    )
     assert (tmp_path / "cell-1.txt").read_text() == "x" * 9000 + "\n"
+
+
+def test_output_that_is_cut_and_not_fetched_says_how_it_can_be(bell: Bell) -> None:
+    done = bell("exec", "--output", "1KB", "'x' * 9000")
+    assert len(done.stdout) < 1200 and done.stdout.endswith("xx'\n")
+    assert done.stderr.endswith(
+        "· with --get .outputs/cell-1.txt the next run copies all of it here\n"
+    )
 
 
 # Plots
@@ -186,6 +173,12 @@ def test_plots_are_saved_and_named_and_never_overwrite(bell: Bell, tmp_path: Pat
     assert (tmp_path / "plot-1.png").read_text() == "mine"
     assert (tmp_path / "plot-2.png").read_bytes().startswith(PNG)
     assert (tmp_path / "plot-3.png").read_bytes().startswith(PNG)
+
+
+def test_what_a_terminal_cannot_show_is_saved_as_a_page(bell: Bell, tmp_path: Path) -> None:
+    done = bell("exec", "from IPython.display import HTML\nHTML('<b>bold</b>')")
+    assert (done.stdout, done.stderr) == ("", "· plot saved as plot-1.html\n")
+    assert (tmp_path / "plot-1.html").read_text() == "<b>bold</b>"
 
 
 def test_plots_go_to_the_folder_that_was_named(bell: Bell, tmp_path: Path) -> None:
@@ -276,10 +269,11 @@ def test_the_command_line_beats_the_environment_which_beats_the_file(
     bell: Bell, tmp_path: Path
 ) -> None:
     (tmp_path / "some.toml").write_text("[limits]\noutput = 100\n")
-    file, long = ("--config", "some.toml"), "print('x' * 500)"
-    assert len(bell("exec", *file, long).stdout) == 100
-    assert len(bell("exec", *file, long, DIVINGBELL_OUTPUT="200").stdout) == 200
-    assert len(bell("exec", *file, "--output", "300", long, DIVINGBELL_OUTPUT="200").stdout) == 300
+    file, long = ("--config", "some.toml"), "print('Q' * 500, end='')"
+    assert bell("exec", *file, long).stdout.count("Q") == 100
+    assert bell("exec", *file, long, DIVINGBELL_OUTPUT="200").stdout.count("Q") == 200
+    found = bell("exec", *file, "--output", "300", long, DIVINGBELL_OUTPUT="200")
+    assert found.stdout.count("Q") == 300
 
 
 # JSON
@@ -309,6 +303,7 @@ def test_json_holds_the_whole_result(bell: Bell) -> None:
     ]
     assert base64.b64decode(found["outputs"][2]["data"]) == PNG
     assert found["outputs"][2]["encoding"] == "base64"
+    assert found["outputs"][2]["path"] == "/workspace/.outputs/cell-1-1.png"
 
 
 def test_json_tells_of_failures_and_keeps_the_exit_status(bell: Bell) -> None:
@@ -326,7 +321,9 @@ def test_json_tells_of_failures_and_keeps_the_exit_status(bell: Bell) -> None:
     [
         (["exec", "pass"], exit_status.OK, ""),
         (["exec", "1/0"], exit_status.FAILED, "ZeroDivisionError"),
-        (["exec", "raise SystemExit(7)"], exit_status.FAILED, "SystemExit"),
+        (["exec", "raise SystemExit(7)"], 7, ""),
+        (["exec", "import sys; sys.exit()"], exit_status.OK, ""),
+        (["exec", "import sys; sys.exit('3')"], exit_status.FAILED, "3\n"),
         (["exec", "if"], exit_status.FAILED, "SyntaxError"),
         (["exec", "--memory", "99MB", "bytearray(1 << 30)"], exit_status.LIMIT, "99 MB"),
         (["exec", "import os; os._exit(0)"], exit_status.KILLED, "os._exit"),
@@ -517,7 +514,11 @@ def test_help_lists_every_command_and_exit_status(bell: Bell) -> None:
 @pytest.mark.parametrize("command", ["run", "exec", "shell", "doctor", "demo"])
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == exit_status.OK
-    assert f"Usage: divingbell {command}" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert f"Usage: divingbell {command}" in shown
+    # They are listed once, and the commands that have several say where.
+    assert exit_status.MEANINGS[exit_status.KILLED] not in shown
+    assert ("see divingbell --help" in shown) is (command in ("run", "exec", "doctor"))
 
 
 def test_the_version_is_told(bell: Bell) -> None:
@@ -566,7 +567,8 @@ def test_the_demo_shows_that_everything_is_as_promised(tmp_path: Path) -> None:
     assert done.returncode == exit_status.OK, done.stdout + done.stderr
     assert "✗" not in done.stdout
     assert "\x1b" not in done.stdout
-    assert "Lima     21    217.0" in done.stdout
+    assert "2646 helmet 124000.0 Amundsen" in done.stdout
+    assert "instead of" in done.stdout
     assert (tmp_path / "divingbell-demo.png").read_bytes().startswith(PNG)
 
 
@@ -574,6 +576,25 @@ def test_doctor_says_what_is_in_force(bell: Bell) -> None:
     done = bell("doctor")
     assert done.returncode == exit_status.OK, done.stderr
     assert "backend local, limits by " in done.stdout
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["stats"]])
+def test_a_reader_that_leaves_a_report_is_no_failure(tmp_path: Path, command: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "wb") as nobody:
+        done = subprocess.run(
+            [COMMAND, *command],
+            stdout=nobody,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env=environment(),
+            timeout=PATIENCE,
+            check=False,
+        )
+    assert done.returncode == exit_status.BROKEN_PIPE, done.stderr
+    assert done.stderr == ""
 
 
 def test_doctor_reports_even_if_there_is_no_sandbox(bell: Bell) -> None:
@@ -670,3 +691,16 @@ def test_a_sequence_can_not_be_put_together_from_what_is_left() -> None:
 
 def test_names_become_one_plain_line() -> None:
     assert one_line("a\nb\x1b[31m\u202e") == r"a\nb\x1b[31m\u202e"
+
+
+def test_a_command_with_servers_books_nothing_as_spared(bell: Bell, tmp_path: Path) -> None:
+    server = Path(__file__).parents[1] / "servers" / "galley.py"
+    entry = {"command": sys.executable, "args": [str(server)]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"galley": entry}}))
+    home = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    given = ("--mcp-config", str(tmp_path / "mcp.json"))
+    done = bell("exec", *given, "--json", "servers.galley.add(1, 1)", **home)
+    ledger = json.loads(done.stdout)["ledger"]
+    assert ledger["calls"] == 1 and ledger["direct_definition_tokens"] == 0
+    total = json.loads(bell("stats", "--json", **home).stdout)["total"]
+    assert total["executions"] == total["direct"] == 0

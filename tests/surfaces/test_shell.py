@@ -28,9 +28,11 @@ from divingbell.surfaces.cli.shell import Shell
 from divingbell.surfaces.cli.signals import Signals
 from divingbell.surfaces.cli.writer import STDERR, STDOUT, Writer
 
-from .test_cli import COMMAND, PATIENCE, PNG, environment
+from .command import COMMAND, PATIENCE, environment
+from .test_cli import PNG
 
 CTRL_C, CTRL_D, UP, ENTER = "\x03", "\x04", "\x1b[A", "\r"
+TAB = "\t"
 PROMPT = ">>>"  # the space after it is drawn by moving the cursor
 _SEQUENCE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]|\r")
 _ON_A_TERMINAL = (
@@ -171,6 +173,51 @@ def test_ctrl_c_at_the_prompt_gives_up_the_line(screen: Screen) -> None:
     screen.type("this is no", CTRL_C)
     screen.expect("\n" + PROMPT)
     assert screen.run("6 * 7").endswith("\n42")
+
+
+def complete(screen: Screen, typed: str, added: str, rest: str) -> str:
+    """Type something, press Tab, see what is added, type the rest; return what is shown."""
+    screen.type(typed, TAB)
+    screen.expect(typed)
+    screen.expect(added)
+    return screen.run(rest)
+
+
+def test_tab_completes_names_attributes_and_files(screen: Screen, tmp_path: Path) -> None:
+    screen.run("import math; distance = 3")
+    assert "\n6" in complete(screen, "distan", "ce", " * 2")
+    assert "\n2" in complete(screen, "math.flo", "or", "(2.5)")
+    (tmp_path / "sales-of-may.csv").write_text("12345")
+    shown = complete(screen, ".put sales", "-of-may.csv", "")
+    assert "/workspace/sales-of-may.csv has 5B" in shown
+    assert "'12345'" in complete(screen, "open('sales", "-of-may.csv", "').read()")
+    assert "sales-of-may.csv" in complete(screen, ".fi", "les", "")
+
+
+def test_tab_indents_where_there_is_nothing_to_complete(screen: Screen) -> None:
+    screen.type("if True:", ENTER, TAB, "print(1 + 1)", ENTER, ENTER)
+    screen.expect("\n2")
+
+
+def test_a_name_that_means_harm_is_not_offered(screen: Screen) -> None:
+    screen.run("import os; os.mkdir('evil-\\x1b]0;title\\x07'); os.mkdir('evident')")
+    assert "\n['evident/'" in complete(screen, "['evi", "dent/", "']")
+    assert "]0;title" not in screen.raw.split("['evi")[-1]
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "exit()", "quit()"])
+def test_the_words_of_python_leave_too(tmp_path: Path, word: str) -> None:
+    done = subprocess.run(
+        [COMMAND, "shell"],
+        input=f"print(1)\n{word}\nprint(2)\n",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(),
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (done.stdout, done.returncode) == ("1\n", exit_status.OK)
 
 
 def test_ctrl_d_leaves(screen: Screen) -> None:

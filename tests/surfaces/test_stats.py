@@ -1,6 +1,7 @@
 """`divingbell stats`: what it prints, for people and for programs."""
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -75,8 +76,29 @@ def test_with_nothing_there_it_says_what_to_do(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert show() == 0
     shown = capsys.readouterr().out
-    assert "Nothing was run with tools in the last 30 days." in shown
+    assert "No model has run code here in the last 30 days." in shown
     assert "divingbell serve" in shown
+
+
+@pytest.mark.parametrize("new", [0, 1])
+async def test_what_an_earlier_version_has_counted_is_told_and_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], new: int
+) -> None:
+    path = tmp_path / "ledger.db"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE days (day TEXT, executions INTEGER)")
+    with connection:
+        connection.execute("INSERT INTO days VALUES ('9999-01-01', 1234)")
+    connection.close()
+    kept = Store(path)
+    for _ in range(new):
+        kept.record(LEDGER)
+    await kept.close()
+    assert show(path=path) == 0
+    assert "1,234 executions are left out: an earlier version" in capsys.readouterr().out
+    assert show(as_json=True, path=path) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["older_executions"] == 1234 and found["total"]["executions"] == new
 
 
 @pytest.mark.parametrize("days", [0, -1, 401])

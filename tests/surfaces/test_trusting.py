@@ -57,7 +57,7 @@ def test_a_yes_at_the_terminal_is_remembered_and_a_no_is_none(clone: Clone) -> N
     assert not clone.mark.exists()
     status, seen = clone.at_terminal("y\n", "trust")
     assert status == 0 and "trusted until it changes" in seen
-    assert "servers: evil" in clone.run("exec", "1").stderr
+    assert "servers: evil" in clone.run("exec", "list_mcp_tools('evil')").stderr
     assert clone.mark.exists()
 
 

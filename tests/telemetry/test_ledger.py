@@ -63,7 +63,8 @@ async def test_definitions_are_counted_once_and_again_when_they_change(
 
 
 async def test_an_execution_has_its_tokens_on_both_sides() -> None:
-    accountant = Accountant(Definitions(), surface="execute_python runs code")
+    accountant = Accountant(Definitions())
+    accountant.open_conversation("execute_python runs code")
     accountant.note_shown("found: a.one")
     result = json.dumps([{"row": number} for number in range(1000)])
     accountant.note_call("a.one", '{"x":1}', result)
@@ -89,8 +90,17 @@ async def test_an_execution_has_its_tokens_on_both_sides() -> None:
     assert 0.9 < made.ratio < 1
 
 
+async def test_where_no_model_reads_no_definition_is_spared() -> None:
+    accountant = Accountant(Definitions())
+    accountant.note_call("a.one", "{}", "some words of a result")
+    made = await accountant.close_execution("1", "1", TOOLS)
+    assert made.direct_definition_tokens == 0 == made.overhead_tokens
+    assert made.calls == 1 and made.direct == made.direct_call_tokens > 0
+
+
 async def test_definitions_and_the_surface_are_counted_with_the_first_execution_only() -> None:
-    accountant = Accountant(Definitions(), surface="words")
+    accountant = Accountant(Definitions())
+    accountant.open_conversation("words")
     first = await accountant.close_execution("1", "1", TOOLS)
     second = await accountant.close_execution("1", "1", TOOLS)
     assert first.direct_definition_tokens and first.overhead_tokens

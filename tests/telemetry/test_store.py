@@ -69,8 +69,8 @@ async def test_days_that_are_not_asked_for_are_left_out(path: Path) -> None:
     old = (datetime.now(UTC).date() - timedelta(days=10)).isoformat()
     connection = sqlite3.connect(path)
     with connection:
-        connection.execute("UPDATE days SET day = ?", (old,))
-        connection.execute("UPDATE tools SET day = ?", (old,))
+        connection.execute("UPDATE model_days SET day = ?", (old,))
+        connection.execute("UPDATE model_tools SET day = ?", (old,))
     connection.close()
     assert report(path, 5).total.executions == 0 and report(path, 5).tools == ()
     assert list(report(path, 20).days) == [old]
@@ -114,10 +114,11 @@ async def test_several_processes_can_write(path: Path) -> None:
 
 
 async def test_hostile_names_are_stored_as_text(path: Path) -> None:
-    name = "a.'); DROP TABLE days; --\ud800" + "x" * 10_000
+    name = "a.'); DROP TABLE model_days; --\ud800" + "x" * 10_000
     await recorded(path, (Ledger(calls=1, tools=(ToolUse(name, 1, 1),)), "\ud800"))
     [tool] = report(path, 2).tools
-    assert tool.name.startswith("a.'); DROP TABLE days; --?x") and len(tool.name) == store.MAX_NAME
+    assert tool.name.startswith("a.'); DROP TABLE model_days; --?x")
+    assert len(tool.name) == store.MAX_NAME
 
 
 async def test_a_disk_that_refuses_is_logged_and_nothing_else(
@@ -170,3 +171,62 @@ async def test_a_file_that_is_there_is_opened_by_sqlite_alone(
     monkeypatch.setattr(os, "open", watched)
     await recorded(path, (LEDGER, "ann"))
     assert opened == [] and report(path, 1).total.executions == 2
+
+
+# A file of an earlier version, which counted commands, and definitions with every session
+
+OLD = """
+CREATE TABLE days (
+    day TEXT NOT NULL, user TEXT NOT NULL,
+    executions INTEGER NOT NULL, calls INTEGER NOT NULL,
+    code_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, overhead_tokens INTEGER NOT NULL,
+    direct_definition_tokens INTEGER NOT NULL, direct_call_tokens INTEGER NOT NULL,
+    images INTEGER NOT NULL, estimated INTEGER NOT NULL,
+    PRIMARY KEY (day, user)
+) WITHOUT ROWID;
+CREATE TABLE tools (
+    day TEXT NOT NULL, user TEXT NOT NULL, tool TEXT NOT NULL,
+    calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
+    PRIMARY KEY (day, user, tool)
+) WITHOUT ROWID;
+"""
+
+
+@pytest.fixture
+def old(path: Path) -> Path:
+    path.parent.mkdir(mode=0o700)
+    today = datetime.now(UTC).date()
+    connection = sqlite3.connect(path)
+    connection.executescript(OLD)
+    with connection:
+        for day, times in ((today, 7), (today - timedelta(days=500), 3)):
+            numbers = (times, 0, 1, 1, 0, 42_000 * times, 0, 0, 0)
+            values = (day.isoformat(), "", *numbers)
+            connection.execute(f"INSERT INTO days VALUES ({', '.join('?' * 11)})", values)
+            use = (day.isoformat(), "", "a.b", times, 1)
+            connection.execute("INSERT INTO tools VALUES (?, ?, ?, ?, ?)", use)
+    connection.close()
+    return path
+
+
+def test_what_was_counted_in_another_way_is_told_and_not_added_up(old: Path) -> None:
+    found = report(old, 7)
+    assert found.total.direct == 0 and found.total.executions == 0 and found.tools == ()
+    assert found.older == 7 and report(old, 1).older == 7
+
+
+async def test_new_totals_stand_beside_old_ones(old: Path) -> None:
+    await recorded(old, (LEDGER, "anna"))
+    found = report(old, 400)
+    assert found.total.executions == 1 and found.total.direct == LEDGER.direct
+    assert found.older == 7  # what was too old to be kept is gone
+    assert [tool.name for tool in found.tools] == ["github.list", "time.now"]
+
+
+async def test_a_version_that_still_writes_the_old_way_changes_nothing_here(old: Path) -> None:
+    await recorded(old, (LEDGER, "anna"))
+    connection = sqlite3.connect(old)
+    with connection:
+        connection.execute("UPDATE days SET executions = executions + 1")
+    connection.close()
+    assert report(old, 7).total.executions == 1 and report(old, 7).older == 8

@@ -1,12 +1,15 @@
 """Tokens are counted as o200k_base has them, and nothing that is counted breaks the count."""
 
 import asyncio
+import functools
+import threading
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from divingbell.telemetry import tokens
+from divingbell.telemetry.ledger import Accountant, Definitions
 from divingbell.telemetry.tokens import Count, count, count_later, measure
 
 PATIENCE = 60.0
@@ -49,6 +52,16 @@ def test_pieces_count_like_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count(text) == pytest.approx(whole, rel=0.01)
 
 
+def test_the_cache_of_the_tokenizer_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MAX_CACHE", 1000)
+    monkeypatch.setattr(tokens, "LOOK_EVERY", 10_000)
+    tokenizer = tokens._tokenizer()
+    assert tokenizer is not None
+    for start in range(0, 100_000, 100):
+        count(" ".join(f"word{number}" for number in range(start, start + 100)))
+        assert tokenizer.cache_len < 1000 + 10_000
+
+
 def test_a_text_without_spaces_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "PIECE", 100)
     assert count("x" * 10_000) > 0
@@ -72,3 +85,19 @@ async def test_long_texts_are_counted_off_the_loop() -> None:
 def test_without_a_tokenizer_it_is_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_tokenizer", lambda: None)
     assert measure("x" * 9) == Count(3, estimated=True)
+
+
+async def test_the_tokenizer_is_not_loaded_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = tokens._loaded.__wrapped__
+    threads = []
+
+    @functools.cache
+    def load() -> object:
+        threads.append(threading.current_thread())
+        return loaded()
+
+    monkeypatch.setattr(tokens, "_loaded", load)
+    assert (await count_later("hello world")).tokens == 2
+    ledger = await Accountant(Definitions()).close_execution("1 + 1", "2")
+    assert ledger.code_tokens == count("1 + 1")
+    assert len(threads) == 1 and threads[0] is not threading.main_thread()

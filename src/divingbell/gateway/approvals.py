@@ -27,6 +27,10 @@ MAX_COMMENT = 500
 MAX_OPEN = 20
 """Questions of one session that wait for an answer. Calls that are alike are one question."""
 _numbers = itertools.count(1)
+NOBODY_TO_ASK = (
+    "tell the person, and do not try again. Whoever runs Divingbell can add a rule, use a client "
+    "that can ask, or set on_approval"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +178,7 @@ class Approvals:
 
     async def _queue(self, approval: Approval, approver: Approver | None, turn: _Turn) -> Answer:
         if approver is None:
-            raise _nobody(approval, "set on_approval, use a client that can ask, or add a rule")
+            raise _nobody(approval, NOBODY_TO_ASK)
         # Not by identity: a bound method is another object each time it is looked up.
         asked = approver if isinstance(approver, Hashable) else id(approver)
         key = (asked, approval.user)

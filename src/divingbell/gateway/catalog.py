@@ -4,15 +4,19 @@ import asyncio
 import difflib
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway import naming, text, wrappers
 from divingbell.gateway.folder import Folder
-from divingbell.gateway.search import Index, IndexEntry
+from divingbell.gateway.indexed import IndexEntry
+from divingbell.gateway.search import MAX_QUERY, Index
+from divingbell.gateway.section import Section
 from divingbell.gateway.tool import Tool
+from divingbell.gateway.words import words
 
 log = logging.getLogger("divingbell")
 
@@ -34,9 +38,17 @@ takes 20 µs for each; there is the search by words for the rest."""
 MAX_COMPARED_LENGTH = 80
 MAX_SLIPS = 4
 """Letters too many or too few in a name that was meant."""
-LEVELS = ("name_only", "with_description", "full")
+MAX_SERVERS = 3
+"""Servers that a search names: more would be a list to read, and not an answer."""
+MAX_EXAMPLES = 3
+SLICE = 0.001
+"""Seconds that a thread reads before it lets others go on."""
+PAUSE = 0.00005
+SERVERS = "servers"
+LEVELS = ("name_only", "with_description", "full", SERVERS)
 PREFIX = "mcp__"
 
+Item = TypeVar("Item")
 Definition = Mapping[str, Any]
 """A tool as `tools/list` gives it, in the names of the protocol (`inputSchema` …)."""
 
@@ -50,7 +62,7 @@ class Reading:
     tools: dict[str, Tool]
     visible: list[Tool]
     public: list[Tool]
-    entries: list[IndexEntry]
+    section: Section
     notes: str
 
 
@@ -74,8 +86,10 @@ class Catalog:
         self._packages: dict[str, str] = {}
         self._tools: dict[str, dict[str, Tool]] = {}
         self._visible: dict[str, list[Tool]] = {}
-        self._public: dict[str, int] = {}
-        """How many tools of a server have files."""
+        self.revision = 0
+        """Changes whenever a list of tools does."""
+        self._public: dict[str, int | None] = {}
+        """How many tools of a server have files; None as long as it has not told its tools."""
 
     @property
     def generation(self) -> int:
@@ -86,15 +100,29 @@ class Catalog:
     def servers(self) -> list[str]:
         return list(self._packages)
 
+    def package(self, server: str) -> str:
+        """The name that code imports a server by."""
+        return self._packages[server]
+
     def add_server(self, name: str) -> None:
         """Make a place for a server, whose tools are told later."""
-        taken = set(self._packages.values())
-        self._packages |= naming.unique([name], taken, reserved=())
+        self._packages = package_names([name], self._packages)
+
+    def expect(self, server: str) -> Callable[[], None]:
+        """A server will tell its tools: it is to be seen before; returns as `replace` does."""
+        self._public.setdefault(server, None)
+        package, listed_servers = self._packages[server], self._listed_servers()
+
+        def write() -> None:
+            self._folder.expect(server, package)
+            self._folder.write_index(listed_servers)
+
+        return write
 
     def read(self, server: str, definitions: Iterable[Definition], instructions: str) -> Reading:
         """Make of what a server has told what can be called and found. Any thread may."""
         listed: dict[str, Definition] = {}
-        for definition in definitions:
+        for definition in giving_way(definitions):
             name = str(definition.get("name", ""))
             if len(listed) >= MAX_TOOLS:
                 log.warning(
@@ -109,14 +137,14 @@ class Catalog:
         package = self._packages.get(server, "")
         made = {
             name: _tool(server, name, package, functions[name], definition)
-            for name, definition in listed.items()
+            for name, definition in giving_way(listed.items())
         }
         visible = [shown for tool in made.values() if (shown := self._shown(tool)) is not None]
         public = [tool for tool in visible if self._is_public(tool)]
-        entries = [IndexEntry(tool) for tool in visible]
+        section = Section(server, (IndexEntry(tool, instructions) for tool in giving_way(visible)))
         # Its words are about its tools: where none is for everyone, they are not either.
         notes = text.visible(instructions, MAX_DESCRIPTION) if public or not made else ""
-        return Reading(server, package, made, visible, public, entries, notes)
+        return Reading(server, package, made, visible, public, section, notes)
 
     def replace(self, reading: Reading) -> Callable[[], None]:
         """The tools of a server are these now.
@@ -126,9 +154,10 @@ class Catalog:
             one after the other.
         """
         server = reading.server
+        self.revision += 1
         self._tools[server], self._visible[server] = reading.tools, reading.visible
         self._public[server] = len(reading.public)
-        self._index.replace(server, reading.entries)
+        self._index.replace(reading.section)
         listed_servers = self._listed_servers()
 
         def write() -> None:
@@ -139,6 +168,7 @@ class Catalog:
 
     def remove(self, server: str) -> Callable[[], None]:
         """Forget a server; returns what removes its files, as `replace` does."""
+        self.revision += 1
         package = self._packages.pop(server, None)
         self._tools.pop(server, None)
         self._visible.pop(server, None)
@@ -153,7 +183,7 @@ class Catalog:
 
         return write
 
-    def _listed_servers(self) -> list[tuple[str, str, int]]:
+    def _listed_servers(self) -> list[tuple[str, str, int | None]]:
         return [(server, self._packages[server], number) for server, number in self._public.items()]
 
     # Looking things up
@@ -248,12 +278,75 @@ class Catalog:
         if detail_level not in LEVELS:
             given = str(detail_level)[:80]
             raise InvalidInput(f"detail_level is one of {', '.join(LEVELS)}, not {given!r}")
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            given = str(limit)[:80]
-            raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")
         where = None if server is None else self.check_server(str(server))
-        found = self._index.search(query, min(limit, MAX_LIMIT), where, wanted, near)
+        found = self._index.search(query, _checked(limit), where, wanted, near)
         return _fitting(found) if detail_level == "full" else found
+
+    def best_servers(
+        self,
+        query: str,
+        limit: int,
+        server: str | None,
+        wanted: Callable[[Tool], bool],
+        near: Mapping[bytes, float] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return the servers that fit a query best: how many tools each has, and the best of them.
+
+        They are three at most, so that they can be looked at one by one. A query without a word
+        that says anything lists servers by name, up to the limit.
+
+        Raises:
+            InvalidInput: the limit is no number of things.
+            ToolFailed: there is no such server.
+        """
+        most = min(_checked(limit), MAX_SERVERS) if words(query[:MAX_QUERY]) else _checked(limit)
+        if server is None:
+            names = self._index.best_servers(query, most, wanted, near)
+        else:
+            names = [self.check_server(str(server))]
+        return [self._as_found(name, query, wanted, near) for name in names]
+
+    def _as_found(
+        self,
+        server: str,
+        query: str,
+        wanted: Callable[[Tool], bool],
+        near: Mapping[bytes, float] | None,
+    ) -> dict[str, Any]:
+        best = self._index.search(query, MAX_EXAMPLES, server, wanted, near)
+        return {
+            "server": server,
+            "tools": sum(map(wanted, self._visible.get(server, ()))),
+            "best": [tool.full_name for tool in best],
+        }
+
+
+def giving_way(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items, and let other threads run about every millisecond.
+
+    Python by itself takes five for that, and the event loop would wait so long for each step.
+    """
+    began = time.perf_counter()
+    for item in items:
+        yield item
+        if time.perf_counter() - began > SLICE:
+            time.sleep(PAUSE)  # with 0 this thread would be the first to go on
+            began = time.perf_counter()
+
+
+def _checked(limit: int) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
+        given = str(limit)[:80]
+        raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")
+    return min(limit, MAX_LIMIT)
+
+
+def package_names(names: Iterable[str], taken: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the packages of servers that are added in this order, after those `taken`."""
+    found = dict(taken or {})
+    for name in names:
+        found |= naming.unique([name], set(found.values()), reserved=())
+    return found
 
 
 def _fitting(tools: Sequence[Tool]) -> list[Tool]:
@@ -282,6 +375,8 @@ def _described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]
     found = []
     for tool in tools:
         item: dict[str, Any] = {"name": tool.full_name, "server": tool.server}
+        if tool.full_name != f"{tool.package}.{tool.function}":
+            item["python"] = f"servers.{tool.package}.{tool.function}"
         if detail_level == "with_description":
             item["description"] = _brief(tool.description)
         if detail_level == "full":

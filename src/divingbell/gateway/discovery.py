@@ -2,7 +2,8 @@
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from divingbell import scale
@@ -10,8 +11,11 @@ from divingbell.calls import Answer, Visit
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway import policy
 from divingbell.gateway.behind import Behind
-from divingbell.gateway.catalog import described
+from divingbell.gateway.catalog import MAX_LIMIT, SERVERS, described
+from divingbell.gateway.tool import Tool
+from divingbell.gateway.words import words
 from divingbell.gateway.wrappers import module_source
+from divingbell.models import Event
 
 if TYPE_CHECKING:
     from divingbell.gateway.gateway import Gateway
@@ -37,6 +41,37 @@ class Discovery:
         except (InvalidInput, TypeError) as error:
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
 
+    async def search(
+        self,
+        query: str,
+        detail_level: str,
+        limit: int,
+        server: str | None,
+        user: str | None,
+        charge: Callable[[float], object] = lambda _: None,
+    ) -> "Findings":
+        """Search as `Gateway.search` does, which is not all that there is: count the rest too.
+
+        Raises:
+            ToolFailed: the server that is named can't be used now, and its tools are not known.
+            As `Gateway.search`.
+        """
+        gateway = self._gateway
+        where = None if server is None else gateway.catalog.check_server(server)
+        await gateway.fleet.listed(where)
+        if where is not None and not gateway.catalog.tools(where):
+            gateway.fleet.check(where)
+        found = await gateway.search(query, detail_level, limit, where, user, charge)
+        if detail_level == SERVERS:
+            return Findings(found, len(found), not words(query))
+        fitting = len(found)
+        if detail_level == "full":  # of which there are as many as are not too long together
+            names = await gateway.search(query, "name_only", limit, where, user, charge)
+            fitting = len(names)
+        is_cut = fitting > len(found) or fitting >= min(limit, MAX_LIMIT)
+        total = gateway.count(where, user) if is_cut else len(found)
+        return Findings(found, total, not words(query))
+
     async def _search_tools(
         self,
         visit: Visit,
@@ -45,11 +80,16 @@ class Discovery:
         limit: int = 10,
         server: str | None = None,
     ) -> Answer:
-        await self._gateway.fleet.listed()
-        found = await self._gateway.search(
-            str(query), detail_level, limit, server, visit.user, visit.charge
+        found = await self.search(
+            str(query),
+            detail_level,
+            limit,
+            None if server is None else str(server),
+            visit.user,
+            visit.charge,
         )
-        return _value(found)
+        rest = found.rest()
+        return _value(found.items, note=rest and f"search_tools: {rest}")
 
     async def _list_tools(self, visit: Visit, server: str | None = None) -> Answer:
         where = None if server is None else self._gateway.catalog.check_server(str(server))
@@ -58,9 +98,8 @@ class Discovery:
 
     async def _tool_details(self, visit: Visit, name: str) -> Answer:
         tool = await self._gateway.find(str(name), visit.user)
-        if not self._gateway.may_see(tool, visit.user):
-            decision = self._gateway.policy.decide(tool, {}, visit.user or "")
-            raise policy.denied(tool, decision)
+        if (denied := self._denied(tool, visit)) is not None:
+            raise denied
         [found] = await described([self._gateway.policy.without_bound(tool)], "full")
         return _value(found)
 
@@ -68,16 +107,32 @@ class Discovery:
         """For an import that did not find what it wanted: look again after this.
 
         A tool that is not for everyone has no file; whoever may call it is told here what would
-        be in it.
+        be in it, and whoever may not is told why.
         """
         name = self._gateway.catalog.check_server(str(server))
+        if self._gateway.fleet.is_awaited(name):
+            visit.tell(Event("progress", text="connecting to the server", tool=name))
         await self._gateway.fleet.listed(name)
         await self._gateway.fleet.refreshed(name)
         if not self._gateway.catalog.tools(name):
             self._gateway.fleet.check(name)
         seen = [] if tool is None else self._gateway.tools(name, visit.user)
         source = next((module_source(each) for each in seen if each.function == tool), None)
-        return _value({"generation": self._gateway.generation, "source": source})
+        known = None if tool is None else self._gateway.catalog.known(f"{name}.{tool}")
+        denied = None if known is None else self._denied(known, visit)
+        return _value(
+            {
+                "generation": self._gateway.generation,
+                "source": source,
+                "denied": None if denied is None else str(denied),
+            }
+        )
+
+    def _denied(self, tool: Tool, visit: Visit) -> ToolFailed | None:
+        """Why this user may not call a tool with any arguments."""
+        if self._gateway.may_see(tool, visit.user):
+            return None
+        return policy.denied(tool, self._gateway.policy.decide(tool, {}, visit.user or ""))
 
     async def _list_resources(self, visit: Visit, server: str) -> Answer:
         found = await self._gateway.lists(str(server), visit, "resources", "templates")
@@ -97,8 +152,8 @@ class Discovery:
         caller = Behind(self._gateway.policy, visit, f"{server}.get_prompt")
         if not isinstance(arguments, dict | None):
             raise InvalidInput("arguments is an object of names and texts")
-        words = {str(key): str(value) for key, value in (arguments or {}).items()}
-        result = await self._gateway.get_prompt(str(server), str(name), words, visit, caller)
+        texts = {str(key): str(value) for key, value in (arguments or {}).items()}
+        result = await self._gateway.get_prompt(str(server), str(name), texts, visit, caller)
         return await scale.beside(_prompt, result)
 
 
@@ -114,6 +169,34 @@ OWN: dict[str, Any] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """What a search has brought, tools or servers, and out of how many."""
+
+    items: list[dict[str, Any]]
+    total: int
+    is_list: bool
+    """Nothing was looked for: they are the first by name, and not the best."""
+
+    @property
+    def is_of_several_servers(self) -> bool:
+        """Whether tools of more than one server were found."""
+        return len({item["server"] for item in self.items if "name" in item}) > 1
+
+    def rest(self) -> str:
+        """Say what was left out, and the way to it; nothing where nothing was."""
+        shown = len(self.items)
+        if shown >= self.total:
+            return ""
+        way = (
+            f"a larger limit (up to {MAX_LIMIT}) or a server shows others, "
+            "list_mcp_tools() in code names all"
+        )
+        if self.is_list:
+            return f"and {self.total - shown:,} more: {way}"
+        return f"the best {shown} of {self.total:,} tools: {way}"
+
+
 def _plain(model: Any) -> Any:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
@@ -127,5 +210,5 @@ async def _listed(items: Sequence[Any], kind: str = "value") -> Answer:
     return await scale.beside(lambda found: _value([_plain(item) for item in found], kind), items)
 
 
-def _value(value: Any, kind: str = "value") -> Answer:
-    return Answer(json.dumps(value, separators=(",", ":")).encode(), kind)
+def _value(value: Any, kind: str = "value", note: str = "") -> Answer:
+    return Answer(json.dumps(value, separators=(",", ":")).encode(), kind, note)

@@ -1,5 +1,6 @@
 """What went wrong with a server, in words: the SDK's and the network's errors end here."""
 
+import re
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Protocol
@@ -13,7 +14,8 @@ from pydantic import ValidationError
 
 from divingbell.errors import ToolFailed, ToolFailure
 from divingbell.gateway import text
-from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
+from divingbell.gateway.messages import NO_MESSAGES
+from divingbell.gateway.outcome import UNREADABLE
 from divingbell.gateway.redaction import Redactor
 from divingbell.gateway.servers import Server
 
@@ -21,6 +23,13 @@ MAX_WORDS = 2000
 MAX_REASON = 500
 NO_WORDS = "Server returned an error response"
 """What the SDK says for a status of HTTP that came without an error of MCP."""
+_RELATIVE_FILE = re.compile(
+    r"(?:--?[\w-]{1,60}=)?(\w[\w.-]{0,200}(?:/[\w.-]{1,200}){0,20}\.(?:cfg|conf|csv|db|duckdb|env|ini|"
+    r"js|json|jsonl|log|md|mjs|parquet|pdf|pem|py|sh|sql|sqlite|sqlite3|toml|ts|txt|xlsx|xml|ya?ml))"
+)
+"""An argument that is most likely a file, and is relative."""
+_FINAL = ("did not answer within", NO_MESSAGES)
+"""Reasons that another way of connecting would end for as well."""
 _MAYBE = "it may have done what it was asked, or not"
 
 
@@ -54,7 +63,8 @@ async def why(
 ) -> Failure:
     """Say why a connection failed, in words that hold no secret and hide nothing."""
     failure = await _why(error, connection, server, ready)
-    return replace(failure, words=told(failure.words, redactor, MAX_REASON))
+    hint = "" if ready else _about_paths(server)
+    return replace(failure, words=told(failure.words, redactor, MAX_REASON) + hint)
 
 
 async def _why(error: Exception, connection: _Connection, server: Server, ready: bool) -> Failure:
@@ -68,7 +78,7 @@ async def _why(error: Exception, connection: _Connection, server: Server, ready:
         words = f"it did not answer within {server.start_timeout:g} seconds of its start"
         return Failure(known or words, ready, final=True)
     if known is not None:
-        return Failure(known, ready, final="did not answer within" in known)
+        return Failure(known, ready, final=any(words in known for words in _FINAL))
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
         return Failure(f"nothing answers at {server.address} ({_short(cause)})", ready, final=True)
     return Failure(_words(cause, connection.status, server), ready)
@@ -96,7 +106,7 @@ def failed_call(
             f"{what} took longer than {limit:g} seconds and was cancelled", "tool_timeout"
         )
     gone = isinstance(cause, anyio.ClosedResourceError | anyio.BrokenResourceError)
-    for words in (TOO_MANY_VALUES, TOO_MUCH_AT_ONCE):  # the SDK puts words of its own around ours
+    for words in UNREADABLE:  # the SDK puts words of its own around ours
         if isinstance(cause, MCPError) and words in cause.message:
             return failed(f"{what}: {words}", "tool_result")
     if isinstance(cause, MCPError):
@@ -156,6 +166,20 @@ def _words(cause: BaseException, status: int | None, server: Server) -> str:
     if isinstance(cause, ValidationError):
         return "it sends what is no message of MCP"
     return _short(cause)
+
+
+def _about_paths(server: Server) -> str:
+    """What to do about a path in the arguments that was meant for another folder than `/`."""
+    if server.transport != "stdio" or server.cwd is not None:
+        return ""
+    for word in server.args:
+        if found := _RELATIVE_FILE.fullmatch(word):
+            path = found[1]
+            return (
+                f". It looks for its argument {path} in /, where servers start: write ./{path}, "
+                "which means the folder of the file with this list, or set `cwd`"
+            )
+    return ""
 
 
 def _status_words(status: int) -> str:

@@ -11,11 +11,18 @@ from pathlib import Path
 
 from divingbell.gateway.naming import is_safe
 from divingbell.gateway.tool import Tool
-from divingbell.gateway.wrappers import index_readme, module_source, package_source, readme
+from divingbell.gateway.wrappers import (
+    awaited_readme,
+    index_readme,
+    module_source,
+    package_source,
+    readme,
+)
 
 # Sessions run under users of their own, so everybody may read, whatever the umask says.
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
+README = "README.md"
 
 
 class Folder:
@@ -47,13 +54,26 @@ class Folder:
         files = {f"{tool.function}.py": module_source(tool).encode() for tool in tools}
         if not is_safe(package) or len(files) != len(tools):
             raise ValueError(f"the names of {package[:80]!r} must come from naming.unique")
-        files["README.md"] = readme(server, package, tools, instructions).encode()
+        files[README] = readme(server, package, tools, instructions).encode()
         # Last, because it names the others.
         files["__init__.py"] = package_source(server, package, tools, instructions).encode()
         with self._lock:
             folder = self._open_package(package)
             try:
                 return self._count(_update(folder, files))
+            finally:
+                os.close(folder)
+
+    def expect(self, server: str, package: str) -> bool:
+        """Make the folder of a server that has not told its tools; return whether it is new.
+
+        Without an __init__.py: whoever imports it has to wait for the server.
+        """
+        content = awaited_readme(server, package).encode()
+        with self._lock:
+            folder = self._open_package(package)
+            try:
+                return not os.listdir(folder) and self._count(_update(folder, {README: content}))
             finally:
                 os.close(folder)
 
@@ -64,11 +84,11 @@ class Folder:
         with self._lock:
             return self._count(_remove(package, self._root))
 
-    def write_index(self, servers: Iterable[tuple[str, str, int]]) -> bool:
-        """Write the README of all servers, given each one's name, package and number of tools."""
+    def write_index(self, servers: Iterable[tuple[str, str, int | None]]) -> bool:
+        """Write the README of all servers: see `index_readme`."""
         content = index_readme(servers).encode()
         with self._lock:
-            return self._count(_replace(self._root, "README.md", content))
+            return self._count(_replace(self._root, README, content))
 
     def close(self) -> None:
         """Remove the folder and all that is in it. A second time does nothing."""

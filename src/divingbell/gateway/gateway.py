@@ -10,15 +10,17 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from divingbell import scale
 from divingbell.calls import Answer, Visit
 from divingbell.errors import ToolFailed
+from divingbell.gateway import wrappers
 from divingbell.gateway.admission import Admission
 from divingbell.gateway.approvals import Approver
 from divingbell.gateway.behind import Behind
-from divingbell.gateway.catalog import Catalog, described
+from divingbell.gateway.catalog import MAX_LIMIT, SERVERS, Catalog, described
 from divingbell.gateway.discovery import OWN, Discovery
 from divingbell.gateway.fleet import Fleet, MakeUpstream, OnChange, ServerState
 from divingbell.gateway.folder import Folder
@@ -48,6 +50,13 @@ MAX_NAME = 200
 """Characters of what was called, in a message."""
 LARGE_ARGUMENTS = 1 << 16
 """Bytes; more are parsed in a thread."""
+MAX_COUNTS = 1_000
+FETCHING = "fetch the content of a web page or download a file from a url"
+MAX_FETCHING = 2
+MAX_PARAMETERS = 100
+GETTING = ("fetch", "get", "download", "read", "scrape", "crawl", "extract", "request", "navigate")
+"""In the name of a tool: others with an address may open it for a person, or post to it."""
+ADDRESSES = frozenset({"url", "urls", "uri", "link", "href", "address"})
 LISTS = {
     "resources": ("list_resources", "list_resources"),
     "templates": ("list_resources", "list_resource_templates"),
@@ -82,8 +91,10 @@ class Gateway:
         self.fleet.on_change(self._tools_changed)
         self.books = Books(store, self.catalog.tools)
         self.admission = Admission(rules, self.catalog, pins, on_approval)
-        self._discovery = Discovery(self)
+        self.discovery = Discovery(self)
         self._meter = Meter(rules)
+        self._counts: dict[tuple[str | None, str | None], int] = {}
+        self._counted_at = -1
 
     # Servers come and go while it runs: see divingbell.gateway.fleet.
 
@@ -140,7 +151,7 @@ class Gateway:
         await self._count(visit)
         self.policy.check_arguments(name[:MAX_NAME], arguments)
         if name in OWN:
-            answer = await self._discovery.answer(visit, name, await _parsed(name, arguments))
+            answer = await self.discovery.answer(visit, name, await _parsed(name, arguments))
             self.policy.check_result_size(name, len(answer.body))
             return answer
         tool = await self.find(name, visit.user)
@@ -149,7 +160,21 @@ class Gateway:
             tool = await self.find(name, visit.user)  # it has changed since its list was kept
         caller = Behind(self.policy, visit, tool.full_name)
         result = await self._call(tool, given, visit, caller)
+        await self._note_call(tool, given, result, visit)
         return await scale.beside(lambda found: self._packed(tool, found), result)
+
+    async def _note_call(
+        self,
+        tool: Tool,
+        given: Mapping[str, Any],
+        result: "mcp_types.CallToolResult",
+        visit: Visit,
+    ) -> None:
+        """Enter into the books what code has got and no model has read."""
+        shown = await scale.beside(_shown, result)
+        images = sum(block.type == "image" for block in result.content)
+        accountant = self.books.of(visit.key)
+        accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
 
     def _packed(self, tool: Tool, result: "mcp_types.CallToolResult") -> Answer:
         from divingbell.gateway import outcome
@@ -201,12 +226,16 @@ class Gateway:
     ) -> list[dict[str, Any]]:
         """Find tools, the best first, described as far as was asked for.
 
+        With the level "servers" it is the best servers that are found, in which one can look then.
         `charge` gets the processor time that was spent on it beside the event loop.
 
         Raises: as `Catalog.search`.
         """
         near = await self._nearness(query, charge)
-        found = self.catalog.search(query, detail_level, limit, server, self._seen_by(user), near)
+        wanted = self._seen_by(user)
+        if detail_level == SERVERS:
+            return self.catalog.best_servers(query, limit, server, wanted, near)
+        found = self.catalog.search(query, detail_level, limit, server, wanted, near)
         return await described(found, detail_level)
 
     async def _nearness(
@@ -220,7 +249,12 @@ class Gateway:
             return self._index.nearness(query), time.thread_time() - began
 
         async with self._encoding:  # one at a time, so that the threads of others stay free
-            near, seconds = await asyncio.to_thread(timed)
+            try:
+                near, seconds = await asyncio.to_thread(timed)
+            except Exception:  # a model that somebody brought may fail in any way
+                log.exception("search goes on by words alone: the model failed")
+                self._index.meaning = None
+                return {}
         charge(seconds)
         return near
 
@@ -228,12 +262,42 @@ class Gateway:
         """The tools that this user may see."""
         return [tool for tool in self.catalog.tools(server) if self.may_see(tool, user)]
 
+    def count(self, server: str | None, user: str | None) -> int:
+        """How many they are. Counted once, because each search asks."""
+        if self._counted_at != self.catalog.revision or len(self._counts) >= MAX_COUNTS:
+            self._counts, self._counted_at = {}, self.catalog.revision
+        if (server, user) not in self._counts:
+            self._counts[server, user] = len(self.tools(server, user))
+        return self._counts[server, user]
+
     def may_see(self, tool: Tool, user: str | None) -> bool:
         """Whether there are arguments with which this user may call the tool."""
         return self.policy.visible(tool, user or NOBODY)
 
     def _seen_by(self, user: str | None) -> Callable[[Tool], bool]:
         return lambda tool: self.may_see(tool, user)
+
+    # What hints name (divingbell.hints.Surroundings)
+
+    @property
+    def has_servers(self) -> bool:
+        return bool(self.fleet)
+
+    def fetching(self, user: str | None) -> list[str]:
+        """Tools that could get something from an address, as code names them: a few.
+
+        By words alone: whoever fails without end must not cost much.
+        """
+        found = self._index.search(FETCHING, MAX_LIMIT, wanted=self._seen_by(user), near={})
+        fitting = (tool for tool in found if _takes_address(tool) and _says_it_gets(tool))
+        return [f"servers.{tool.package}.{tool.function}" for tool in islice(fitting, MAX_FETCHING)]
+
+    def signature_of(self, name: str, user: str | None) -> str | None:
+        """How a tool is called that this user may see, by `package.function`."""
+        tool = self.catalog.known(name)
+        if tool is None or not self.may_see(tool, user):
+            return None
+        return wrappers.signature(self.policy.without_bound(tool))
 
     # Through the door
 
@@ -330,6 +394,7 @@ class Gateway:
         self.policy.check_arguments(tool.full_name, json.dumps(given).encode())
         self.policy.check_bound(tool, given.get("arguments", {}))
         await self.admission.admit_request(tool, given, visit)
+        await self.fleet.begun(server)
         upstream = self.fleet.upstream(server, visit.key)
         visit.sent = True
         result = await ask(upstream, self._timeout(tool))
@@ -355,14 +420,20 @@ class Gateway:
         arguments = await self.admission.admit(tool, given, visit)
         upstream = self.fleet.upstream(tool.server, visit.key)
         visit.sent = True
-        result = await upstream.call_tool(
+        return await upstream.call_tool(
             tool.name, arguments, timeout=self._timeout(tool), caller=caller
         )
-        shown = await scale.beside(_shown, result)
-        images = sum(block.type == "image" for block in result.content)
-        accountant = self.books.of(visit.key)
-        accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
-        return result
+
+
+def _takes_address(tool: Tool) -> bool:
+    """Whether a tool has a parameter for an address on the web."""
+    properties = (tool.input_schema or {}).get("properties")
+    names = islice(properties, MAX_PARAMETERS) if isinstance(properties, Mapping) else ()
+    return any(str(name).lower() in ADDRESSES for name in names)
+
+
+def _says_it_gets(tool: Tool) -> bool:
+    return any(verb in tool.name.lower() for verb in GETTING)
 
 
 def _size(result: Any) -> int:

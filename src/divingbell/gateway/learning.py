@@ -14,13 +14,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("divingbell.gateway")
 
-PORTION = 64
-"""Tools that are prepared in a row, in about a second; then it looks whether it is to stop."""
 STOP_TIMEOUT = 5.0
 
 
 class Learner:
-    """Prepares the tools of an index; until one is prepared, it is found by its words."""
+    """Prepares the tools of an index; until most are prepared, they are found by their words."""
 
     def __init__(self, index: Index, load: Callable[[], "Meaning"]) -> None:
         self._index = index
@@ -53,18 +51,19 @@ class Learner:
         try:
             meaning = self._load()
         except ConfigError as error:
-            log.info("tools are found by words alone: %s", error)
+            log.warning("tools are found by words alone: %s", error)
             return
         self._index.meaning = meaning
         while (tools := self._next()) is not None:
-            for end in range(PORTION, len(tools) + PORTION, PORTION):
-                if self._stopped or self._tools is not None:
-                    break
-                try:
-                    meaning.prepare(tools[:end])
-                except Exception:  # search by words goes on without it
-                    log.exception("tools could not be prepared for search by meaning")
-                    return
+            try:
+                meaning.prepare(tools, self._is_stale)
+            except Exception:  # search by words goes on without it
+                log.exception("tools could not be prepared for search by meaning")
+                return
+
+    def _is_stale(self) -> bool:
+        """Whether the tools that are being prepared are no longer those that there are."""
+        return self._stopped or self._tools is not None
 
     def _next(self) -> list[Tool] | None:
         with self._changed:

@@ -6,6 +6,7 @@ import os
 import random
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +16,7 @@ from mcp import Client
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway import lists
+from divingbell.gateway import lists, text
 from divingbell.gateway.caller import Flights
 from divingbell.gateway.failures import Failure, told, why
 from divingbell.gateway.groups import Groups
@@ -46,6 +47,14 @@ GRACE = 0.5
 """Seconds between killing a server that hangs at its start and giving it up."""
 STOP_TIMEOUT = 10.0
 _INFO = mcp_types.Implementation(name="divingbell", version="0.1.0")
+
+
+@dataclass(frozen=True, slots=True)
+class _ToolList:
+    """Tools as a server has listed them, and all of them as one text to compare."""
+
+    tools: list[mcp_types.Tool]
+    text: str
 
 
 class Link:
@@ -117,7 +126,7 @@ class Link:
         if kept is not None:
             self._legacy = kept.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
             self.instructions, self.protocol_version = kept.instructions, kept.protocol_version
-            self._announce(self._cleaned(kept.tools))
+            self._announce(self._as_list(kept.tools))
         if kept is None or not lazy:
             self._wanted.set()
             self._set("connecting")
@@ -179,7 +188,7 @@ class Link:
 
     def _unavailable(self) -> ToolFailed:
         reason = self.reason or "it is still starting"
-        words = f"the server {self.server.name} is not available: {reason}"
+        words = f"the server {self.server.name} is not available: {text.without_folders(reason)}"
         left = self._next_attempt - asyncio.get_running_loop().time()
         if self.state == "failed" and left > 0 and not self._needs_person:
             words += f"; the next attempt is in {left:.0f} s"
@@ -240,10 +249,10 @@ class Link:
                 client = self._new_client(connection, over, mode)
                 async with asyncio.timeout(limit + GRACE):
                     await stack.enter_async_context(client)
-                    tools = await self._tools_of(client)
+                    listed = await self._tools_of(client)
                     await self._tell_level(client)
                 late.cancel()
-                self._up(client, tools)
+                await self._up(client, listed)
                 was_ready = True
                 try:
                     async with anyio.create_task_group() as group:
@@ -282,35 +291,43 @@ class Link:
             sampling_callback=self._questions.sample,
         )
 
-    def _up(self, client: Client, tools: list[mcp_types.Tool]) -> None:
+    async def _up(self, client: Client, listed: _ToolList) -> None:
         self._client = client
         self.protocol_version = client.protocol_version
         self.capabilities = client.server_capabilities
         self.server_info = client.server_info
         self.instructions = self.redactor.clean(client.instructions or "") or None
         self.reason = ""
-        self._announce(tools, live=True)
+        await self._keep(listed)
+        self._announce(listed)
         self._set("ready")
         self._settle()
 
-    async def _tools_of(self, client: Client) -> list[mcp_types.Tool]:
+    async def _tools_of(self, client: Client) -> _ToolList:
         # Beside the event loop, which thousands of long descriptions would hold up.
-        return await asyncio.to_thread(self._cleaned, await lists.tools(client))
+        return await asyncio.to_thread(self._as_list, await lists.tools(client))
+
+    def _as_list(self, items: list[mcp_types.Tool]) -> _ToolList:
+        tools = self._cleaned(items)
+        return _ToolList(tools, "\n".join(tool.model_dump_json(by_alias=True) for tool in tools))
 
     def _cleaned(self, items: list[Item]) -> list[Item]:
         return [self._questions.cleaned(item) for item in items]
 
-    def _announce(self, tools: list[mcp_types.Tool], live: bool = False) -> None:
-        text = "\n".join(tool.model_dump_json(by_alias=True) for tool in tools)
-        if live and self._shelf is not None:
-            listing = Listing(tools, self.instructions, self.protocol_version)
-            if text != self._announced or self._kept != (listing.instructions, self._legacy):
-                self._kept = (listing.instructions, self._legacy)
-                self._shelf.store(self.server, listing)
-        if text != self._announced:
-            self._announced = text
-            self.tools = tools
-            self._on_tools(tools)
+    async def _keep(self, listed: _ToolList) -> None:
+        """Put a list on the shelf that is another one than the one there."""
+        kept = (self.instructions, self._legacy)
+        if self._shelf is None or (listed.text == self._announced and self._kept == kept):
+            return
+        self._kept = kept
+        listing = Listing(listed.tools, self.instructions, self.protocol_version)
+        await asyncio.to_thread(self._shelf.store, self.server, listing)
+
+    def _announce(self, listed: _ToolList) -> None:
+        if listed.text != self._announced:
+            self._announced = listed.text
+            self.tools = listed.tools
+            self._on_tools(listed.tools)
 
     async def _on_message(self, message: object) -> None:
         if isinstance(message, mcp_types.ToolListChangedNotification):
@@ -323,7 +340,9 @@ class Link:
 
     async def _list_again(self, client: Client) -> None:
         async with asyncio.timeout(LIST_TIMEOUT):
-            self._announce(await self._tools_of(client), live=True)
+            listed = await self._tools_of(client)
+            await self._keep(listed)
+            self._announce(listed)
 
     async def _follow_lists(self, client: Client) -> None:
         while True:

@@ -1,6 +1,7 @@
 """Lists of a server, all pages of them, with an end to each."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import mcp_types
@@ -93,8 +94,10 @@ async def _all(
             if error.code == mcp_types.METHOD_NOT_FOUND:
                 return found
             raise
-        for item in items_of(page):
-            size += len(item.model_dump_json())
+        items = items_of(page)
+        # Beside the event loop: a page may have megabytes.
+        for item, length in zip(items, await asyncio.to_thread(_lengths, items), strict=True):
+            size += length
             if size > MOST_BYTES or len(found) >= MOST_ITEMS:
                 return found
             found.append(item)
@@ -103,3 +106,7 @@ async def _all(
             return found
         seen.add(cursor)
     return found
+
+
+def _lengths(items: Sequence[BaseModel]) -> list[int]:
+    return [len(item.model_dump_json()) for item in items]

@@ -15,21 +15,24 @@ from mcp.shared.message import SessionMessage
 
 from divingbell import scale
 from divingbell.allowance import RESULT, Hold
-from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
+from divingbell.gateway.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
 from divingbell.gateway.unanswered import TOO_LARGE, Unanswered
 from divingbell.scale import Scale
 
-MAX_LINE = 32 << 20
-"""Bytes of one message. How much parsing makes of it is weighed as well."""
+MAX_SKIPPED = 256 << 20
+"""Bytes of a message that is passed over because it is too long; after more the server is ended."""
 LARGE_LINE = 1 << 16
 """Bytes; a longer one is parsed in a thread. None that is shorter can be too heavy."""
 MAX_INVALID = 100
 """Lines that are no messages, before the connection is given up."""
+NO_MESSAGES = f"it sent more than {MAX_INVALID} lines that are no messages of MCP"
 MAX_UNASKED = 1 << 20
 """Bytes of memory (see `scale.cost`) of a message with no number, so of one nobody has asked for:
 the log line of half a megabyte is the longest."""
 MAX_QUEUE = 64
 MAX_ENDS = 200
+MAX_QUOTED = 4096
+"""Bytes that are kept of what a server has printed that is no message."""
 _VERSION = rb'"jsonrpc"\s*:\s*"2\.0"\s*'
 _FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb',\s*)?"id"\s*:\s*(\d{1,18})\s*,')
 _LAST = re.compile(rb'[,{]\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*' + _VERSION + rb")?\}\s*$")
@@ -48,12 +51,17 @@ class Messages:
         self._bytes = 0
         self._holds: WeakValueDictionary[int | str, Hold] = WeakValueDictionary()
         self._invalid = 0
+        self._last_asked = -1
+        self.first_invalid = b""
+        """The beginning of the first line since the last message that is none."""
         self._waiting: asyncio.Future[None] | None = None
         self._ended = False
         self.pipe: asyncio.ReadTransport | None = None
 
     def expect(self, number: int | str) -> None:
         """A request leaves with this number; its answer counts against whoever makes it."""
+        if isinstance(number, int):
+            self._last_asked = max(self._last_asked, number)
         hold = RESULT.get()
         if hold is not None:
             self._holds[number] = hold
@@ -66,7 +74,7 @@ class Messages:
         if len(line) > LARGE_LINE:
             number = _number_of(line)
             if number is None and cost > MAX_UNASKED:
-                return self.note_invalid() if _is_no_message(line) else self.stop(TOO_LARGE)
+                return self.note_invalid(line) if _is_no_message(line) else self.stop(TOO_LARGE)
         hold = None if number is None else self._holds.get(number)
         if number is not None and weight > scale.MAX_RESULT:
             self._add(_error(number, mcp_types.PARSE_ERROR, TOO_MANY_VALUES))
@@ -75,10 +83,22 @@ class Messages:
         else:
             self._add(line)
 
+    def passed_over(self, ends: bytes) -> None:
+        """A line was too long to be kept; of these two ends one has its number."""
+        if self._ended:
+            return
+        number = _number_of(ends)
+        if number is not None and number <= self._last_asked:
+            self._add(_error(number, mcp_types.PARSE_ERROR, TOO_LONG))
+        elif number is None and _is_no_message(ends):
+            self.note_invalid(ends)
+        else:
+            self.stop(f"it sent a message of more than {MAX_SIZE >> 20} MB that nobody asked for")
+
     def _add(self, line: bytes | mcp_types.JSONRPCError) -> None:
         self._queue.append(line)
         self._bytes += len(line) if isinstance(line, bytes) else 0
-        if self.pipe is not None and (len(self._queue) >= MAX_QUEUE or self._bytes >= MAX_LINE):
+        if self.pipe is not None and (len(self._queue) >= MAX_QUEUE or self._bytes >= MAX_SIZE):
             self.pipe.pause_reading()
         self._wake()
 
@@ -93,11 +113,12 @@ class Messages:
         self._give_up(reason)
         self.end()
 
-    def note_invalid(self) -> None:
+    def note_invalid(self, line: bytes) -> None:
         """A line that is no message: many a server prints a greeting first."""
+        self.first_invalid = self.first_invalid or line[:MAX_QUOTED]
         self._invalid += 1
         if self._invalid > MAX_INVALID:
-            self.stop(f"it sent more than {MAX_INVALID} lines that are no messages of MCP")
+            self.stop(NO_MESSAGES)
 
     def _wake(self) -> None:
         if self._waiting is not None and not self._waiting.done():
@@ -112,12 +133,14 @@ class Messages:
             else:
                 found = item
             if found is None:
-                self.note_invalid()  # what it says is not logged: it may be anything
+                assert isinstance(item, bytes)
+                self.note_invalid(item)
             elif isinstance(item, bytes) and large and not _is_of(found, _number_of(item)):
                 self.stop("it sent a message with two numbers")
             elif (reason := self._unanswered.heard(found)) is not None:
                 self.stop(reason)
             else:
+                self.first_invalid = b""
                 return SessionMessage(found)
 
     async def _next(self) -> bytes | mcp_types.JSONRPCError:
@@ -166,6 +189,8 @@ class Output(asyncio.Protocol):
         self._messages = messages
         self._parts: list[bytes] = []
         self._size = 0
+        self._tail = b""
+        """The end of a line that is too long to be kept, as far as it has come."""
         self._scale = Scale()
         self._over = False
         self.closed = asyncio.get_running_loop().create_future()
@@ -195,18 +220,27 @@ class Output(asyncio.Protocol):
         if self._over or not part:
             return
         self._size += len(part)
-        if self._size > MAX_LINE:
-            self.discard()
-            self._messages.stop(f"it sent a message of more than {MAX_LINE >> 20} MB")
-        else:
+        if self._size <= MAX_SIZE:
             self._parts.append(part)
             if self._scale.weight <= scale.MAX_RESULT:
                 self._scale.add(part)
+        elif self._size <= MAX_SKIPPED:
+            # Whoever waits for it is told, and all others go on: only its two ends are kept.
+            self._parts = [b"".join(self._parts)[:MAX_ENDS]]
+            self._tail = (self._tail + part)[-MAX_ENDS:]
+        else:
+            self.discard()
+            self._messages.stop(f"it sent a message of more than {MAX_SKIPPED >> 20} MB")
 
     def _line(self) -> None:
-        line, weight = b"".join(self._parts), self._scale.weight
-        self._parts, self._size, self._scale = [], 0, Scale()
-        if not self._over and line.strip():
+        line, weight, tail = b"".join(self._parts), self._scale.weight, self._tail
+        too_long = self._size > MAX_SIZE
+        self._parts, self._size, self._tail, self._scale = [], 0, b"", Scale()
+        if self._over or not line.strip():
+            return
+        if too_long:
+            self._messages.passed_over(line + tail)
+        else:
             self._messages.put(line, weight)
 
 

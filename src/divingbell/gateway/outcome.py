@@ -13,6 +13,12 @@ from divingbell.gateway.tool import Tool
 
 MAX_MESSAGE = 10_000
 MAX_PROBLEMS = 3
+MAX_SIZE = 32 << 20
+"""Bytes of one message of a server. How much parsing makes of it is weighed as well."""
+TOO_LONG = (
+    f"the result has more than {MAX_SIZE >> 20} MB, which is the most that is read. "
+    "The call was made: ask for less at a time, in pages for instance"
+)
 TOO_MANY_VALUES = (
     "the result holds too many lists, objects and values. "
     "The call was made: ask for less at a time, in pages for instance, or for a plain text"
@@ -21,6 +27,8 @@ TOO_MUCH_AT_ONCE = (
     "the results that are under way are too large together. "
     "The call was made: make fewer calls at once, or ask for less"
 )
+UNREADABLE = (TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE)
+"""What is said in the place of a result that is too large."""
 
 
 def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:

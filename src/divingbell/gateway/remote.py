@@ -15,14 +15,13 @@ from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import scale
 from divingbell.allowance import RESULT
-from divingbell.gateway.outcome import TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
+from divingbell.gateway.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
 from divingbell.gateway.servers import Server
 from divingbell.gateway.unanswered import Unanswered
 from divingbell.scale import Scale
 
 GiveUp = Callable[[str], None]
 
-MAX_ANSWER = 32 << 20
 CONNECT_TIMEOUT = 30.0
 
 
@@ -52,8 +51,8 @@ class _CappedStream(httpx2.AsyncByteStream):
 
     def _weigh(self, piece: bytes) -> None:
         self._size += len(piece)
-        if self._size > MAX_ANSWER:
-            raise AnswerTooLarge(f"the answer has more than {MAX_ANSWER >> 20} MB")
+        if self._size > MAX_SIZE:
+            raise AnswerTooLarge(TOO_LONG)
         self._scale.add(piece)
         self._check(AnswerTooLarge)
 
@@ -236,9 +235,7 @@ class RemoteConnection:
             return
         async with (
             self._client() as client,
-            streamable_http_client(
-                url, http_client=client, max_sse_event_size=MAX_ANSWER
-            ) as streams,
+            streamable_http_client(url, http_client=client, max_sse_event_size=MAX_SIZE) as streams,
         ):
             yield self._ends(streams, over)
 

@@ -9,101 +9,101 @@ What a tool says of itself is text of others. It is capped before it is read, an
 more than rank its tool: a description stuffed with words gains little (BM25 saturates).
 """
 
-import functools
 import heapq
 import itertools
 import math
-import re
-from collections import Counter
+import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from divingbell.gateway import thesaurus
+from divingbell.gateway.indexed import IndexEntry
+from divingbell.gateway.section import Postings, Section
+from divingbell.gateway.synonyms import synonyms
 from divingbell.gateway.tool import Tool
-from divingbell.gateway.words import intent, proper_names, slips, split_name, stem, words
+from divingbell.gateway.weights import BY_MEANING, BY_WORDS, Weights
+from divingbell.gateway.words import intent, proper_names, slips, stem, words
 
 if TYPE_CHECKING:
     from divingbell.gateway.meaning import Meaning
 
 MAX_QUERY = 1000
-MAX_QUERY_WORDS = 48
-MAX_NAME = 200
-MAX_DESCRIPTION = 4000
-MAX_PARAMETERS = 100
-MAX_PARAMETER_TEXT = 300
-MAX_VALUES = 20
+MAX_QUERY_WORDS = 32
+OR = "|"
+"""Stands between the phrasings of one query."""
+MAX_PHRASINGS = 4
 OVERSAMPLE = 4
 """So many times as many are looked at where too few are for this user."""
 
-# How much a word counts for where it stands, and how long that place usually is.
-_FIELDS = {
-    "name": (5.0, 4.0),
-    "server": (1.5, 1.5),
-    "title": (1.5, 4.0),
-    "lead": (2.0, 12.0),
-    "rest": (1.0, 60.0),
-    "parameters": (0.5, 10.0),
-    "details": (0.15, 80.0),
-}
-_LENGTH_MATTERS = 0.4
-_SATURATION = 0.8
-# What counts less than the very word: a synonym, two words that stand together, a guess.
-_SYNONYM = 0.6
+# What counts less than the very word: two words that stand together, a guess.
 _JOINED = 0.4
 _GUESSED = 0.6
-# What is added for the tool as a whole.
-_COVERS_NAME = 5.0
-_NAMES_SERVER = 3.0
-_SUITS = 1.2
-_WORDS_TO_NEARNESS = 0.003
-"""How near a tool must be for what one point for its words makes up."""
 _NEGLIGIBLE = 0.25
 _FEW = 4
+_MOST = 0.9
 _CONSIDERED = 200
 """So many of the best by their words are looked at more closely."""
 
-_SENTENCE = re.compile(r"[.!?:;]\s|\n\s*\n|\n\s*[-*#•]")
+Wanted = Callable[[Tool], bool]
 
 
 class Index:
     """The tools that can be found. Not for several threads at once.
 
-    With a `Meaning` what a query means counts as well, for the tools that it has prepared.
+    With a `Meaning` what a query means counts as well, once it has prepared most of the tools.
     """
 
-    def __init__(self, tools: Iterable[Tool] = (), meaning: "Meaning | None" = None) -> None:
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        meaning: "Meaning | None" = None,
+        by_words: Weights = BY_WORDS,
+        by_meaning: Weights = BY_MEANING,
+    ) -> None:
         self.meaning = meaning
+        self._by_words, self._by_meaning = by_words, by_meaning
         self._tools: dict[int, IndexEntry] = {}
-        self._servers: dict[str, list[int]] = {}
-        self._postings: dict[str, dict[int, float]] = {}
-        self._next = 0
+        self._sections: dict[str, Section] = {}
+        self._postings: dict[str, dict[str, Postings]] = {}
+        """For each term the servers that have it, with their postings."""
+        by_server: dict[str, list[IndexEntry]] = {}
         for tool in tools:
-            self._add(IndexEntry(tool))
+            by_server.setdefault(tool.server, []).append(IndexEntry(tool))
+        for server, entries in by_server.items():
+            self.replace(Section(server, entries))
 
     def __len__(self) -> int:
         return len(self._tools)
 
-    def replace(self, server: str, entries: "Iterable[IndexEntry]") -> None:
-        """Have these tools of a server, and no others of it."""
-        self.remove(server)
-        for entry in entries:
-            self._add(entry)
+    def replace(self, section: Section) -> None:
+        """Have these tools of a server, and no others of it.
+
+        Takes as many steps as the section has terms and tools, however many tools have a term.
+        """
+        self.remove(section.server)
+        self._sections[section.server] = section
+        self._tools |= section.entries
+        for term, postings in section.postings.items():
+            self._postings.setdefault(term, {})[section.server] = postings
 
     def remove(self, server: str) -> None:
         """Forget a server's tools. One that isn't known is no error."""
-        for number in self._servers.pop(server, []):
-            for term in self._tools.pop(number).terms:
-                found = self._postings[term]
-                del found[number]
-                if not found:
-                    del self._postings[term]
+        section = self._sections.pop(server, None)
+        if section is None:
+            return
+        for number in section.entries:
+            del self._tools[number]
+        for term in section.postings:
+            found = self._postings[term]
+            del found[server]
+            if not found:
+                del self._postings[term]
 
     def search(
         self,
         query: str,
         limit: int,
         server: str | None = None,
-        wanted: Callable[[Tool], bool] = lambda _: True,
+        wanted: Wanted = lambda _: True,
         near: Mapping[bytes, float] | None = None,
     ) -> list[Tool]:
         """Return the tools that fit a query best, the best first; the same ones each time.
@@ -111,30 +111,51 @@ class Index:
         Of those that are not `wanted` none is there, nor takes the place of another. `near` is
         what `nearness` gives, for those who ask for it beside the event loop.
 
-        A query without a word that says anything lists tools by name. Any text is a query.
+        A query without a word that says anything lists tools by name. Any text is a query, and
+        `a | b` is one in two phrasings.
         """
-        query = query[:MAX_QUERY]
-        scores = self._scores(query)
-        self._add_nearness(scores, self.nearness(query) if near is None else near)
+        scores = self._scores(query, near)
         if server is not None:
-            own = self._servers.get(server, ())
+            section = self._sections.get(server)
+            own = section.entries if section is not None else ()
             scores = {number: scores[number] for number in own if number in scores}
             if not scores:
                 scores = dict.fromkeys(own, 0.0)
-        elif not scores and not words(query):
-            scores = dict.fromkeys(self._tools, 0.0)
-        if limit < 1 or not scores:
-            return []
-        most = limit
-        while True:
-            found = [tool for tool in self._best(scores, most) if wanted(tool)]
-            if len(found) >= limit or most >= len(scores):
-                return found[:limit]
-            most *= OVERSAMPLE
+        return list(itertools.islice(self._ranked(scores, limit, wanted), max(limit, 0)))
+
+    def best_servers(
+        self,
+        query: str,
+        most: int,
+        wanted: Wanted = lambda _: True,
+        near: Mapping[bytes, float] | None = None,
+    ) -> list[str]:
+        """Return the servers that fit a query best. Each is as good as its best tool.
+
+        Measured: neither the mean of its best tools nor what its tools have in common is better.
+        A query without a word that says anything lists servers by name.
+        """
+        scores = self._scores(query, near, for_servers=True)
+        ranked = self._ranked(scores, 2 * OVERSAMPLE * most, wanted)
+        found: dict[str, None] = {}
+        for tool in ranked:
+            found[tool.server] = None
+            if len(found) == most:
+                break
+        return list(found)
 
     def nearness(self, query: str) -> Mapping[bytes, float]:
         """How near tools are to what a query means; it may run in a thread, and takes 15 ms."""
-        return {} if self.meaning is None else self.meaning.nearness(query[:MAX_QUERY])
+        return {} if self.meaning is None else self.meaning.nearness(phrasings(query))
+
+    def _ranked(self, scores: Mapping[int, float], most: int, wanted: Wanted) -> Iterator[Tool]:
+        """Yield the tools that are wanted, the best first; about `most` of them will be needed."""
+        seen = 0
+        while scores and most > 0 and seen < len(scores):
+            best = self._best(scores, most)
+            yield from filter(wanted, best[seen:])
+            seen = len(best)
+            most *= OVERSAMPLE
 
     def _best(self, scores: Mapping[int, float], most: int) -> list[Tool]:
         # Names settle what is equal, so only those that can be among the best need theirs.
@@ -145,59 +166,83 @@ class Index:
         )[:most]
         return [self._tools[number].tool for number in best]
 
-    def _add(self, entry: "IndexEntry") -> None:
-        number = self._next
-        self._next += 1
-        self._tools[number] = entry
-        self._servers.setdefault(entry.tool.server, []).append(number)
-        for term, weight in entry.terms.items():
-            self._postings.setdefault(term, {})[number] = weight
+    def _scores(
+        self, query: str, near: Mapping[bytes, float] | None, for_servers: bool = False
+    ) -> dict[int, float]:
+        nearness = self._nearness_of_all(self.nearness(query) if near is None else near)
+        weights = self._by_meaning if nearness else self._by_words
+        asked = phrasings(query)
+        scores: dict[int, float] = {}
+        suits: dict[str, float] = {}
+        for phrasing in asked:
+            terms = self._asked(phrasing)[: MAX_QUERY_WORDS // len(asked)]
+            for number, points in self._points(terms, weights).items():
+                scores[number] = scores.get(number, 0.0) + points / len(asked)
+            if wants := _wants(phrasing, terms):
+                suits[wants] = suits.get(wants, 0.0) + weights.suits / len(asked)
+        for number in nearness or scores:
+            points = scores.get(number, 0.0) + suits.get(self._tools[number].does, 0.0)
+            if for_servers:
+                points *= weights.server_words
+            scores[number] = points + nearness.get(number, 0.0) * weights.nearness
+        if not scores and not words(query[:MAX_QUERY]):
+            return dict.fromkeys(self._tools, 0.0)
+        return scores
 
-    def _scores(self, query: str) -> dict[int, float]:
-        asked = self._asked(query)
+    def _nearness_of_all(self, near: Mapping[bytes, float]) -> dict[int, float]:
+        """How near each tool is, if it is known of most: among a few that are, none would compare.
+
+        Where it isn't known, a tool is as near as most are, which neither helps nor hides it.
+        """
+        if len(near) < _MOST * len(self._tools):
+            return {}
+        found = {
+            number: near[entry.key] for number, entry in self._tools.items() if entry.key in near
+        }
+        if len(found) < _MOST * len(self._tools):
+            return {}
+        if found and len(found) < len(self._tools):
+            usual = statistics.median_low(found.values())
+            return dict.fromkeys(self._tools, usual) | found
+        return found
+
+    def _points(self, asked: Sequence[str], weights: Weights) -> dict[int, float]:
+        """The points of tools for their words."""
         scores: dict[int, float] = {}
         seen: dict[str, float] = {}
-        for alternatives in self._expanded(asked):
+        for alternatives in self._expanded(asked, weights.synonym):
             # The best of a word and its synonyms counts, not all of them: else a tool that says
             # "get, fetch, retrieve" would win against the one that has the words asked for.
             best: dict[int, float] = {}
             # Nor is a rare synonym of a common word worth more than the word.
-            ceiling = self._rarity(len(self._postings[next(iter(alternatives))]))
+            ceiling = self._rarity(next(iter(alternatives)))
             for term, share in alternatives.items():
                 seen[term] = max(seen.get(term, 0.0), share)
-                postings = self._postings[term]
-                value = share * min(ceiling, self._rarity(len(postings)))
+                value = share * min(ceiling, self._rarity(term))
                 if value < _NEGLIGIBLE:
                     continue
-                for number, weight in postings.items():
-                    gained = value * weight
-                    if gained > best.get(number, 0.0):
-                        best[number] = gained
+                for postings in self._postings[term].values():
+                    for number, weight in postings.items():
+                        gained = value * weight
+                        if gained > best.get(number, 0.0):
+                            best[number] = gained
             for number, gained in best.items():
                 scores[number] = scores.get(number, 0.0) + gained
-        # A few words without a verb ("slack channels") ask to see something.
-        wants = intent(query) or ("reads" if len(asked) <= _FEW else "")
         for number in heapq.nlargest(_CONSIDERED, scores, key=scores.__getitem__):
-            scores[number] += self._bonus(self._tools[number], seen, wants)
+            scores[number] += _bonus(self._tools[number], seen, weights)
         return scores
 
-    def _add_nearness(self, scores: dict[int, float], near: Mapping[bytes, float]) -> None:
-        for number, entry in self._tools.items() if near else ():
-            found = near.get(entry.key)
-            if found is not None:
-                scores[number] = scores.get(number, 0.0) + found / _WORDS_TO_NEARNESS
+    def _asked(self, phrasing: str) -> list[str]:
+        known = [name for name in proper_names(phrasing) if name in self._postings]
+        return words(phrasing) + known
 
-    def _asked(self, query: str) -> list[str]:
-        known = [name for name in proper_names(query) if name in self._postings]
-        return (words(query) + known)[:MAX_QUERY_WORDS]
-
-    def _expanded(self, asked: Sequence[str]) -> Iterator[dict[str, float]]:
+    def _expanded(self, asked: Sequence[str], synonym: float) -> Iterator[dict[str, float]]:
         """For each word of a query: the terms of the index that stand for it, and how well."""
         counted = dict.fromkeys(asked)
         for word in counted:
             terms = {word: 1.0}
-            for synonym in _synonyms().get(word, ()):
-                terms.setdefault(synonym, _SYNONYM)
+            for other in synonyms().get(word, ()):
+                terms.setdefault(other, synonym)
             if word not in self._postings:
                 terms |= self._guesses(word)
             known = {term: share for term, share in terms.items() if term in self._postings}
@@ -211,9 +256,9 @@ class Index:
                 known[joined] = _JOINED
             if pair in self._postings:
                 known[pair] = _JOINED
-            for synonym in _synonyms().get(pair, ()):
-                if synonym in self._postings:
-                    known[synonym] = max(_SYNONYM, known.get(synonym, 0.0))
+            for other in synonyms().get(pair, ()):
+                if other in self._postings:
+                    known[other] = max(synonym, known.get(other, 0.0))
             if known:
                 yield known
 
@@ -228,123 +273,32 @@ class Index:
         near = {slip for slip in slips(word) if slip in self._postings}
         return dict.fromkeys(near, _GUESSED)
 
-    def _rarity(self, holders: int) -> float:
+    def _rarity(self, term: str) -> float:
+        holders = sum(map(len, self._postings[term].values()))
         total = len(self._tools)
         return math.log(1.0 + (total - holders + 0.5) / (holders + 0.5))
 
-    def _bonus(self, entry: "IndexEntry", seen: Mapping[str, float], wants: str) -> float:
-        bonus = 0.0
-        name = entry.name
-        if name:
-            covered = sum(seen.get(term, 0.0) for term in name)
-            bonus += _COVERS_NAME * covered / len(name)
-        if entry.server and any(seen.get(term) == 1.0 for term in entry.server):
-            bonus += _NAMES_SERVER
-        if wants and wants == entry.does:
-            bonus += _SUITS
-        return bonus
+
+def phrasings(query: str) -> list[str]:
+    """Return the phrasings of a query: `a | b` says one thing in two ways."""
+    found = [part.strip() for part in query[:MAX_QUERY].split(OR)]
+    return [part for part in found if part][:MAX_PHRASINGS]
 
 
-class IndexEntry:
-    """A tool with what the index has read of it, which takes most of the time."""
+def _wants(phrasing: str, asked: Sequence[str]) -> str:
+    """Say whether a phrasing asks to know or to do.
 
-    __slots__ = ("_key", "does", "name", "server", "terms", "tool")
-
-    def __init__(self, tool: Tool) -> None:
-        self.tool = tool
-        self._key = b""
-        server = words(tool.server[:MAX_NAME])
-        # `linear_createIssue` of linear: its server says nothing new about it.
-        name = words(tool.name[:MAX_NAME])
-        self.server = frozenset(server)
-        self.name = tuple(dict.fromkeys(word for word in name if word not in self.server)) or tuple(
-            name
-        )
-        self.does = _does(tool)
-        self.terms = _weighted(_texts(tool, name, server))
-
-    @property
-    def key(self) -> bytes:
-        """What its point is known by; made when it is first asked for."""
-        if not self._key:
-            from divingbell.gateway import meaning
-
-            self._key = meaning.key(self.tool)
-        return self._key
-
-
-def _texts(tool: Tool, name: list[str], server: list[str]) -> Iterator[tuple[str, list[str]]]:
-    pairs = [f"{first} {second}" for first, second in itertools.pairwise(name)]
-    joined = [first + second for first, second in itertools.pairwise(name)]
-    yield "name", name + pairs + joined
-    yield "server", server
-    title = (tool.annotations or {}).get("title")
-    if isinstance(title, str):
-        yield "title", words(title[:MAX_NAME])
-    description = tool.description[:MAX_DESCRIPTION].strip()
-    end = _SENTENCE.search(description, 20)
-    cut = end.start() if end else len(description)
-    lead = words(description[:cut])
-    pairs = [f"{first} {second}" for first, second in itertools.pairwise(lead)]
-    yield "lead", lead + pairs + proper_names(description[:cut])
-    yield "rest", words(description[cut:]) + proper_names(description[cut:])
-    names: list[str] = []
-    details: list[str] = []
-    for parameter, about in _parameters(tool.input_schema):
-        names += words(parameter[:MAX_NAME])
-        text = about.get("description")
-        if isinstance(text, str):
-            details += words(text[:MAX_PARAMETER_TEXT])
-        values = about.get("enum")
-        if isinstance(values, list):
-            for value in values[:MAX_VALUES]:
-                if isinstance(value, str):
-                    details += words(value[:MAX_NAME])
-    yield "parameters", names
-    yield "details", details
-
-
-def _parameters(schema: Mapping[str, Any] | None) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    properties = (schema or {}).get("properties")
-    if not isinstance(properties, Mapping):
-        return
-    for number, (name, about) in enumerate(properties.items()):
-        if number >= MAX_PARAMETERS:
-            return
-        yield str(name), about if isinstance(about, Mapping) else {}
-
-
-def _weighted(texts: Iterable[tuple[str, list[str]]]) -> dict[str, float]:
-    """Each term's weight in a tool: BM25 over fields, with lengths against fixed usual ones.
-
-    Fixed, so that a server that comes or goes changes nothing about the tools of others.
+    A few words without a verb ("slack channels") ask to see something.
     """
-    sums: dict[str, float] = {}
-    for field, terms in texts:
-        weight, usual = _FIELDS[field]
-        norm = weight / (1 - _LENGTH_MATTERS + _LENGTH_MATTERS * len(terms) / usual)
-        for term, count in Counter(terms).items():
-            sums[term] = sums.get(term, 0.0) + norm * count
-    return {term: (1 + _SATURATION) * value / (_SATURATION + value) for term, value in sums.items()}
+    return intent(phrasing) or ("reads" if len(asked) <= _FEW else "")
 
 
-@functools.cache
-def _synonyms() -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
-    for group in thesaurus.groups():
-        stems = [" ".join(words(term.replace("-", " "))) for term in group]
-        for word in stems:
-            found.setdefault(word, {}).update(dict.fromkeys(stems))
-    return {
-        word: tuple(other for other in others if other and other != word)
-        for word, others in found.items()
-        if word
-    }
-
-
-def _does(tool: Tool) -> str:
-    """Say whether a tool reads or writes, by its hints or the verb in its name."""
-    hint = (tool.annotations or {}).get("readOnlyHint")
-    if isinstance(hint, bool):
-        return "reads" if hint else "writes"
-    return intent(split_name(tool.name[:MAX_NAME]))
+def _bonus(entry: IndexEntry, seen: Mapping[str, float], weights: Weights) -> float:
+    """Points for the tool as a whole."""
+    bonus = 0.0
+    if entry.name:
+        covered = sum(seen.get(term, 0.0) for term in entry.name)
+        bonus += weights.covers_name * covered / len(entry.name)
+    if entry.server and any(seen.get(term) == 1.0 for term in entry.server):
+        bonus += weights.names_server
+    return bonus

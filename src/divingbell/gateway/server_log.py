@@ -55,6 +55,11 @@ class ServerLog:
         words = " / ".join(line for line in self._last if line)
         return words if len(words) <= LAST_WORDS else "…" + words[-LAST_WORDS:]
 
+    def readable(self, said: bytes, *, is_whole: bool) -> str:
+        """Words of the server without its secrets; of one that the end cuts in two, nothing."""
+        words = self._cleaned(said.decode("utf-8", "replace"))
+        return words if is_whole else words[: max(0, len(words) - self._redactor.reach)]
+
     def take(self, data: bytes) -> None:
         """Take more of what the server says."""
         said = self._rest + self._decoder.decode(data)

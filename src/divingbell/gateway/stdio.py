@@ -19,8 +19,9 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from divingbell.errors import ToolFailed
+from divingbell.gateway import own_uv, text
 from divingbell.gateway.groups import Groups
-from divingbell.gateway.messages import Messages, Output
+from divingbell.gateway.messages import MAX_QUOTED, Messages, Output
 from divingbell.gateway.process import Process
 from divingbell.gateway.server_log import ServerLog
 from divingbell.gateway.servers import Server
@@ -30,6 +31,8 @@ log = logging.getLogger(__name__)
 
 REST = 1.0
 """Seconds that output may still come after the process itself has ended."""
+MAX_PRINTED = 200
+"""Characters of what a server prints that is no message, in a reason."""
 NO_FOLDER = "/"
 """Where a server starts whose entry names no folder. In the current one, which may be a stranger's
 clone, Python would import modules that lie there, and npx and uvx would obey settings that do."""
@@ -134,6 +137,7 @@ class StdioConnection:
         self._given_up: str | None = None
         self._process: Process | None = None
         self._output: Output | None = None
+        self._messages: Messages | None = None
         self._story: str | None = None
         self._closed = False
 
@@ -143,8 +147,10 @@ class StdioConnection:
 
     async def reason(self) -> str | None:
         """Why the server ended, in words; None if it did not end by itself."""
-        if self._given_up is not None or self._story is not None:
-            return self._given_up or self._story
+        if self._given_up is not None:
+            return self._given_up + self._printed()
+        if self._story is not None:
+            return self._story
         process, output = self._process, self._output
         if process is None or output is None or self._closed:
             return None
@@ -153,7 +159,18 @@ class StdioConnection:
         await process.wait(REST)
         last = self._log.last_words()
         self._story = process.words() + (f"; its last words: {last}" if last else "")
+        self._story += self._printed()
         return self._story
+
+    def _printed(self) -> str:
+        """What it has printed in the place of messages, in one line."""
+        said = b"" if self._messages is None else self._messages.first_invalid
+        if not said.strip():
+            return ""
+        words = self._log.readable(said, is_whole=len(said) < MAX_QUOTED)
+        return "; on its standard output it printed what is no message of MCP: " + text.one_line(
+            words, MAX_PRINTED
+        )
 
     @contextlib.asynccontextmanager
     async def open(self, over: asyncio.Event) -> AsyncIterator[tuple[Any, Any]]:
@@ -170,6 +187,7 @@ class StdioConnection:
             self._groups.note(process.pid)
         unanswered = Unanswered()
         messages, pipes = Messages(over, unanswered, self.give_up), process.child
+        self._messages = messages
         output = self._output = Output(messages)
         taken: asyncio.BaseTransport | None = None
         opened: list[asyncio.BaseTransport] = []
@@ -191,13 +209,14 @@ class StdioConnection:
     def _spawn(self) -> "subprocess.Popen[bytes]":
         server = self._server
         assert server.command is not None
+        environment = environment_for(server, self._environment)
         try:
             return subprocess.Popen(
-                [server.command, *server.args],
+                [own_uv.found(server.command, environment), *server.args],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                env=environment_for(server, self._environment),
+                env=environment,
                 cwd=server.cwd or NO_FOLDER,
                 start_new_session=True,
                 bufsize=0,

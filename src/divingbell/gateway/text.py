@@ -20,6 +20,7 @@ _SEQUENCE = (
 )
 _TERMINAL = re.compile(_SEQUENCE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_FOLDERS = re.compile(r"(?<![\w:/.~])~?/(?:[\w.@+~-]{1,255}/)+")
 ACTING = _CONTROL
 """Characters that do something and show nothing; alone, or at the head of a sequence."""
 ACTING_SEQUENCE = rf"(?-i:{_SEQUENCE})|{_CONTROL.pattern}"
@@ -136,6 +137,12 @@ def _cut(shown: str, limit: int, length: int) -> str:
     if limit <= len(mark):
         return "…"[:limit]
     return shown[: limit - len(mark)] + mark
+
+
+def without_folders(words: str) -> str:
+    """Return words in which paths of this machine are names of files: for readers inside, who
+    can do nothing with the rest."""
+    return _FOLDERS.sub("…/", words)
 
 
 def is_hiding(text: str) -> bool:

@@ -221,7 +221,7 @@ class Upstream(Link):
             await asyncio.wait([self._outcome], timeout=PATIENCE)  # it is about to say why
         if broken and self._needs_person:
             return self._unavailable()  # it was refused, not lost
-        lost = self.reason if broken else None
+        lost = text.without_folders(self.reason) if broken else None
         return failed_call(error, what, limit, self.redactor, lost=lost, status=status)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from divingbell.amounts import amount
 from divingbell.gateway.annotation import Annotations, literal, quoted
 from divingbell.gateway.keywords import Schema
 from divingbell.gateway.naming import WRAPPER_NAMES, is_safe, unique
@@ -108,7 +109,7 @@ def package_source(
         ValueError: a tool's function is no name that can stand in source.
     """
     _checked(package)
-    about = f"The {len(tools)} tools of {one_line(server, 80)} that are for everyone."
+    about = f"{amount(len(tools), 'tool')} of {one_line(server, 80)} for everyone."
     if instructions and instructions.strip():
         about += f" Its own words:\n\n{visible(instructions.strip(), MAX_INSTRUCTIONS)}"
     names = "".join(f"{quoted(_checked(tool.function))}, " for tool in tools)
@@ -126,13 +127,13 @@ def readme(server: str, package: str, tools: Sequence[Tool], instructions: str |
         first = tools[0].function
         how = (
             f" `from servers.{package} import {first}`; "
-            f"`cat /servers/{package}/{first}.py` shows how it is called."
+            f"`!cat /servers/{package}/{first}.py` shows how it is called."
         )
     text = (
-        f"# {one_line(server, 80)}\n\n{len(tools)} tools for everyone.{how}\n"
-        "Tools that are for you and not for everyone have no file: `search_tools` finds them.\n"
-        "Resources and prompts of the server: `resources()`, `read_resource(uri)`, `prompts()`, "
-        "`get_prompt(name, **arguments)`.\n\n"
+        f"# {one_line(server, 80)}\n\n{amount(len(tools), 'tool')} for everyone.{how}\n"
+        "Tools that are for you and not for everyone have no file: search_tools finds them.\n"
+        f"Resources and prompts: `servers.{package}.resources()`, `servers.{package}.prompts()`; "
+        "read_resource(uri) and get_prompt(name, **arguments) beside them.\n\n"
     )
     if instructions and instructions.strip():
         quote = visible(instructions.strip(), MAX_INSTRUCTIONS // 2).replace("\n", "\n> ")
@@ -142,24 +143,38 @@ def readme(server: str, package: str, tools: Sequence[Tool], instructions: str |
         line = f"- {tool.function}: {sentence}\n" if sentence else f"- {tool.function}\n"
         if len(text) + len(line) > MAX_README:
             text += (
-                f"\n… and {len(tools) - number} more: `ls /servers/{package}`, `search_tools`.\n"
+                f"\n… and {len(tools) - number} more: `!ls /servers/{package}`, "
+                f"`list_mcp_tools({quoted(server)})`.\n"
             )
             break
         text += line
     return text
 
 
-def index_readme(servers: Iterable[tuple[str, str, int]]) -> str:
-    """Return the content of /servers/README.md, given each server, its package, how many tools."""
+def awaited_readme(server: str, package: str) -> str:
+    """Return the content of README.md of a server that has not told its tools yet."""
+    return (
+        f"# {one_line(server, 80)}\n\n"
+        f"Its tools are not known yet. `import servers.{package}` waits for them, and says what is "
+        "wrong if there is something.\n"
+    )
+
+
+def index_readme(servers: Iterable[tuple[str, str, int | None]]) -> str:
+    """Return the content of /servers/README.md, given each server, its package, how many tools;
+    None for one that has not told them yet."""
     lines = [
-        f"- {package}: {number} tools" + (f" of {one_line(server, 80)}" * (server != package))
+        f"- {package}: "
+        + ("its tools are not known yet" if number is None else amount(number, "tool"))
+        + (f" (of {one_line(server, 80)})" * (server != package))
         for server, package, number in servers
     ]
-    listed = "\n".join(lines) or "No servers are connected."
+    listed = "\n".join(lines) or "No servers are configured."
     return (
         "# Servers\n\n"
-        "A folder for each server, a module for each tool: `from servers.<server> import <tool>`.\n"
-        'Find one with `search_tools("what you want to do")`, or look: `ls`, `cat`, `grep`.\n\n'
+        "A folder for each server, a module for each tool: `from servers.SERVER import TOOL`.\n"
+        'Find one with `search_tools("what you want to do")`, or look: `!ls /servers`, '
+        "`dir(servers)`.\n\n"
         f"{listed}\n"
     )
 

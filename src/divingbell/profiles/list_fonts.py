@@ -1,6 +1,6 @@
 """Writes matplotlib's list of fonts, which every profile gets a copy of. It runs in a session:
 
-    ./dev run run src/divingbell/profiles/list_fonts.py --get fontlist-v3.11.0.json
+    ./dev run run --get fontlist-v3.11.0.json src/divingbell/profiles/list_fonts.py
 
 Making the list takes a container a quarter of a second. Only the fonts that come with matplotlib
 are in it: those of the machine are not in the sandbox, and a listed font whose file is missing

@@ -80,6 +80,13 @@ class Sandbox(ABC):
         """What has been used so far."""
 
     @abstractmethod
+    def give_way(self, to_all: bool) -> None:
+        """Let all others have the processor first, or be like them again. Never raises.
+
+        Where it can't be had nothing happens: it is a courtesy, and no limit.
+        """
+
+    @abstractmethod
     async def stop(self) -> None:
         """End every process and remove everything. Never raises, may be called again."""
 

@@ -3,8 +3,9 @@
 "Directly" is how clients use tools without code: the definitions of all tools stand in the
 context, and the arguments and the result of each call pass through the model. A definition is
 counted as the JSON of name, description and input schema, compact and with letters as they are;
-over the tool lists of 55 real servers with 2,133 tools that makes 695 thousand tokens. Prompts are
-counted once, though a client sends them again with each turn: the real saving is larger.
+over the tool lists of 55 real servers with 2,133 tools that makes 695 thousand tokens. They count
+where a model would have read them and once a conversation, though a client sends them again with
+each turn: the real saving is larger. Where no model reads (commands, the library) they are 0.
 
 Counting takes longer than a call does. So the texts of calls are only kept while the code runs,
 and counted when it has ended.
@@ -52,9 +53,10 @@ class Ledger:
     output_tokens: int = 0
     """What the model was shown: the text of the result, with its notes."""
     overhead_tokens: int = 0
-    """What it read besides: Divingbell's own tools (once a session) and searches among tools."""
+    """What it read besides: Divingbell's own tools (once a conversation) and searches."""
     direct_definition_tokens: int = 0
-    """The definitions of all tools, which it was spared: once a session, with the first one."""
+    """The definitions of all tools, which a model was spared: with the first execution of its
+    conversation. 0 in all others, and where no model reads."""
     direct_call_tokens: int = 0
     """The arguments and results of all calls, which did not pass through the model."""
     calls: int = 0
@@ -181,13 +183,17 @@ class _Texts:
 class Accountant:
     """Keeps the books of one session. All of it on one loop; `note_call` takes microseconds."""
 
-    def __init__(self, definitions: Definitions, surface: str = "") -> None:
-        """`surface` is what the model reads of Divingbell itself before anything is run."""
+    def __init__(self, definitions: Definitions) -> None:
         self._definitions = definitions
-        self._first = True
+        self.opens_conversation = False
+        """Whether the next execution is the first of a conversation with a model."""
         self._start()
-        if surface:
-            self.note_shown(surface)
+
+    def open_conversation(self, surface: str) -> None:
+        """A model begins to read here, in place of the definitions of all tools the `surface`:
+        what it is told of Divingbell itself."""
+        self.opens_conversation = True
+        self.note_shown(surface)
 
     def _start(self) -> None:
         self._calls: dict[str, _Texts] = {}
@@ -217,9 +223,10 @@ class Accountant:
     ) -> Ledger:
         """Return the ledger of the execution that has just ended, and start a new one.
 
-        `tools` are all that there are. It never fails: what can't be counted is 0, and logged.
+        `tools` are all that there are, whose definitions count if it opens a conversation. It
+        never fails: what can't be counted is 0, and logged.
         """
-        first, self._first = self._first, False
+        first, self.opens_conversation = self.opens_conversation, False
         book = _Book(code, shown, self._overhead, self._calls)
         length, direct_images = self._kept + len(code) + len(shown), self._images
         self._start()
@@ -227,7 +234,7 @@ class Accountant:
             definitions = await self._definitions.count_later(tools) if first else 0
             counted = (
                 book.counted()
-                if length <= COUNTED_AT_ONCE
+                if length <= COUNTED_AT_ONCE and tokens.is_ready()
                 else await asyncio.to_thread(book.counted)
             )
         except Exception as error:

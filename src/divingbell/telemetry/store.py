@@ -1,4 +1,9 @@
-"""Totals of the ledgers on disk, for each day and user. What was run or called with is not kept."""
+"""Totals of the ledgers on disk, for each day and user. What was run or called with is not kept.
+
+They are of executions whose results a model read, and the definitions that it was spared count
+once a conversation. The tables `days` and `tools` are of an earlier version, which counted the
+definitions with every session, those of commands too: they are not added up any more.
+"""
 
 import asyncio
 import contextlib
@@ -27,8 +32,10 @@ MOST_WAITING = 10_000
 MAX_NAME = 200
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
 CLOSE_TIMEOUT = 5.0
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS days (
+_DAYS, _TOOLS = "model_days", "model_tools"
+_OLD_DAYS, _OLD_TOOLS = "days", "tools"
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS {_DAYS} (
     day TEXT NOT NULL, user TEXT NOT NULL,
     executions INTEGER NOT NULL, calls INTEGER NOT NULL,
     code_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, overhead_tokens INTEGER NOT NULL,
@@ -36,7 +43,7 @@ CREATE TABLE IF NOT EXISTS days (
     images INTEGER NOT NULL, estimated INTEGER NOT NULL,
     PRIMARY KEY (day, user)
 ) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS tools (
+CREATE TABLE IF NOT EXISTS {_TOOLS} (
     day TEXT NOT NULL, user TEXT NOT NULL, tool TEXT NOT NULL,
     calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
     PRIMARY KEY (day, user, tool)
@@ -99,6 +106,8 @@ class Report:
     servers: tuple[ToolTotal, ...]
     """Those with the most tokens first."""
     tools: tuple[ToolTotal, ...]
+    older: int = 0
+    """Executions that an earlier version has counted, in its own way: in no other figure."""
 
 
 _making = threading.Lock()
@@ -189,8 +198,8 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.executescript(_SCHEMA)
         with connection:
             oldest = _first_day(KEPT_DAYS)
-            connection.execute("DELETE FROM days WHERE day < ?", (oldest,))
-            connection.execute("DELETE FROM tools WHERE day < ?", (oldest,))
+            for table in _tables(connection):
+                connection.execute(f"DELETE FROM {table} WHERE day < ?", (oldest,))
     except BaseException:
         connection.close()
         raise
@@ -205,12 +214,12 @@ def _add(connection: sqlite3.Connection, day: str, user: str, ledger: Ledger) ->
     marks = ", ".join("?" for _ in _COUNTED)
     sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTED)
     connection.execute(
-        f"INSERT INTO days (day, user, {names}) VALUES (?, ?, {marks}) "
+        f"INSERT INTO {_DAYS} (day, user, {names}) VALUES (?, ?, {marks}) "
         f"ON CONFLICT (day, user) DO UPDATE SET {sums}",
         (day, user, *(values[name] for name in _COUNTED)),
     )
     connection.executemany(
-        "INSERT INTO tools VALUES (?, ?, ?, ?, ?) ON CONFLICT (day, user, tool) "
+        f"INSERT INTO {_TOOLS} VALUES (?, ?, ?, ?, ?) ON CONFLICT (day, user, tool) "
         "DO UPDATE SET calls = calls + excluded.calls, tokens = tokens + excluded.tokens",
         [(day, user, _storable(use.name), use.calls, use.tokens) for use in ledger.tools],
     )
@@ -231,12 +240,17 @@ def report(path: Path, days: int) -> Report:
     try:
         with _reading(path) as connection:
             since = (_first_day(days),)
+            tables = _tables(connection)
+            older = _older(connection, since) if _OLD_DAYS in tables else 0
+            if _DAYS not in tables:
+                return Report(Totals(), {}, {}, (), (), older)
             return Report(
+                older=older,
                 total=Totals(*_sums(connection, "''", since).get("", ())),
                 days={k: Totals(*v) for k, v in _sums(connection, "day", since).items()},
                 users={k: Totals(*v) for k, v in _sums(connection, "user", since).items()},
-                servers=_tools(connection, "substr(tool, 1, instr(tool || '.', '.') - 1)", since),
-                tools=_tools(connection, "tool", since),
+                servers=_uses(connection, "substr(tool, 1, instr(tool || '.', '.') - 1)", since),
+                tools=_uses(connection, "tool", since),
             )
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(
@@ -260,14 +274,27 @@ def _sums(
 ) -> dict[str, tuple[Any, ...]]:
     names = ", ".join(f"sum({name})" for name in _COUNTED)
     rows = connection.execute(
-        f"SELECT {group}, {names} FROM days WHERE day >= ? GROUP BY 1 ORDER BY 1", since
+        f"SELECT {group}, {names} FROM {_DAYS} WHERE day >= ? GROUP BY 1 ORDER BY 1", since
     )
     return {row[0]: tuple(row[1:]) for row in rows}
 
 
-def _tools(connection: sqlite3.Connection, group: str, since: tuple[str]) -> tuple[ToolTotal, ...]:
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    """Those of ours that are there."""
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return found & {_DAYS, _TOOLS, _OLD_DAYS, _OLD_TOOLS}
+
+
+def _older(connection: sqlite3.Connection, since: tuple[str]) -> int:
+    [(count,)] = connection.execute(
+        f"SELECT coalesce(sum(executions), 0) FROM {_OLD_DAYS} WHERE day >= ?", since
+    )
+    return int(count)
+
+
+def _uses(connection: sqlite3.Connection, group: str, since: tuple[str]) -> tuple[ToolTotal, ...]:
     rows = connection.execute(
-        f"SELECT {group}, sum(calls), sum(tokens) FROM tools WHERE day >= ? "
+        f"SELECT {group}, sum(calls), sum(tokens) FROM {_TOOLS} WHERE day >= ? "
         "GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 100",
         since,
     )

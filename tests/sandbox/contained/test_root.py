@@ -11,7 +11,7 @@ from threading import Event
 
 import pytest
 
-from divingbell import SandboxUnavailable, profile
+from divingbell import SandboxUnavailable, holding, profile
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.root import Root
 from divingbell_inside import layout
@@ -90,7 +90,7 @@ def test_a_root_that_is_in_use_can_not_be_removed(
     assert os.listdir(elsewhere) == []
     one = _pretend(elsewhere, made)
     assert root.prepare(prepared) == one
-    with pytest.raises(root.InUse), root.removing(one):
+    with pytest.raises(holding.InUse), root.removing(one):
         raise AssertionError
     assert root.find(prepared) == one
 

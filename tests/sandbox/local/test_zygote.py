@@ -79,3 +79,14 @@ async def test_a_zygote_that_names_a_process_of_others_is_given_up(said: bytes) 
     finally:
         theirs.close()
         await zygote.stop()
+
+
+async def test_a_stop_waits_for_nothing_where_no_session_is_half_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("divingbell.sandbox.local.zygote.time.sleep", pauses.append)
+    bell = Divingbell(pool=0, preload=[])
+    async with bell, bell.session() as session:
+        assert (await session.run("1 + 1")).value == 2
+    assert pauses == []

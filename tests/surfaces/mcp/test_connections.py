@@ -2,14 +2,16 @@
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator
 
 import pytest
 
-from divingbell import Divingbell
+from divingbell import Divingbell, host_time
 from divingbell.surfaces.mcp import connections, http
+from divingbell.surfaces.mcp.connections import Protocol
 from divingbell.surfaces.mcp.tokens import Tokens, hash_of
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 TOKEN = "anne-has-a-long-token"
 HEAD = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
@@ -129,4 +131,97 @@ async def test_what_is_no_request_leaves_no_line_in_the_log(
     writer.write(b"\0\r\n\r\n")
     assert b"400" in await all_of(reader)
     assert "Invalid" not in caplog.text
+    writer.close()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_answers_are_sent_at_once(
+    bell: Divingbell, monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    """With Nagle's algorithm the second piece of an answer waits for an acknowledgement."""
+    accepted: list[int] = []
+
+    def made(self: Protocol, transport: asyncio.Transport) -> None:
+        line = transport.get_extra_info("socket")
+        accepted.append(line.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made_before(self, transport)
+
+    made_before = Protocol.connection_made
+    monkeypatch.setattr(Protocol, "connection_made", made)
+    ready = asyncio.Event()
+    with http.bound(host, 0) as listener:
+        app = http.application(bell, None)
+        serving = asyncio.create_task(http.serve(app, listener, ready.set))
+        await ready.wait()
+        _, writer = await asyncio.open_connection(host, listener.getsockname()[1])
+        await until(lambda: bool(accepted), "the connection is there")
+        writer.close()
+        serving.cancel()
+        await asyncio.wait([serving])
+    assert accepted == [1]
+
+
+PIPELINED = 40
+
+
+async def answers(reader: asyncio.StreamReader, count: int) -> None:
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(count):
+            head = await reader.readuntil(b"\r\n\r\n")
+            size = re.search(rb"content-length: (\d+)", head.lower())
+            assert size is not None
+            await reader.readexactly(int(size[1]))
+
+
+REQUESTS = [
+    pytest.param(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", id="nothing there"),
+    pytest.param(HEAD + b"\r\n" + b" " * 100, id="no token"),
+    pytest.param(KNOWN + b"\r\n" + b" " * 100, id="a token"),
+]
+
+
+@pytest.fixture
+def handled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of requests that were answered."""
+    found: list[str] = []
+    answered_before = Protocol.on_response_complete
+
+    def answered(self: Protocol) -> None:
+        found.append(self.scope["path"])
+        answered_before(self)
+
+    monkeypatch.setattr(Protocol, "on_response_complete", answered)
+    return found
+
+
+@pytest.mark.parametrize("request_sent", REQUESTS)
+async def test_requests_that_come_in_one_go_wait_once_their_share_is_used_up(
+    port: int, monkeypatch: pytest.MonkeyPatch, handled: list[str], request_sent: bytes
+) -> None:
+    monkeypatch.setattr(connections, "ANSWER", 10.0)
+    monkeypatch.setattr(host_time, "LONGEST_REST", 3600.0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_sent * PIPELINED)
+    await answers(reader, 1)
+    for _ in range(10):
+        other, another = await asyncio.open_connection("127.0.0.1", port)
+        another.write(KNOWN + b"\r\n" + b" " * 100)
+        await answers(other, 1)
+        another.close()
+    assert len(handled) == 11
+    writer.close()
+
+
+@pytest.mark.parametrize("request_sent", REQUESTS)
+async def test_requests_that_have_waited_are_answered_each(
+    port: int, monkeypatch: pytest.MonkeyPatch, handled: list[str], request_sent: bytes
+) -> None:
+    monkeypatch.setattr(connections, "ANSWER", 10.0)
+    monkeypatch.setattr(host_time, "LONGEST_REST", 0.01)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_sent * PIPELINED)
+    await answers(reader, PIPELINED)
+    writer.write(request_sent)
+    await answers(reader, 1)
+    assert len(handled) == PIPELINED + 1
     writer.close()

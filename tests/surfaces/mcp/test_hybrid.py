@@ -1,6 +1,7 @@
 """Tools of upstream servers that a client sees directly, and all that passes with them."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, get_args
@@ -61,6 +62,27 @@ async def test_chosen_tools_stand_beside_our_own(client: Client) -> None:
     assert "test_audio_content" not in listed, "it was not chosen"
     assert "echo" not in listed and "shop__echo" not in listed, "that server was not chosen"
     assert DENIED not in listed, "the policy denies it"
+
+
+async def test_a_search_names_the_servers_to_look_closer_in_unless_one_was_named(
+    client: Client,
+) -> None:
+    async def found(**given: str) -> str:
+        return text_of(await client.call_tool("search_tools", {"query": "echo text", **given}))
+
+    line = found_line(await found())
+    assert re.fullmatch(
+        r"\[best servers: \w+ \(\d+ tools\), \w+ \(\d+ tools\); server= searches one of them\]",
+        line,
+    )
+    assert found_line(await found(server="shop")) == ""
+    assert found_line(await found(query="")) == ""
+    both = (await found(detail_level="servers")).splitlines()
+    assert sorted(one.partition(":")[0] for one in both) == ["shop", "suite"]
+
+
+def found_line(shown: str) -> str:
+    return next((line for line in shown.splitlines() if line.startswith("[best")), "")
 
 
 async def test_schemas_pass_as_they_are(client: Client) -> None:

@@ -5,8 +5,8 @@ import re
 from pathlib import Path
 
 from divingbell.gateway.servers import Server, read_entries, servers_in
-from divingbell.surfaces.mcp import holdings, rounds, workspace
-from divingbell.surfaces.mcp.definitions import TOOLS
+from divingbell.surfaces.mcp import holdings, reading, rounds
+from divingbell.surfaces.mcp.definitions import texts
 
 PAGE = (Path(__file__).parents[3] / "docs/mcp.md").read_text("utf-8")
 WORDS = " ".join(PAGE.split())
@@ -22,7 +22,7 @@ def test_the_entries_for_clients_are_what_clients_read() -> None:
 
 
 def test_the_table_of_tools_has_every_tool_and_parameter() -> None:
-    for tool in TOOLS:
+    for tool in texts().tools:
         needed = tool.input_schema.get("required", [])
         given = [name if name in needed else f"{name}?" for name in tool.input_schema["properties"]]
         assert f"`{tool.name}({', '.join(given)})`" in PAGE
@@ -30,5 +30,5 @@ def test_the_table_of_tools_has_every_tool_and_parameter() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"several, up to {holdings.MAX_SESSIONS};" in WORDS
-    assert f"up to {workspace.MAX_READ >> 20} MB can be read" in WORDS
+    assert f"up to {reading.MAX_READ >> 20} MB can be read" in WORDS
     assert rounds.PATIENCE == 600 and "up to ten minutes" in WORDS

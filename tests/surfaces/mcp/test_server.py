@@ -2,15 +2,16 @@
 
 import asyncio
 import base64
+import re
 
 import mcp_types as types
 import pytest
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated
 
-from divingbell.surfaces.mcp import holdings, workspace
+from divingbell.surfaces.mcp import holdings, reading, workspace
 from divingbell.surfaces.mcp.callers import STDIO, Caller
-from divingbell.surfaces.mcp.definitions import INSTRUCTIONS, NAMES
+from divingbell.surfaces.mcp.definitions import NAMES
 from divingbell.surfaces.mcp.server import Surface
 from tests.surfaces.mcp.conftest import Listener, text_of
 from tests.waiting import PATIENCE, until
@@ -21,7 +22,7 @@ PNG = b"\x89PNG"
 
 async def test_a_client_sees_a_handful_of_tools_and_how_to_use_them(client: Client) -> None:
     assert {tool.name for tool in (await client.list_tools()).tools} == NAMES
-    assert client.instructions == INSTRUCTIONS
+    assert "Servers: shop\n" in (client.instructions or "")
 
 
 async def test_code_runs_and_its_output_comes_back(client: Client) -> None:
@@ -63,6 +64,44 @@ async def test_a_plot_comes_as_an_image(client: Client) -> None:
     assert isinstance(words, types.TextContent) and words.text == "before\n"
     assert isinstance(image, types.ImageContent) and image.mime_type == "image/png"
     assert base64.b64decode(image.data).startswith(PNG)
+
+
+async def test_who_reads_the_structured_content_only_knows_of_images(client: Client) -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2]);"
+    result = await client.call_tool("execute_python", {"code": code})
+    [image] = result.content
+    assert isinstance(image, types.ImageContent)
+    [mention] = result.structured_content["images"]
+    raw = base64.b64decode(image.data)
+    assert (mention["type"], mention["bytes"]) == ("image/png", len(raw))
+    assert mention["path"] in result.structured_content["output"]
+    [kept] = (await client.read_resource(mention["uri"])).contents
+    assert isinstance(kept, types.BlobResourceContents) and base64.b64decode(kept.blob) == raw
+
+
+async def test_a_page_that_a_model_cannot_see_is_named_and_can_be_read(client: Client) -> None:
+    code = "from IPython.display import HTML\nHTML('<b>bold</b>')"
+    result = await client.call_tool("execute_python", {"code": code})
+    [mention] = result.structured_content["displays"]
+    assert text_of(result) == (
+        f"[HTML: text/html, 11 bytes, can't be seen here; kept in {mention['path']}]\n"
+    )
+    [kept] = (await client.read_resource(mention["uri"])).contents
+    assert isinstance(kept, types.TextResourceContents) and kept.text == "<b>bold</b>"
+
+
+async def test_images_beyond_the_first_twenty_are_named(client: Client) -> None:
+    code = "from PIL import Image\nfor i in range(22): display(Image.new('RGB', (9, 9)))"
+    result = await client.call_tool("execute_python", {"code": code})
+    assert [block.type for block in result.content] == ["image"] * 20 + ["text"]
+    assert len(result.structured_content["images"]) == 20
+    assert text_of(result).count("kept in /workspace/.outputs/cell-") == 2
+
+
+async def test_an_error_begins_a_line(client: Client) -> None:
+    result = await client.call_tool("execute_python", {"code": "print('so far', end='')\n1 / 0"})
+    assert text_of(result).startswith("so far\nTraceback (most recent call last):\n")
+    assert result.structured_content["output"] == text_of(result)
 
 
 async def test_a_cell_that_takes_too_long_is_stopped(client: Client) -> None:
@@ -134,6 +173,14 @@ async def test_tools_are_found_by_what_they_do(client: Client) -> None:
     assert '"input_schema"' in text_of(full)
 
 
+async def test_a_search_can_be_for_servers(client: Client) -> None:
+    given = {"query": "say something on stderr", "detail_level": "servers"}
+    found = text_of(await client.call_tool("search_tools", given))
+    assert re.match(r"shop: \d+ tools, such as shop\.complain", found)
+    given |= {"query": "echo | say it back", "detail_level": "name_only", "server": "shop"}
+    assert "shop.echo" in text_of(await client.call_tool("search_tools", given)).splitlines()
+
+
 @pytest.mark.parametrize(
     "arguments",
     [{"query": "x", "limit": 0}, {"query": "x", "detail_level": "all"}, {"query": 3},
@@ -152,6 +199,29 @@ async def test_code_calls_the_tools_behind(client: Client) -> None:
     assert "over there" in text_of(result)
     assert result.structured_content["calls"] == {"shop.echo": 1}
     assert result.meta is not None and result.meta["divingbell/ledger"]["calls"] == 1
+
+
+def _ledger(result: types.CallToolResult) -> dict[str, int]:
+    assert result.meta is not None
+    ledger: dict[str, int] = result.meta["divingbell/ledger"]
+    return ledger
+
+
+async def test_definitions_are_spared_once_a_conversation_and_not_with_each_session(
+    surface: Surface, era: str
+) -> None:
+    for _ in range(2):
+        async with Client(surface.server, mode=era) as client:
+            made = [
+                _ledger(await client.call_tool("execute_python", {"code": "1", "session_id": name}))
+                for name in ("one", "one", "two")
+            ]
+            spared, *others = [ledger["direct_definition_tokens"] for ledger in made]
+            assert spared > 300 and others == [0, 0]
+            overhead, *others = [ledger["overhead_tokens"] for ledger in made]
+            assert 400 < overhead < 600 and others == [0, 0]
+        await surface.leave(STDIO)
+        await surface.holdings.leave_all()
 
 
 async def test_the_person_is_asked_for_approval_and_says_yes(
@@ -213,8 +283,10 @@ async def test_a_client_may_keep_several_sessions(client: Client) -> None:
         await client.call_tool("execute_python", {"code": code, "session_id": name})
     result = await client.call_tool("execute_python", {"code": "who", "session_id": "one"})
     assert "one" in text_of(result)
-    listed = (await client.call_tool("list_sessions", {})).structured_content["sessions"]
+    told = await client.call_tool("list_sessions", {})
+    listed = told.structured_content["sessions"]
     assert {session["session_id"] for session in listed} == {"one", "two"}
+    assert sorted(text_of(told).split("\n")) == ["one: 2 cells", "two: 1 cell"]
 
 
 async def test_the_session_without_a_name_is_called_default(client: Client) -> None:
@@ -293,9 +365,11 @@ async def test_what_is_no_file_of_a_session_can_not_be_read(client: Client, uri:
 
 
 async def test_a_file_that_is_too_large_is_not_read(client: Client) -> None:
-    code = f"open('big', 'wb').truncate({workspace.MAX_READ + 1})"
+    code = f"open('big', 'wb').truncate({reading.MAX_READ + 1})"
     await client.call_tool("execute_python", {"code": code})
-    with pytest.raises(MCPError, match="bytes"):
+    with pytest.raises(
+        MCPError, match="5,242,881 bytes, 5,242,880 are allowed: have execute_python"
+    ):
         await client.read_resource("divingbell://sessions/default/files/big")
 
 

@@ -33,6 +33,19 @@ async def test_a_token_that_was_given_is_not_repeated() -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "name"),
+    [((), "localhost"), (("--allow-host", "bell.example.org"), "bell.example.org")],
+    ids=["local", "named"],
+)
+async def test_where_it_listens_everywhere_a_name_is_told_that_clients_can_use(
+    arguments: tuple[str, ...], name: str
+) -> None:
+    tokens = {"DIVINGBELL_TOKENS": f"anne {TOKEN}"}
+    async with serving("--host", "0.0.0.0", *arguments, environment=tokens) as server:
+        assert server.url.startswith(f"http://{name}:")
+
+
+@pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (["--host", "0.0.0.0"], "there are no tokens"),

@@ -107,6 +107,20 @@ async def test_nothing_but_messages_comes_and_nothing_else_does_harm(line: Line)
     assert (await line.call("ping"))["result"] == {}
 
 
+@pytest.mark.parametrize(
+    "code", ["'z' * 200_000", "print('z' * 200_000)", "for _ in range(20): display('z' * 10_000)"]
+)
+async def test_a_model_reads_64_kilobytes_of_a_cell_whatever_shows_them(
+    line: Line, code: str
+) -> None:
+    result = await _run(line, code)
+    text, note = (block["text"] for block in result["content"])
+    assert 60_000 < len(text) < 64 * 1024 + 100
+    where = note.removeprefix("[the output is cut to 64 KB; all of it is in ").removesuffix("]")
+    whole = await _run(line, f"len(open('{where}').read()) > 200_000")
+    assert whole["structuredContent"]["value"] is True
+
+
 async def test_it_ends_when_its_client_does_and_leaves_nothing(line: Line) -> None:
     await _run(line, "from servers.shop import echo; echo(text='x')")
     below = _below(line.process.pid)

@@ -29,5 +29,5 @@ judge(told["source"] is not None, "its source is told:")
 try:
     importlib.import_module("servers.hostile.private")
     unsafe("it can be imported")
-except ModuleNotFoundError:
+except (ImportError, ToolError):  # noqa: F821
     safe("neither in files, searches, lists nor hints, and not to be imported")

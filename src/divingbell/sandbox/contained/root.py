@@ -8,7 +8,6 @@ removes what another has a use for.
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import os
@@ -18,12 +17,13 @@ import stat
 import subprocess
 from collections.abc import Iterator
 from compileall import compile_dir
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Literal
 
-from divingbell import owned_folder, profile
+from divingbell import beside, holding, owned_folder, profile
 from divingbell.errors import SandboxUnavailable
 from divingbell.profile import Profile, Progress
 from divingbell.sandbox.contained import libraries
@@ -71,10 +71,6 @@ class Root:
 
 State = Literal["current", "other", "stale"]
 """current: what is asked for; other: as good, for other packages; stale: of no more use."""
-
-
-class InUse(Exception):
-    """The root belongs to a process that runs."""
 
 
 def folder() -> Path:
@@ -136,62 +132,32 @@ def locked(report: Progress) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def unused(root: Root) -> Iterator[None]:
+def unused(root: Root) -> AbstractContextManager[None]:
     """A block in which nobody uses this root; the caller has all `locked`.
 
     Raises:
         InUse: a process that runs has a use for it.
     """
-    descriptor = os.open(root.path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InUse from None
-        yield
-    finally:
-        os.close(descriptor)
+    return holding.unused(root.path.parent)
 
 
-@contextlib.contextmanager
-def removing(root: Root) -> Iterator[None]:
+def removing(root: Root) -> AbstractContextManager[None]:
     """Remove a root when the block has ended, unless it fails; the caller has all `locked`.
 
     Raises:
         InUse: a process that runs has a use for it.
     """
-    with unused(root):
-        yield
-        # In one step: half a root must never be taken for a whole one.
-        away = root.path.parent.with_name(f"{REMOVING}-{root.version}")
-        root.path.parent.rename(away)
-        shutil.rmtree(away, ignore_errors=True)
-
-
-_held: dict[Path, int] = {}
-"""The roots that this process uses, each with the descriptor that keeps the lock."""
+    above = root.path.parent
+    return holding.removing(above, above.with_name(f"{REMOVING}-{root.version}"))
 
 
 def _hold(root: Root) -> bool:
-    """Keep the root from being removed while this process lives; False if it is gone already."""
+    """Keep a root until this process ends; it may be asked for again and again."""
     above = root.path.parent
-    try:
-        descriptor = os.open(above, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        whole = os.path.samestat(os.fstat(descriptor), os.stat(above))
-    except (BlockingIOError, FileNotFoundError):
-        whole = False
-    if not whole:
-        os.close(descriptor)
-        return False
-    if (before := _held.pop(above, None)) is not None:
-        os.close(before)
-    _held[above] = descriptor
-    return True
+    held = holding.hold(above)
+    if held and holding.times(above) > 1:
+        holding.release(above)
+    return held
 
 
 def _clear_up(above: Path) -> None:
@@ -368,6 +334,7 @@ def _shared_objects(above: Path) -> list[Path]:
 
 def _copy(path: Path, root: Path) -> None:
     """Copy a file with the links that lead to it."""
+    beside.check()
     for _ in range(10):
         target = _place(path, root)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -408,6 +375,7 @@ def _closed(parent: str, names: list[str]) -> list[str]:
 
 
 def _read_copy(source: str, target: str) -> None:
+    beside.check()
     # What only root may read is no business of a session.
     if os.path.islink(source) or os.stat(source).st_mode & stat.S_IROTH:
         shutil.copy2(source, target, follow_symlinks=False)
@@ -415,6 +383,7 @@ def _read_copy(source: str, target: str) -> None:
 
 def _link(source: str, target: str) -> None:
     """A profile is never changed, so that its files need not be there twice."""
+    beside.check()
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:

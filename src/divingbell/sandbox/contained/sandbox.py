@@ -56,6 +56,9 @@ class ContainedSandbox(SupervisedSandbox):
         except OSError:  # the container is gone, and its groups with it
             return self._final
 
+    def give_way(self, to_all: bool) -> None:
+        self._group.give_way(to_all)
+
     def _refusal(self, reason: str) -> SandboxUnavailable:
         return SandboxUnavailable(
             f"the container can't be sealed: {reason}. See `divingbell doctor`"

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from divingbell import owned_folder, profile
+from divingbell import beside, owned_folder, profile
 from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
@@ -86,7 +86,7 @@ class DockerBackend(Backend):
 
     async def start(self) -> None:
         try:
-            await daemon.beside(self._start)
+            await beside.run(self._start)
         except OSError as error:
             raise SandboxUnavailable(f"the docker backend can't start: {error}") from error
 
@@ -104,6 +104,7 @@ class DockerBackend(Backend):
             self._denied = seccomp.INOTIFY
         prepared = profile.prepare(settings.packages, progress=self._progress)
         made = root.prepare(prepared, self._progress)
+        profile.release(prepared)  # all of it is in there
         above = profile.home() / "doors"
         with daemon.translated("importing the image"):
             remove_leftovers(client, above)

@@ -1,15 +1,12 @@
 """The Docker daemon: reached, or said why not, with the command that helps."""
 
-import asyncio
-import contextlib
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from divingbell.beside import run
 from divingbell.errors import SandboxUnavailable
 
 if TYPE_CHECKING:
@@ -126,28 +123,8 @@ def counts_together(info: dict[str, Any]) -> bool:
 
 
 async def beside(work: Callable[[], Outcome]) -> Outcome:
-    """Do what may take long in a thread of its own.
-
-    Not in one of the event loop's: a silent daemon would hold them all, and the exit too.
-    """
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[Outcome] = loop.create_future()
-
-    def settle(outcome: Callable[[], None]) -> None:
-        if not future.done():
-            outcome()
-
-    def run() -> None:
-        try:
-            answer = work()
-            outcome = partial(future.set_result, answer)
-        except Exception as error:
-            outcome = partial(future.set_exception, error)
-        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
-            loop.call_soon_threadsafe(settle, outcome)
-
-    threading.Thread(target=run, name="divingbell-docker", daemon=True).start()
-    return await future
+    """Ask the daemon something, in a thread: one that is silent holds up neither us nor our end."""
+    return await run(work, clear_up=0)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from divingbell import beside
 from divingbell.errors import SandboxUnavailable
 from divingbell.profile import Progress
 from divingbell.sandbox.contained.root import Root, locked
@@ -46,7 +47,12 @@ def _give(client: "APIClient", root: Root, report: Progress) -> None:
     command = ["tar", "--create", "--numeric-owner", "--owner=0", "--group=0", "."]
     usual, client.timeout = client.timeout, IMPORT_TIMEOUT
     try:
-        with subprocess.Popen(command, cwd=root.path, stdout=subprocess.PIPE) as packing:
+        with (
+            subprocess.Popen(
+                command, cwd=root.path, stdout=subprocess.PIPE, process_group=0
+            ) as packing,
+            beside.ending(packing),
+        ):
             answer = client.import_image(
                 src=_pieces(packing),
                 repository=REPOSITORY,

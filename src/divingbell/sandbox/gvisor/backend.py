@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from divingbell import profile
+from divingbell import beside, profile
 from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
@@ -50,7 +50,7 @@ class GVisorBackend(Backend):
 
     async def start(self) -> None:
         try:
-            await asyncio.to_thread(self._start)
+            await beside.run(self._start)
         except OSError as error:
             raise SandboxUnavailable(f"the gvisor backend can't start: {error}") from error
         try:
@@ -73,6 +73,7 @@ class GVisorBackend(Backend):
             ) from None
         prepared = profile.prepare(settings.packages, progress=self._progress)
         self._root = root.prepare(prepared, self._progress)
+        profile.release(prepared)  # all of it is in there
         above = profile.home() / "bundles"
         remove_leftovers(self._runsc, above)
         self._folders = folders.HostFolders(above)

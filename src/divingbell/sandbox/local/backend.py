@@ -11,12 +11,12 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from divingbell import profile
+from divingbell import beside, profile
 from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend, Isolation
-from divingbell.sandbox.local import cgroups, folders, view
+from divingbell.sandbox.local import bytecode, cgroups, folders, view
 from divingbell.sandbox.local.quotas import Inotify, Quotas
 from divingbell.sandbox.local.sandbox import LocalSandbox
 from divingbell.sandbox.local.uids import BLOCK, Uids
@@ -52,22 +52,28 @@ class LocalBackend(Backend):
         settings: Settings,
         progress: profile.Progress | None = None,
         servers: Path | None = None,
+        *,
+        many: bool = True,
     ) -> None:
         check_platform()
+        self._many = many
         self._settings = settings
         self._servers = servers
         self._progress = progress
         self._numbers = itertools.count(1)
         self._hierarchy: cgroups.Hierarchy | None = None
+        self._prepared: profile.Profile | None = None
         self._uids: Uids | None = None
         self._folders: folders.Workspaces | None = None
         self.without_cgroups = "turned off in the settings"
 
     async def start(self) -> None:
         settings = self._settings
-        prepared = await asyncio.to_thread(
-            profile.prepare, settings.packages, progress=self._progress
+        prepared = await beside.run(
+            partial(profile.prepare, settings.packages, progress=self._progress)
         )
+        self._prepared = prepared
+        await asyncio.to_thread(bytecode.provide, view.INSIDE)
         try:
             if settings.cgroups != "off":
                 self._hierarchy = await asyncio.to_thread(cgroups.find)
@@ -96,6 +102,7 @@ class LocalBackend(Backend):
             plan,
             {
                 "preload": settings.preload,
+                "many": self._many,
                 "own_groups": as_root,
                 "memory_is_per_process": self._hierarchy is None,
             },
@@ -188,5 +195,7 @@ class LocalBackend(Backend):
             await asyncio.to_thread(self._hierarchy.close)
         if self._folders:
             await asyncio.to_thread(self._folders.close)
+        if self._prepared:
+            profile.release(self._prepared)
         if self._uids:
             self._uids.close()

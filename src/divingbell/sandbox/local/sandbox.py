@@ -43,6 +43,9 @@ class LocalSandbox(SupervisedSandbox):
     def _count(self) -> Consumption:
         return self._group.consumption()
 
+    def give_way(self, to_all: bool) -> None:
+        self._group.give_way(to_all)
+
     def _refusal(self, reason: str) -> SandboxUnavailable:
         return refused(reason)
 

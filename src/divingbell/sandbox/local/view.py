@@ -15,6 +15,8 @@ _SYSTEM = (
     "/usr/share/i18n", "/usr/share/terminfo", "/usr/share/misc", "/usr/share/mime",
     "/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/mime.types",
 )  # fmt: skip
+INSIDE = Path(__file__).resolve().parents[3] / "divingbell_inside"
+"""The package that runs inside, on the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +46,7 @@ def plan(profile: Profile, mounts: Mapping[str, str], servers: Path | None) -> V
             binds.append((str(path), str(path)))
     binds += [(path, path) for path in _SYSTEM if Path(path).exists()]
     hidden = _interpreter(profile, binds)
-    inside = Path(__file__).resolve().parents[3] / "divingbell_inside"
-    binds.append((str(inside), f"{layout.INSIDE}/divingbell_inside"))
+    binds.append((str(INSIDE), f"{layout.INSIDE}/divingbell_inside"))
     binds.append((str(profile.path), layout.PROFILE))
     if servers is not None:
         binds.append((str(servers), layout.SERVERS))

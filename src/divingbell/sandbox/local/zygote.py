@@ -16,13 +16,14 @@ from typing import IO, Any
 
 from divingbell.errors import SandboxUnavailable
 from divingbell.sandbox.local.refusal import refused
+from divingbell.sandbox.local.view import INSIDE
 from divingbell_inside import layout
 
 START_TIMEOUT = 120.0
 SPAWN_TIMEOUT = 30.0
 REAP_PAUSE = 0.2
 MAX_MESSAGE = 1 << 16
-_STAGE_ONE = Path(__file__).resolve().parents[3] / "divingbell_inside" / "root.py"
+_STAGE_ONE = INSIDE / "root.py"
 
 
 Asked = asyncio.Future[dict[str, Any]]
@@ -53,6 +54,9 @@ class Zygote:
         self._thread = ThreadPoolExecutor(1, "divingbell-zygote")
         self._starting = asyncio.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._launched: subprocess.Popen[bytes] | None = None
+        """The last one that was started, which may not have answered yet."""
+        self._stopped = False
         self._line: socket.socket | None = None
         self._waiting: dict[int, Asked] = {}
         self._last = 0
@@ -159,7 +163,8 @@ class Zygote:
         process, self._process = self._process, None
         if process is not None:
             self._thread.submit(_end, process)
-            self._thread.submit(_reap_half_made)
+            if self._waiting:
+                self._thread.submit(_reap_half_made)
         for future in self._waiting.values():
             if not future.done():
                 future.set_exception(ZygoteDied())
@@ -168,6 +173,11 @@ class Zygote:
 
     async def stop(self) -> None:
         """End it, and the thread that all sessions hang on."""
+        self._stopped = True
+        if self._launched is not None and self._line is None:
+            # It may still be starting, and the thread waits for its first word.
+            with contextlib.suppress(ProcessLookupError):
+                self._launched.send_signal(signal.SIGKILL)
         self._died()
         await asyncio.to_thread(self._thread.shutdown)
 
@@ -189,7 +199,10 @@ class Zygote:
                 start_new_session=True,
             )
             theirs.close()
+            self._launched = process
             try:
+                if self._stopped:
+                    raise OSError("it is not needed any more")
                 info = self._shake_hands(process.pid, ours)
             except (OSError, ValueError) as error:
                 ours.close()

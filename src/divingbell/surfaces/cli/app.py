@@ -13,15 +13,15 @@ from cyclopts import App, CycloptsError, Parameter
 from divingbell.errors import DivingbellError
 from divingbell.gateway.text import uncovered
 from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli.arguments import parted
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
-from divingbell.surfaces.cli.serving import ServeOptions
+from divingbell.surfaces.cli.serve_options import ServeOptions
 
 # asyncio, rich and prompt_toolkit take longer to load than `--help` takes to print:
 # the modules that use them are imported by the commands that need them.
 
 log = logging.getLogger("divingbell")
 
-STDIN = "<stdin>"
 _EPILOGUE = "Exit status:\n" + "\n".join(
     f"  {number:>3}  {meaning}" for number, meaning in exit_status.MEANINGS.items()
 )
@@ -32,6 +32,8 @@ def _version() -> str:
 
     return version("divingbell")
 
+
+_STATUSES_ELSEWHERE = "Exit statuses: see divingbell --help."
 
 app = App(
     name="divingbell",
@@ -48,22 +50,28 @@ app = App(
 )
 
 
-@app.command
+@app.command(help_epilogue=_STATUSES_ELSEWHERE)
 def run(
     file: Annotated[str, Parameter(help="The file with the code; - for stdin.")],
     /,
-    *,
+    *arguments: Annotated[
+        str, Parameter(help="Arguments for the script: all that stands after FILE.")
+    ],
     options: RunOptions = RunOptions(),  # noqa: B008 (it is frozen)
 ) -> int:
-    """Run a file in a fresh session, and show its output as it comes."""
+    """Run a file in a fresh session, and show its output as it comes.
+
+    Options of divingbell stand before FILE. The script lies in /workspace.
+    It has no standard input: copy files in with --put.
+    """
     from divingbell.surfaces.cli import running, signals
 
     settings = options.load()
-    code = running.read_code(None if file == STDIN else file)
-    return signals.run(lambda caught: running.run_once(code, options, settings, caught))
+    script = running.read_script(file, arguments)
+    return signals.run(lambda caught: running.run_once(script, options, settings, caught))
 
 
-@app.command(name="exec")
+@app.command(name="exec", help_epilogue=_STATUSES_ELSEWHERE)
 def execute(
     code: Annotated[str, Parameter(help="Python code.")],
     /,
@@ -74,10 +82,11 @@ def execute(
     from divingbell.surfaces.cli import running, signals
 
     settings = options.load()
-    return signals.run(lambda caught: running.run_once(code, options, settings, caught))
+    script = running.Script(code, ("-c",))
+    return signals.run(lambda caught: running.run_once(script, options, settings, caught))
 
 
-@app.command
+@app.command(help_epilogue="")
 def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
     """Open a prompt in a session: variables and files stay until you leave."""
     from divingbell.surfaces.cli import signals
@@ -87,7 +96,7 @@ def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
     return signals.run(lambda caught: converse(options, settings, caught))
 
 
-@app.command
+@app.command(help_epilogue="")
 def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
     """Be an MCP server: in front of other MCP servers, over stdin and stdout or over HTTP."""
     from divingbell.surfaces.cli import serving, signals
@@ -96,7 +105,7 @@ def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
     return signals.run(lambda _: serving.serve(options, settings))
 
 
-@app.command
+@app.command(help_epilogue="")
 def servers(
     *,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
@@ -110,7 +119,7 @@ def servers(
     return signals.run(lambda _: report(settings, as_json=json))
 
 
-@app.command(name="import")
+@app.command(name="import", help_epilogue="")
 def take_over(
     source: Annotated[
         str,
@@ -135,7 +144,7 @@ def take_over(
     return exit_status.OK
 
 
-@app.command
+@app.command(help_epilogue="")
 def login(
     server: Annotated[str, Parameter(help="The name of the server.")],
     /,
@@ -150,7 +159,7 @@ def login(
     return signals.run(lambda _: log_in(server, settings))
 
 
-@app.command
+@app.command(help_epilogue="")
 def logout(
     server: Annotated[str, Parameter(help="The name of the server.")],
     /,
@@ -163,7 +172,7 @@ def logout(
     return log_out(server, options.load())
 
 
-@app.command
+@app.command(help_epilogue=_STATUSES_ELSEWHERE)
 def doctor(
     *,
     check: Annotated[
@@ -188,6 +197,7 @@ image = App(
     name="image",
     help="Make, list and clear up the root file system of containers (docker, gvisor).",
     help_format="plaintext",
+    help_epilogue="",
 )
 app.command(image)
 
@@ -236,7 +246,38 @@ def write_dockerfile(
     return image.write_dockerfile(folder, options.load())
 
 
-@app.command
+profile = App(
+    name="profile",
+    help="List and clear up the environments that sandboxes see: Python and its packages.",
+    help_format="plaintext",
+    help_epilogue="",
+)
+app.command(profile)
+
+
+@profile.command(name="list")
+def list_profiles(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
+    """List what there is, how large it is, and when it was last used."""
+    from divingbell.surfaces.cli import profiles
+
+    return profiles.show(options.load())
+
+
+@profile.command(name="prune")
+def prune_profiles(
+    *,
+    days: Annotated[
+        int, Parameter(help="Remove what was not used for so many days [default: 30].")
+    ] = 30,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Remove what is not used any more, and never the one for these settings."""
+    from divingbell.surfaces.cli import profiles
+
+    return profiles.prune(options.load(), days=days)
+
+
+@app.command(help_epilogue="")
 def trust(
     path: Annotated[
         Path | None, Parameter(help="The folder [default: the current one].", metavar="FOLDER")
@@ -254,7 +295,7 @@ def trust(
     return trusting.revoke(path) if revoke else trusting.look(path)
 
 
-@app.command
+@app.command(help_epilogue="")
 def stats(
     *,
     days: Annotated[int, Parameter(help="How many days back [default: 30].")] = 30,
@@ -266,9 +307,9 @@ def stats(
     return show(days=days, as_json=json)
 
 
-@app.command
+@app.command(help_epilogue="")
 def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
-    """Show what it is: a table, a plot, blocked attacks, limits and timings, all live."""
+    """Show what it is for: tools called from code, a plot, blocked attacks, limits, timings."""
     from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.demo import show
 
@@ -280,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status, as listed in `exit_status`."""
     _mend_streams()
     try:
-        status = app(_with_stdin_named(sys.argv[1:] if arguments is None else arguments))
+        status = app(parted(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
         return status if isinstance(status, int) else exit_status.OK
     except CycloptsError as error:
@@ -313,12 +354,6 @@ def _mend_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A file name that is not valid text, or a narrow locale, is no reason to fail.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-
-
-def _with_stdin_named(arguments: Sequence[str]) -> list[str]:
-    """Give `-` a name: the parser takes it for an option."""
-    is_run = arguments[:1] == ["run"]
-    return [STDIN if is_run and argument == "-" else argument for argument in arguments]
 
 
 def _fail(message: str, status: int) -> int:

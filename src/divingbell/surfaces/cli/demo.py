@@ -1,8 +1,10 @@
 """`divingbell demo`: a short show. Everything is done live, and every number is measured."""
 
 import asyncio
+import dataclasses
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -13,6 +15,8 @@ from typing import TYPE_CHECKING
 from divingbell.app import Divingbell
 from divingbell.config import Settings
 from divingbell.gateway import private_file
+from divingbell.gateway.policy import Policy
+from divingbell.gateway.servers import Server
 from divingbell.models import Output, Result
 from divingbell.session import Session
 from divingbell.surfaces.cli import exit_status
@@ -21,7 +25,7 @@ from divingbell.surfaces.cli.printing import in_force
 from divingbell.surfaces.cli.running import opened
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from divingbell.surfaces.cli.console import Console
 
 PICTURE = "divingbell-demo.png"
 ROUND_TRIPS = 200
@@ -30,18 +34,22 @@ REFILL = 0.4
 """Seconds that the pool is given to have sessions ready again."""
 TIMEOUT = 1.0
 
-TABLE = """\
+SHOP = Path(__file__).with_name("demo_shop.py")
+TOOLS = """\
 import pandas as pd
-sales = pd.DataFrame({
-    "city": ["Oslo", "Lima", "Oslo", "Kyiv", "Lima", "Kyiv"],
-    "units": [12, 7, 9, 21, 14, 5],
-    "price": [9.5, 11.0, 9.0, 7.5, 10.0, 8.0],
-})
-sales["revenue"] = sales.units * sales.price
-sales.groupby("city")[["units", "revenue"]].sum()"""
+from servers.shop import get_customer, list_orders
+
+pages = [list_orders(page=number) for number in range(1, 7)]
+orders = pd.DataFrame(order for page in pages for order in page)
+usual = orders.groupby("product").amount.transform("median")
+strange = orders[orders.amount > 20 * usual]
+print(f"{len(orders):,} orders, {len(strange)} with an amount that can't be right:")
+for order in strange.itertuples():
+    print(order.id, order.product, order.amount, get_customer(id=order.customer)["name"])"""
 PLOT = """\
-ax = sales.groupby("city").revenue.sum().plot.bar(title="Revenue", rot=0)"""
-STATE = "f'{len(sales)} rows, {sales.revenue.sum():,.2f} in all'"
+ax = orders.drop(strange.index).groupby("product").amount.sum().plot.bar(title="Revenue", rot=0)"""
+STATE = "f'{len(orders):,} rows, {orders.units.sum():,} units'"
+COUNT = "len(orders)"
 MEMORY = """\
 blocks = []
 while True: blocks.append(bytearray(64 << 20))"""
@@ -79,14 +87,17 @@ def attacks(picture: Path) -> tuple[Attack, ...]:
 
 async def show(settings: Settings) -> int:
     """Run the show; return the exit status, 1 if something was not as promised."""
-    from rich.console import Console
+    from divingbell.surfaces.cli.console import Console
 
-    stage = Stage(Console(highlight=False))
+    stage = Stage(Console())
+    # The shop and nothing else: the rules and servers of whoever watches are not played with.
+    shop = Server("shop", command=sys.executable, args=(str(SHOP),))
+    settings = dataclasses.replace(settings, servers=(shop,), policy=Policy())
     started = time.perf_counter()
     async with opened(settings) as bell:
         ready = time.perf_counter() - started
         async with bell.session() as session:
-            stage.say(f"A sealed session: {in_force(session.isolation)}", "bold")
+            await _tools(stage, session)
             picture = await _work(stage, session)
             await _attacks(stage, session, picture)
             await _limits(stage, session)
@@ -132,12 +143,31 @@ class Stage:
             self.row(False, "this should have worked", str(result.error))
 
 
+async def _tools(stage: Stage, session: Session) -> None:
+    stage.say("Code that calls the tools of an MCP server, as a model would write it", "bold")
+    stage.code(TOOLS)
+    result = await session.run(TOOLS)
+    stage.expect(result)
+    stage.say(result.text.rstrip())
+    if (ledger := result.ledger) is not None:
+        read, spared = ledger.code_tokens + ledger.output_tokens, ledger.direct_call_tokens
+        stage.row(
+            0 < read < spared,
+            "tokens of the model",
+            f"{read:,} instead of {spared:,}: {1 - read / max(spared, 1):.1%} fewer",
+        )
+        stage.say(
+            f"    {read:,} for the code and what it printed. {spared:,} for the arguments and "
+            f"results of its {ledger.calls} calls,\n    which a model that calls tools itself "
+            "would read. Counted as o200k_base does.",
+            "dim",
+        )
+    else:
+        stage.row(False, "tokens of the model", "were not counted")
+
+
 async def _work(stage: Stage, session: Session) -> Path:
-    stage.title("Ordinary data work")
-    stage.code(TABLE)
-    table = await session.run(TABLE)
-    stage.expect(table)
-    stage.say(table.text.rstrip())
+    stage.title("A plot, and variables that stay")
     stage.code(PLOT)
     plot = await session.run(PLOT)
     stage.expect(plot)
@@ -147,7 +177,7 @@ async def _work(stage: Stage, session: Session) -> Path:
     stage.code(STATE)
     state = await session.run(STATE)
     stage.expect(state)
-    stage.say(f"{state.text.rstrip()}   (variables stay from run to run)")
+    stage.say(state.text.rstrip())
     return picture
 
 
@@ -164,7 +194,7 @@ def _save(image: Output) -> Path:
 
 
 async def _attacks(stage: Stage, session: Session, picture: Path) -> None:
-    stage.title("What the code can't do")
+    stage.title(f"What the code can't do: {in_force(session.isolation)}")
     for attack in attacks(picture):
         result = await session.run(attack.code, timeout=10)
         error = result.error
@@ -174,14 +204,16 @@ async def _attacks(stage: Stage, session: Session, picture: Path) -> None:
 
 async def _limits(stage: Stage, session: Session) -> None:
     stage.title("Limits, and a session that outlives them")
+    before = await session.run(COUNT)
     stage.code(MEMORY)
     memory = await session.run(MEMORY)
     _limit_row(stage, memory, "limit", "memory")
     stage.code(FOREVER)
     forever = await session.run(FOREVER, timeout=TIMEOUT)
     _limit_row(stage, forever, "timeout", f"time ({TIMEOUT:g} s for this run)")
-    after = await session.run("len(sales)")
-    stage.row(after.value == 6, "the variables are still there", f"len(sales) is {after.value}")
+    after = await session.run(COUNT)
+    kept = after.value == before.value
+    stage.row(kept, "the variables are still there", f"{COUNT} is {after.value:,}")
 
 
 def _limit_row(stage: Stage, result: Result, expected: str, name: str) -> None:

@@ -1,7 +1,6 @@
 """`divingbell doctor`: what this machine can do, what is in force, what to do about the rest."""
 
 import json
-import sys
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +10,14 @@ from divingbell.errors import ConfigError, DivingbellError
 from divingbell.gateway.text import uncovered
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.escapes import one_line
-from divingbell.surfaces.cli.printing import NOTE, in_force, limits_in_force
+from divingbell.surfaces.cli.notes import tell
+from divingbell.surfaces.cli.printing import in_force, limits_in_force
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from divingbell.finding import Finding
     from divingbell.sandbox.base import Isolation
     from divingbell.sandbox.self_check import Verdict
+    from divingbell.surfaces.cli.console import Console
 
 _SIGNS = {
     "ok": ("✓", "green"),
@@ -40,7 +39,7 @@ async def report(settings: Settings, *, check: bool, only: tuple[str, ...], as_j
 
     _check_names(only)
     # No server is started: whoever asks what the machine can do asks nothing of them.
-    bell = Divingbell.of(replace(settings, servers=()), progress=_tell)
+    bell = Divingbell.of(replace(settings, servers=()), progress=tell)
     paper = Paper(quiet=as_json)
     for finding in machine.examine(bell.settings):
         paper.finding(finding)
@@ -169,10 +168,6 @@ def _check_names(only: tuple[str, ...]) -> None:
 
 
 def _console() -> "Console":
-    from rich.console import Console
+    from divingbell.surfaces.cli.console import Console
 
-    return Console(highlight=False)
-
-
-def _tell(line: str) -> None:
-    print(NOTE + line, file=sys.stderr, flush=True)
+    return Console()

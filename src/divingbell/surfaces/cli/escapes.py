@@ -11,7 +11,7 @@ from divingbell.gateway.text import uncovered
 
 RESET = "\x1b[0m"
 MAX_PARAMETERS = 64
-_SUSPECT = re.compile("[^\n\t\r\b -~\xa0-\U0010ffff]")
+_SUSPECT = re.compile("[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # all but text and _KEPT
 _KEPT = "\n\t\r\b"
 _COLOUR = re.compile("[0-9;:]*")
 _STRING_AFTER_ESCAPE = "]PX^_"

@@ -16,7 +16,7 @@ TERMINATED = 143
 
 MEANINGS = {
     OK: "it went well",
-    FAILED: "the code failed; or a promise was found broken (doctor --check)",
+    FAILED: "the code failed (sys.exit(N) gives N); or a promise was found broken (doctor --check)",
     USAGE: "wrong usage or configuration",
     UNAVAILABLE: "the sandbox is not available here: see divingbell doctor",
     LIMIT: "a limit was reached: memory, CPU, processes, disk, output or the host's time",
@@ -38,7 +38,9 @@ _OF_STATUS: dict[Status, int] = {
 
 
 def of_result(result: Result) -> int:
-    """The exit status for how a cell ended."""
+    """The exit status for how a cell ended; of code that called `sys.exit`, its own."""
+    if result.error is not None and result.error.exit_status is not None:
+        return result.error.exit_status
     return _OF_STATUS[result.status]
 
 

@@ -1,7 +1,6 @@
 """`divingbell image`: make the root file system of containers, see what there is, clear it up."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +9,12 @@ from typing import TYPE_CHECKING
 from divingbell import profile
 from divingbell.config import Settings
 from divingbell.errors import ConfigError, SandboxUnavailable
+from divingbell.holding import InUse
 from divingbell.sandbox.contained import dockerfile, root
 from divingbell.sandbox.docker import daemon, images
 from divingbell.sandbox.gvisor import checkpoint, runsc
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.printing import NOTE
+from divingbell.surfaces.cli.notes import tell
 
 if TYPE_CHECKING:
     from docker import APIClient
@@ -31,8 +31,8 @@ def build(settings: Settings, *, from_registry: bool) -> int:
     """
     if from_registry:  # only Docker can: it says so before half a minute has gone by
         daemon.connect().close()
-    prepared = profile.prepare(settings.packages, progress=_tell)
-    made = root.prepare(prepared, _tell)
+    prepared = profile.prepare(settings.packages, progress=tell)
+    made = root.prepare(prepared, tell)
     with _docker() as client:
         if client is None:
             print(f"{made.version}  {made.path}")
@@ -40,10 +40,10 @@ def build(settings: Settings, *, from_registry: bool) -> int:
         with daemon.translated("making the image"):
             if from_registry:
                 # Two at once would give Docker the same twice, one of them without a name.
-                with root.locked(_tell):
-                    name = dockerfile.build(client, made.version, settings.packages, _tell)
+                with root.locked(tell):
+                    name = dockerfile.build(client, made.version, settings.packages, tell)
             else:
-                name = images.provide(client, made, _tell)
+                name = images.provide(client, made, tell)
     print(f"{made.version}  {made.path}  {name}")
     return exit_status.OK
 
@@ -58,14 +58,14 @@ def show(settings: Settings) -> int:
         path = [] if state == _ELSEWHERE else [os.fspath(root.folder() / version)]
         print("  ".join([version, state, *path, *(["docker"] if version in with_docker else [])]))
     if "current" not in states.values():
-        _tell("there is no current one: run `divingbell image build`")
+        tell("there is no current one: run `divingbell image build`")
     return exit_status.OK
 
 
 def prune(settings: Settings) -> int:
     """Remove what is stale, and nothing that a running Divingbell uses."""
     prepared = profile.find(settings.packages)
-    with root.locked(_tell), _docker() as client:
+    with root.locked(tell), _docker() as client:
         with_docker, found = _versions(client), root.listed(prepared)
         for each, state in found:
             if state == "stale":
@@ -73,7 +73,7 @@ def prune(settings: Settings) -> int:
             elif state == "current":
                 _remove_checkpoints(each, settings.platform)
     for version in sorted(set(with_docker) - {each.version for each, _ in found}):
-        _tell(
+        tell(
             f"{version} was kept: it is of another DIVINGBELL_HOME, or was left by one; "
             f"`docker rmi {images.REPOSITORY}:{version}` removes it"
         )
@@ -93,7 +93,7 @@ def write_dockerfile(folder: Path, settings: Settings) -> int:
     prepared = profile.find(settings.packages)
     current = root.find(prepared) if prepared else None
     if current is None:
-        _tell("the name of the image is not known yet: run `divingbell image build`, then this")
+        tell("the name of the image is not known yet: run `divingbell image build`, then this")
     version = current.version if current else "VERSION"
     print(f"docker build --tag {images.REPOSITORY}:{version} {folder}")
     return exit_status.OK
@@ -112,8 +112,8 @@ def _remove_checkpoints(current: root.Root, platform: str) -> None:
             for each in stale:
                 checkpoint.remove(each)
                 print(f"removed {each.path}")
-    except root.InUse:  # with another platform, for one, what is stale to us is not to them
-        _tell(f"checkpoints of {current.version} were kept: a Divingbell that runs uses it")
+    except InUse:  # with another platform, for one, what is stale to us is not to them
+        tell(f"checkpoints of {current.version} were kept: a Divingbell that runs uses it")
 
 
 def _remove(stale: root.Root, client: "APIClient | None") -> None:
@@ -125,10 +125,10 @@ def _remove(stale: root.Root, client: "APIClient | None") -> None:
                     images.remove(client, stale.version)
                 print(f"removed {images.REPOSITORY}:{stale.version}")
         print(f"removed {stale.path.parent}")
-    except root.InUse:
-        _tell(f"{stale.version} was kept: a Divingbell that runs uses it")
+    except InUse:
+        tell(f"{stale.version} was kept: a Divingbell that runs uses it")
     except SandboxUnavailable as error:
-        _tell(f"{stale.version} was kept: {error}")
+        tell(f"{stale.version} was kept: {error}")
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def _docker() -> "Iterator[APIClient | None]":
     try:
         client = daemon.connect()
     except daemon.NoDocker as error:
-        _tell(f"without Docker: {error}")
+        tell(f"without Docker: {error}")
     try:
         yield client
     finally:
@@ -150,7 +150,3 @@ def _versions(client: "APIClient | None") -> list[str]:
         return []
     with daemon.translated():
         return images.versions(client)
-
-
-def _tell(line: str) -> None:
-    print(NOTE + line, file=sys.stderr, flush=True)

@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter
 from divingbell.errors import ConfigError
 from divingbell.models import GB, KB, MB, Limits
 from divingbell.sources import NOTHING
+from divingbell.surfaces.cli.notes import tell
 
 if TYPE_CHECKING:
     from divingbell.config import Settings
@@ -90,7 +91,7 @@ class HostOptions:
                 environment,
                 with_list=self.mcp_config is None and not environment.get("DIVINGBELL_MCP_CONFIG"),
                 ask=trusting.asker(),
-                tell=trusting.tell,
+                tell=tell,
             )
         return config.load(self.config, self.settings(), environment, found)
 
@@ -148,7 +149,7 @@ class SandboxOptions(HostOptions):
         str | None, _limit("Files of the session together.", size(_DEFAULTS.disk), "SIZE")
     ] = None
     output: Annotated[
-        str | None, _limit("Text that a cell may print.", size(_DEFAULTS.output), "SIZE")
+        str | None, _limit("Text of a cell that is shown.", size(_DEFAULTS.output), "SIZE")
     ] = None
     package: Annotated[
         tuple[str, ...],

@@ -1,4 +1,4 @@
-"""Images of a session: saved as files, and shown where the terminal can."""
+"""Images and pages of a session: saved as files, and images shown where the terminal can."""
 
 import base64
 import os
@@ -7,16 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from divingbell.models import Output
+from divingbell_inside import layout
 
 MAX_PICTURES = 100
 """In one command: images of a few bytes each could fill a folder."""
-SUFFIXES = {
-    "image/png": ".png",
-    "image/jpeg": ".jpg",
-    "image/svg+xml": ".svg",
-    "image/gif": ".gif",
-    "image/webp": ".webp",
-}
+IMAGES = (*layout.IMAGES, "image/svg+xml")
 Protocol = Literal["iterm", "kitty"]
 _PNG = b"\x89PNG\r\n\x1a\n"
 _KITTY_PIECE = 4096
@@ -41,14 +36,15 @@ class Album:
         """
         data = output.data.encode() if isinstance(output.data, str) else output.data
         known = None if display_id is None else self._of_display.get(display_id)
-        if known is not None and known.suffix == SUFFIXES[output.type]:
+        suffix = layout.suffix_of(output.type)
+        if known is not None and known.suffix == suffix:
             descriptor = os.open(known, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC)
             path = known
         else:
             if self._saved >= MAX_PICTURES:
                 return None
             self._folder.mkdir(parents=True, exist_ok=True)
-            descriptor, path = self._create(SUFFIXES[output.type])
+            descriptor, path = self._create(suffix)
             self._saved += 1
             if display_id is not None:
                 self._of_display[display_id] = path

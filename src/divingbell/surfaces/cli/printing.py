@@ -7,13 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from divingbell.models import Event, Limits, Output, Result
+from divingbell.models import Event, Failure, Limits, Output, Result
 from divingbell.sandbox.base import Isolation
 from divingbell.surfaces.cli import escapes, pictures
+from divingbell.surfaces.cli.notes import NOTE
 from divingbell.surfaces.cli.options import size
 from divingbell.surfaces.cli.writer import STDERR, STDOUT, Writer
 
-NOTE = "· "
 _CLEAR_LINE = "\x1b[2K\r"
 
 
@@ -85,9 +85,10 @@ class Printer:
 
     def _display(self, event: Event) -> None:
         of_type = {output.type: output for output in event.outputs}
-        image = next((of_type[kind] for kind in pictures.SUFFIXES if kind in of_type), None)
-        if image is not None:
-            self._image(image, event.display_id)
+        image = next((of_type[kind] for kind in pictures.IMAGES if kind in of_type), None)
+        kept = next((output for output in event.outputs if output.path is not None), image)
+        if kept is not None:
+            self._image(kept, event.display_id)
         elif "text/plain" in of_type:
             self._line(STDOUT, str(of_type["text/plain"].data))
         elif of_type:
@@ -111,12 +112,19 @@ class Printer:
         self._end_colours()
         if result.status == "cancelled" and self._filters[STDERR] is not None:
             self._line_is_open[STDERR] = True  # the terminal itself has written ^C
-        if result.error is not None:
-            self._line(STDERR, str(result.error))
+        if result.error is not None and (words := _words_of(result.error)):
+            self._line(STDERR, words)
         for note in result.notes:
             self.note(note)
         if self._filters[STDOUT] is not None:
             self._end_line(STDOUT)
+
+
+def _words_of(error: Failure) -> str:
+    """What Python itself would print: nothing for `sys.exit(3)`, its text for `sys.exit("why")`."""
+    if error.exit_status is not None:
+        return ""
+    return error.message if error.type == "SystemExit" else str(error)
 
 
 def as_json(result: Result) -> dict[str, Any]:

@@ -14,11 +14,13 @@ from divingbell.surfaces.cli.blocks import Blocks, is_complete
 
 if TYPE_CHECKING:
     from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.completion import Completer
     from prompt_toolkit.history import History
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 STDIN = 0
 MAX_READ = 1 << 16
+LEAVING = frozenset({"exit", "quit", "exit()", "quit()"})
 _DOT_COMMAND = re.compile(r"\.[a-z]+(\s|$)")
 
 
@@ -84,7 +86,7 @@ class Pipe(Input):
 class Terminal(Input):
     """A prompt with history, colours and multi-line input."""
 
-    def __init__(self, history: Path | None) -> None:
+    def __init__(self, history: Path | None, completer: "Completer | None" = None) -> None:
         from prompt_toolkit import PromptSession
         from prompt_toolkit.lexers import PygmentsLexer
         from pygments.lexers.python import PythonLexer  # type: ignore[import-untyped]
@@ -95,6 +97,8 @@ class Terminal(Input):
             prompt_continuation="... ",
             history=_history(history),
             key_bindings=_keys(),
+            completer=completer,
+            complete_while_typing=False,
             lexer=PygmentsLexer(PythonLexer),
             enable_open_in_editor=False,
         )
@@ -124,7 +128,7 @@ def _history(path: Path | None) -> "History":
 
 
 def _keys() -> "KeyBindings":
-    from prompt_toolkit.filters import has_focus
+    from prompt_toolkit.filters import Condition, has_focus
     from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()
@@ -132,16 +136,26 @@ def _keys() -> "KeyBindings":
     @keys.add("enter", filter=has_focus("DEFAULT_BUFFER"))
     def _(event: "KeyPressEvent") -> None:
         buffer = event.current_buffer
-        if _is_ready(buffer):
+        if buffer.complete_state is not None and buffer.complete_state.current_completion:
+            buffer.complete_state = None  # it was chosen, and there may be more to type
+        elif _is_ready(buffer):
             buffer.validate_and_handle()
         else:
             _new_line(buffer)
 
-    @keys.add("tab", filter=has_focus("DEFAULT_BUFFER"))
+    # Where there is something to go on from, the key's own meaning is to complete it.
+    @keys.add("tab", filter=has_focus("DEFAULT_BUFFER") & Condition(_at_margin))
     def _(event: "KeyPressEvent") -> None:
         event.current_buffer.insert_text("    ")
 
     return keys
+
+
+def _at_margin() -> bool:
+    """Whether there is nothing before the cursor in its line."""
+    from prompt_toolkit.application import get_app
+
+    return not get_app().current_buffer.document.current_line_before_cursor.strip()
 
 
 def _is_ready(buffer: "Buffer") -> bool:

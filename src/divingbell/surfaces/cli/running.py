@@ -3,9 +3,12 @@
 import contextlib
 import json
 import os
+import re
+import shlex
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from divingbell.app import Divingbell
@@ -13,24 +16,51 @@ from divingbell.config import Settings
 from divingbell.errors import DivingbellError, FileRefused, InvalidInput
 from divingbell.gateway.servers import Server
 from divingbell.models import Result
+from divingbell.needs import Needs
 from divingbell.session import MAX_CODE, Session
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.approving import TerminalApprover
+from divingbell.surfaces.cli.notes import tell
 from divingbell.surfaces.cli.options import RunOptions, SandboxOptions
-from divingbell.surfaces.cli.printing import NOTE, Printer, as_json
+from divingbell.surfaces.cli.printing import Printer, as_json
 from divingbell.surfaces.cli.signals import Signals
 from divingbell.surfaces.cli.writer import STDOUT, Writer
+from divingbell_inside import layout
+
+STDIN = "-"
+WHOLE_OUTPUT = f"{layout.OUTPUTS.removeprefix(layout.WORKSPACE + '/')}/cell-1.txt"
+"""All text of the one cell, where some was left out; it goes when the session does."""
+
+_MISSING = re.compile(r"\[Errno 2\] No such file or directory: '(\w[\w. -]{0,199})'")
+"""Python's words for a file that is not there, with a plain name: nothing of a path."""
 
 
-def read_code(name: str | None) -> str:
-    """Return the code in a file, or on stdin where there is no name.
+@dataclass(frozen=True)
+class Script:
+    """Code that is to be run once, and what `sys.argv` is for it."""
+
+    code: str
+    argv: tuple[str, ...]
+    path: Path | None = None
+    """The file that it is from, which is laid into the workspace."""
+
+
+def read_script(name: str, arguments: Sequence[str]) -> Script:
+    """Return the script in a file, or on stdin for `-`, as Python would start it.
 
     Raises:
         InvalidInput: it can't be read, or is not UTF-8.
     """
+    code, path = _read_code(name), Path(name)
+    if name == STDIN or not path.is_file():  # a device has a name that says nothing
+        return Script(code, (name, *arguments))
+    return Script(code, (f"{layout.WORKSPACE}/{path.name}", *arguments), path)
+
+
+def _read_code(name: str) -> str:
     try:
         # No more than that: it may be a device that never ends.
-        if name is None:
+        if name == STDIN:
             name = "stdin"
             raw = sys.stdin.buffer.read(MAX_CODE + 1)
         else:
@@ -49,16 +79,15 @@ def read_code(name: str | None) -> str:
 
 
 @contextlib.asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Divingbell]:
+async def opened(settings: Settings, needs: Needs | None = None) -> AsyncIterator[Divingbell]:
     """A Divingbell with these settings, whose preparations are told on stderr."""
+    # All that are at hand, also those that are only connected to when code asks for them.
     if names := [one.name for one in settings.servers if isinstance(one, Server) and one.enabled]:
-        _tell(f"servers: {', '.join(names)}")
-    async with Divingbell.of(settings, progress=_tell, on_approval=TerminalApprover()) as bell:
+        tell(f"servers: {', '.join(names)}")
+    async with Divingbell.of(
+        settings, progress=tell, on_approval=TerminalApprover(), needs=needs
+    ) as bell:
         yield bell
-
-
-def _tell(line: str) -> None:
-    print(NOTE + line, file=sys.stderr, flush=True)
 
 
 async def put_files(session: Session, options: SandboxOptions) -> None:
@@ -106,17 +135,27 @@ async def get_file(session: Session, name: str) -> Path:
     return target
 
 
-async def run_once(code: str, options: RunOptions, settings: Settings, signals: Signals) -> int:
+async def run_once(
+    script: Script, options: RunOptions, settings: Settings, signals: Signals
+) -> int:
     """Run the code in a session of its own, show what it does, return the exit status."""
     writer = Writer(lambda: signals.leave(exit_status.BROKEN_PIPE))
     printer = Printer(writer, options.plots)
+    needs = Needs.of(script.code, settings.preload, settings.servers)
     try:
-        async with opened(settings) as bell, bell.session() as session:
+        async with opened(settings, needs) as bell, bell.session() as session:
             await put_files(session, options)
+            if script.path is not None:
+                await put_file(session, script.path)
             signals.session = session
-            result = await _stream(session, code, None if options.json else printer)
+            result = await _stream(session, script, None if options.json else printer)
             signals.session = None
             status = exit_status.of_result(result)
+            if result.limit == "output" and WHOLE_OUTPUT not in options.get:
+                printer.note(f"with --get {WHOLE_OUTPUT} the next run copies all of it here")
+            if (missing := _file_of_here(result)) is not None:
+                option = f"--put {shlex.quote(missing)}"
+                printer.note(f"{missing} is a file of this machine: copy it in with {option}")
             if options.json:
                 writer.write(STDOUT, json.dumps(as_json(result)) + "\n")
             for name in options.get:
@@ -132,11 +171,20 @@ async def run_once(code: str, options: RunOptions, settings: Settings, signals: 
             raise writer.failure from None
 
 
-async def _stream(session: Session, code: str, printer: Printer | None) -> Result:
+async def _stream(session: Session, script: Script, printer: Printer | None) -> Result:
     result = None
-    async for event in session.stream(code):
+    async for event in session.stream(script.code, argv=script.argv):
         if printer is not None:
             printer.show(event)
         result = event.result
     assert result is not None  # the last event of a stream has it
     return result
+
+
+def _file_of_here(result: Result) -> str | None:
+    """The file that the code did not find, if one of that name is in the current folder."""
+    error = result.error
+    if error is None or error.type != "FileNotFoundError":
+        return None
+    found = _MISSING.fullmatch(error.message)
+    return found[1] if found is not None and os.path.isfile(found[1]) else None

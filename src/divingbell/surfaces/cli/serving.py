@@ -1,120 +1,117 @@
 """`divingbell serve`: Divingbell as an MCP server."""
 
+import asyncio
 import gc
-import json
-import logging
+import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Coroutine
+from dataclasses import replace
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from cyclopts import Group, Parameter
-
-from divingbell.errors import ConfigError
+from divingbell.errors import ConfigError, DivingbellError
+from divingbell.gateway.text import uncovered
 from divingbell.models import KB, Limits
-from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.options import HostOptions
+from divingbell.surfaces.cli import exit_status, greeting
+from divingbell.surfaces.cli.notes import tell
+from divingbell.surfaces.cli.serve_options import ServeOptions
 
 if TYPE_CHECKING:
+    from divingbell.app import Divingbell
     from divingbell.config import Settings
+    from divingbell.surfaces.mcp.tokens import Tokens
 
-# The options are read by every command: what takes long to load is imported where it is used.
-
-NOTE = "· "
+EVERYWHERE = ("0.0.0.0", "::")
 OUTPUT = 64 * KB
 """What a model reads of one cell; the rest is kept in /workspace/.outputs/."""
-HOST, PORT = "127.0.0.1", 8642
-_HTTP = Group("HTTP", sort_key=5)
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class ServeOptions(HostOptions):
-    """What `serve` understands."""
-
-    mode: Annotated[
-        str | None,
-        Parameter(help="code, or hybrid, which also passes chosen tools through [default: code]."),
-    ] = None
-    http: Annotated[
-        bool, Parameter(negative=(), group=_HTTP, help="Serve over HTTP instead of stdin/stdout.")
-    ] = False
-    host: Annotated[str, Parameter(group=_HTTP, help=f"Where to listen [default: {HOST}].")] = HOST
-    port: Annotated[
-        int, Parameter(group=_HTTP, help=f"At which port; 0 takes a free one [default: {PORT}].")
-    ] = PORT
-    token_file: Annotated[
-        Path | None,
-        Parameter(
-            group=_HTTP,
-            help="Who may call: lines of `name token` or `name sha256:…`.",
-            metavar="FILE",
-        ),
-    ] = None
-    token: Annotated[
-        tuple[str, ...],
-        Parameter(
-            group=_HTTP,
-            negative=(),
-            help="One who may call (repeatable). Others on this machine can read it here; "
-            "a file or DIVINGBELL_TOKENS is better.",
-            metavar="NAME=TOKEN",
-        ),
-    ] = ()
-    no_token: Annotated[
-        bool,
-        Parameter(
-            negative=(),
-            group=_HTTP,
-            help="Let every program on this machine call; only with a loopback --host.",
-        ),
-    ] = False
-    allow_host: Annotated[
-        tuple[str, ...],
-        Parameter(
-            group=_HTTP,
-            negative=(),
-            help="A name under which clients reach it, behind a proxy for instance (repeatable).",
-            metavar="NAME",
-        ),
-    ] = ()
-
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "mode": self.mode}
-
-    def start_log(self) -> None:
-        """Warnings are told in any case: this runs unattended."""
-        super().start_log()
-        if not self.verbose:
-            handler = logging.StreamHandler()
-            handler.setFormatter(logging.Formatter(NOTE + "%(message)s"))
-            logger = logging.getLogger("divingbell")
-            logger.addHandler(handler)
-            logger.setLevel(logging.WARNING)
 
 
 async def serve(options: ServeOptions, settings: "Settings") -> int:
     """Serve until the client leaves (stdio), or until told to end."""
     settings = _for_a_model(settings)
     if options.http:
-        await _over_http(options, settings)
-    else:
-        from divingbell.app import Divingbell
-        from divingbell.surfaces.mcp import stdio
-
-        async with Divingbell.of(settings, progress=_tell) as bell:
-            gc.freeze()  # as below
-            await stdio.serve(bell)
-    return exit_status.OK
+        return await _over_http(options, settings)
+    return await _over_stdio(options, settings)
 
 
-async def _over_http(options: ServeOptions, settings: "Settings") -> None:
+async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
     from divingbell.app import Divingbell
+
+    typed = greeting.was_typed()
+    async with Divingbell.of(settings, progress=tell).starting() as bell:
+        # Loading the SDK takes a second, in which the sandbox starts.
+        stdio = await asyncio.to_thread(import_module, "divingbell.surfaces.mcp.stdio")
+        if typed:
+            greeting.at_stdin(options, settings)
+        gc.freeze()  # as below
+        # The process is the client's own: a model can still be told why there is no sandbox.
+        return await _watched(bell, stdio.serve(bell), stay=not typed)
+
+
+async def _over_http(options: ServeOptions, settings: "Settings") -> int:
+    from divingbell.app import Divingbell
+    from divingbell.surfaces.mcp import http
+
+    known, made = _tokens(options)
+    local = http.is_loopback(options.host)
+    listener = http.bound(options.host, options.port)
+    with listener:
+        async with Divingbell.of(settings, progress=tell).starting() as bell:
+            gc.freeze()  # else each large message has all that is loaded looked through: 70 ms
+            hosts = (*options.allow_host, *(() if local else (options.host,)))
+            app = http.application(bell, known, hosts)
+            greet = partial(
+                greeting.at_address,
+                _url(options, listener.getsockname()[1]),
+                guarded=known is not None,
+                made=made,
+                settings=settings,
+            )
+            return await _watched(bell, http.serve(app, listener, greet), stay=False)
+
+
+async def _watched(bell: "Divingbell", serving: Coroutine[Any, Any, None], *, stay: bool) -> int:
+    """Serve while the sandbox starts, and then on; return the exit status.
+
+    If the sandbox can't be started, those who wait for it are told, and this ends. With `stay` it
+    goes on instead, to tell others as well. Wrong settings end it in any case.
+    """
+    answering, started = asyncio.create_task(serving), asyncio.create_task(bell.ready())
+    try:
+        await asyncio.wait((answering, started), return_when=asyncio.FIRST_COMPLETED)
+        error = started.exception() if started.done() else None
+        if error is None:
+            if started.done() and os.isatty(sys.stderr.fileno()):
+                tell("The sandbox is up.")
+            await answering
+            return exit_status.OK
+        if not stay or not _is_of_the_machine(error):
+            raise error
+        tell(f"no code can be run: {uncovered(str(error))}")
+        await answering
+        return exit_status.UNAVAILABLE
+    finally:
+        started.cancel()
+        answering.cancel()
+        await asyncio.wait((answering, started))
+
+
+def _is_of_the_machine(error: BaseException) -> bool:
+    if not isinstance(error, DivingbellError):
+        return False
+    return exit_status.of_error(error) == exit_status.UNAVAILABLE
+
+
+def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
+    """The tokens that let in, None for none; and one that was made for this run.
+
+    Raises:
+        ConfigError: the options can't be meant.
+    """
     from divingbell.surfaces.mcp import http, tokens
 
     known = tokens.load(options.token_file, options.token)
-    made: str | None = None
     local = http.is_loopback(options.host)
     if options.no_token:
         if known is not None:
@@ -127,15 +124,17 @@ async def _over_http(options: ServeOptions, settings: "Settings") -> None:
                 f"{options.host} can be reached from elsewhere, and there are no tokens: "
                 f"give --token-file, or set {tokens.VARIABLE}"
             )
-        known, made = tokens.made()
-    listener = http.bound(options.host, options.port)
-    with listener:
-        async with Divingbell.of(settings, progress=_tell) as bell:
-            gc.freeze()  # else each large message has all that is loaded looked through: 70 ms
-            hosts = (*options.allow_host, *(() if local else (options.host,)))
-            app = http.application(bell, known, hosts)
-            port = listener.getsockname()[1]
-            await http.serve(app, listener, _greeting(options.host, port, known is not None, made))
+        return tokens.made()
+    return known, None
+
+
+def _url(options: ServeOptions, port: int) -> str:
+    """The address for clients. What means "everywhere" to a listener is none."""
+    host = options.host
+    if host.strip("[]") in EVERYWHERE:
+        host = options.allow_host[0] if options.allow_host else "localhost"
+    name = f"[{host}]" if ":" in host and not host.startswith("[") else host
+    return f"http://{name}:{port}/mcp"
 
 
 def _for_a_model(settings: "Settings") -> "Settings":
@@ -144,20 +143,3 @@ def _for_a_model(settings: "Settings") -> "Settings":
     if limits.output != Limits().output:
         return settings
     return replace(settings, limits=replace(limits, output=OUTPUT))
-
-
-def _greeting(host: str, port: int, guarded: bool, made: str | None) -> Callable[[], None]:
-    def greet() -> None:
-        name = f"[{host}]" if ":" in host and not host.startswith("[") else host
-        entry: dict[str, Any] = {"type": "http", "url": f"http://{name}:{port}/mcp"}
-        if guarded:
-            entry["headers"] = {"Authorization": f"Bearer {made or 'YOUR-TOKEN'}"}
-        _tell(f"listening at {entry['url']}; in a client's list of servers:")
-        print(json.dumps({"mcpServers": {"divingbell": entry}}, indent=2), file=sys.stderr)
-        sys.stderr.flush()
-
-    return greet
-
-
-def _tell(line: str) -> None:
-    print(NOTE + line, file=sys.stderr, flush=True)

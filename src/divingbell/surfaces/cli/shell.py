@@ -9,12 +9,14 @@ from divingbell.app import Divingbell
 from divingbell.config import Settings
 from divingbell.errors import DivingbellError, SessionClosed
 from divingbell.models import Variable
+from divingbell.needs import Needs
 from divingbell.session import Session
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.escapes import one_line
 from divingbell.surfaces.cli.options import SandboxOptions, size
 from divingbell.surfaces.cli.printing import Printer, in_force, limits_in_force
 from divingbell.surfaces.cli.prompt import (
+    LEAVING,
     STDIN,
     Input,
     Pipe,
@@ -33,8 +35,9 @@ HELP = """\
 .get NAME     copy a file of /workspace to the current folder
 .reset        forget all variables; files stay
 .help         this
-.quit         leave (or Ctrl-D)
-Ctrl-C interrupts what runs and keeps the variables. `!ls` and `%timeit f()` work, too."""
+.quit         leave (also exit, quit, Ctrl-D)
+Tab completes names, attributes and files. Ctrl-C interrupts what runs and keeps the variables.
+`!ls` and `%timeit f()` work, too."""
 
 
 async def converse(options: SandboxOptions, settings: Settings, signals: Signals) -> int:
@@ -42,20 +45,28 @@ async def converse(options: SandboxOptions, settings: Settings, signals: Signals
     writer = Writer(lambda: signals.leave(exit_status.BROKEN_PIPE))
     printer = Printer(writer, options.plots)
     try:
-        async with opened(settings) as bell, Shell(bell, options, printer, signals) as shell:
+        # At a prompt nothing is imported beforehand: it is there at once, as Python's own.
+        needs = Needs(servers=tuple(server.name for server in settings.servers))
+        async with opened(settings, needs) as bell, Shell(bell, options, printer, signals) as shell:
             printer.note(
                 f"{in_force(shell.session.isolation)}; {limits_in_force(shell.session.limits)}"
             )
             by_hand = os.isatty(STDIN) and os.isatty(STDOUT)
             if by_hand:
                 printer.note(".help for help, Ctrl-D to leave")
-            source: Input = Terminal(history_file()) if by_hand else Pipe()
+            source = _terminal(shell) if by_hand else Pipe()
             while await _turn(shell, source, writer, signals):
                 pass
             return exit_status.OK
     finally:
         if writer.failure is not None:
             raise writer.failure from None
+
+
+def _terminal(shell: "Shell") -> Input:
+    from divingbell.surfaces.cli.completing import ShellCompleter
+
+    return Terminal(history_file(), ShellCompleter(lambda: shell.session, shell.commands))
 
 
 async def _turn(shell: "Shell", source: Input, writer: Writer, signals: Signals) -> bool:
@@ -103,8 +114,15 @@ class Shell:
         self._signals.session = None
         await self._stack.aclose()
 
+    @property
+    def commands(self) -> list[str]:
+        """The names of the dot-commands."""
+        return [*self._commands, ".quit"]
+
     async def take(self, text: str) -> bool:
         """Run code or a dot-command; return False for `.quit`."""
+        if text.strip() in LEAVING:
+            return False
         try:
             if is_dot_command(text):
                 return await self._command(text)

@@ -13,8 +13,9 @@ from divingbell.surfaces.cli.escapes import one_line
 from divingbell.telemetry.store import FILE_NAME, KEPT_DAYS, Report, ToolTotal, Totals, report
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.table import Table
+
+    from divingbell.surfaces.cli.console import Console
 
 DAYS = 30
 TOP = 10
@@ -32,9 +33,9 @@ def show(*, days: int = DAYS, as_json: bool = False, path: Path | None = None) -
     if as_json:
         print(json.dumps(_plain(found, days), indent=2))
         return exit_status.OK
-    from rich.console import Console
+    from divingbell.surfaces.cli.console import Console
 
-    _print(Console(highlight=False), found, days)
+    _print(Console(), found, days)
     return exit_status.OK
 
 
@@ -46,6 +47,7 @@ def _plain(found: Report, days: int) -> dict[str, Any]:
         "by_user": {user: _sums(totals) for user, totals in found.users.items()},
         "servers": [asdict(server) for server in found.servers],
         "tools": [asdict(tool) for tool in found.tools],
+        "older_executions": found.older,
     }
 
 
@@ -61,11 +63,13 @@ def _sums(totals: Totals) -> dict[str, Any]:
 def _print(console: "Console", found: Report, days: int) -> None:
     if not found.total.executions:
         console.print(
-            f"Nothing was run with tools in the last {days} days.\n"
-            "Run code that calls one, with `divingbell run FILE --mcp-config mcp.json` or in a\n"
-            "client that uses `divingbell serve`; then look here again.",
+            f"No model has run code here in the last {days} days.\n"
+            "Put `divingbell serve` with your MCP servers behind it into a client, have its model\n"
+            "run code, then look here again. What commands and programs run is not counted: no\n"
+            "model reads it.",
             markup=False,
         )
+        _print_older(console, found)
         return
     table = _table("day", "executions", "calls", "tokens read", "directly", "saved")
     for day, totals in found.days.items():
@@ -82,6 +86,16 @@ def _print(console: "Console", found: Report, days: int) -> None:
     _print_top(console, "tool", found.tools)
     if found.total.estimated:
         console.print(f"~ {found.total.estimated:,} executions were too long to be counted whole.")
+    _print_older(console, found)
+
+
+def _print_older(console: "Console", found: Report) -> None:
+    if found.older:
+        console.print(
+            f"{found.older:,} executions are left out: an earlier version counted them, with the\n"
+            "definitions of all tools for each session, and for commands too.",
+            markup=False,
+        )
 
 
 def _print_top(console: "Console", name: str, rows: Iterable[ToolTotal]) -> None:

@@ -10,9 +10,9 @@ from divingbell.errors import ConfigError
 from divingbell.sources import FILE_NAME, Found
 from divingbell.surfaces.cli import disclosure, exit_status
 from divingbell.surfaces.cli.escapes import RESET
+from divingbell.surfaces.cli.notes import NOTE
 from divingbell.trust import Asker, Trust, names, options
 
-NOTE = "· "
 MAX_ANSWER = 4096
 NARROW = 80
 """Columns of a terminal that does not say how many it has."""
@@ -108,8 +108,3 @@ def _ask(found: Found, reason: str) -> bool:
     if not answer.endswith(b"\n"):
         print(file=sys.stderr)
     return answer.strip().lower() in (b"y", b"yes")
-
-
-def tell(line: str) -> None:
-    """Say something on stderr, on a line of its own."""
-    print(NOTE + line, file=sys.stderr, flush=True)

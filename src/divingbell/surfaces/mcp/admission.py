@@ -28,6 +28,11 @@ MAX_HELD = 64 << 20
 """Bytes of bodies, and of what parsing makes of them; a single one may take more."""
 
 
+ANSWER_PIECE = 1 << 16
+"""Bytes of an answer that are handed on at once. The next ones wait until the client has taken
+these, so that a request is under way until its answer is sent."""
+
+
 class _Refused(Exception):
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -77,6 +82,7 @@ class Admission:
         known = user if isinstance(user, AuthenticatedUser) else None
         share = self._shares[None if known is None else known.username]
         self._connections.left(scope.get("client"))
+        send = _in_pieces(send)
         try:
             with share.request(), contextlib.closing(_Body(receive, share.bodies)) as body:
                 if known is None or not _opens_session(Headers(scope=scope)):
@@ -112,6 +118,19 @@ def _opens_session(headers: Headers) -> bool:
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     modern = version is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS
     return MCP_SESSION_ID_HEADER not in headers and not modern
+
+
+def _in_pieces(send: Send) -> Send:
+    async def sent(message: Message) -> None:
+        body = message.get("body", b"")
+        if message["type"] != "http.response.body" or len(body) <= ANSWER_PIECE:
+            return await send(message)
+        for start in range(0, len(body), ANSWER_PIECE):
+            piece = body[start : start + ANSWER_PIECE]
+            await send({"type": message["type"], "body": piece, "more_body": True})
+        await send({**message, "body": b""})  # waits for the last piece
+
+    return sent
 
 
 class _Body:

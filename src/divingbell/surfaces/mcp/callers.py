@@ -1,7 +1,7 @@
 """Who is calling: what a request says about that, in both eras and over both transports."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -12,6 +12,8 @@ from starlette.requests import Request
 
 Context = ServerRequestContext[Any, Any]
 STDIO = "stdio"
+MAX_REMEMBERED = 1_000
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +25,24 @@ class Caller:
     connection: str
     """What keeps one client from another of the same user: stdio, the older protocol's HTTP
     session, or nothing, where a user has no connections any more."""
+
+
+class Remembered(dict[Caller, T]):
+    """Something about each caller. The oldest are forgotten: connections may go without a word."""
+
+    def __init__(self, most: int = MAX_REMEMBERED) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, caller: Caller, value: T) -> None:
+        super().__setitem__(caller, value)
+        while len(self) > self._most:
+            del self[next(iter(self))]
+
+    def leave(self, connection: str) -> None:
+        """A connection has ended."""
+        for caller in [caller for caller in self if caller.connection == connection]:
+            del self[caller]
 
 
 def caller_of(ctx: Context) -> Caller:

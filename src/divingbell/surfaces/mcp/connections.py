@@ -7,10 +7,14 @@ out.
 
 import asyncio
 import logging
+import time
+from collections.abc import Callable
 from typing import Any
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from divingbell.host_time import HostTime
 
 HEAD_TIMEOUT = 10.0
 """Seconds from the connection, or from the last answer, until the headers have come."""
@@ -19,6 +23,11 @@ BODY_TIMEOUT = 60.0
 REST_TIMEOUT = 5.0
 """Seconds that the rest of a body may still come after it was answered: a client that is cut off
 while it sends does not read the answer."""
+READ_SIZE = 1 << 16
+"""Bytes in a row, then others have their turn. asyncio would take four times as much, and reading
+that in takes as long as a neighbour's whole cell."""
+ANSWER = 0.0005
+"""Seconds of processor time for a request and its answer, beside reading it in."""
 MAX_STRANGERS = 256
 """Connections that serve nobody: those that have not shown a token, and those that are idle."""
 MAX_OF_PEER = 64
@@ -41,6 +50,8 @@ class Connections:
 
     def __init__(self) -> None:
         self._strangers: dict[Peer | None, Protocol] = {}
+        self.host_time = HostTime(lambda seconds, times: None)
+        """The share that all who have shown no token have together of answers."""
 
     def __len__(self) -> int:
         return len(self._strangers)
@@ -68,7 +79,12 @@ class Connections:
 
 
 class Protocol(H11Protocol):
-    """uvicorn's own, with an end to each wait for its peer. `app.state.connections` counts it."""
+    """uvicorn's own, with an end to each wait for its peer. `app.state.connections` counts it.
+
+    What it sends is read at the pace that its share of the host's processor time allows: also the
+    rest of a body that was refused. Requests that came in one go with the one before wait for that
+    pace as well; of them no more than `READ_SIZE` is there.
+    """
 
     def __init__(self, config: Any, *arguments: Any, **more: Any) -> None:
         super().__init__(config, *arguments, **more)
@@ -77,26 +93,61 @@ class Protocol(H11Protocol):
         """Whether it has served somebody."""
         self._state: Any = None
         self._late: asyncio.TimerHandle | None = None
+        self._host_time = HostTime(lambda seconds, times: None)
+        self._resting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        if hasattr(transport, "max_size"):  # asyncio's own
+            transport.max_size = READ_SIZE
         self._connections.arrived(self)
         self._look()
 
     def data_received(self, data: bytes) -> None:
+        began = time.thread_time()
         super().data_received(data)
         self._look()
+        rest = self._host_time.charge(time.thread_time() - began)
+        if rest and self._resting is None:
+            self._rest(rest, self._end_rest)
 
     def on_response_complete(self) -> None:
+        account = self._host_time if self.known else self._connections.host_time
+        rest = account.charge(ANSWER)
+        if self._resting is not None:
+            rest = max(rest, self._resting.when() - self.loop.time())
+        if rest > 0 and not self.transport.is_closing():
+            self._rest(rest, self._go_on)
+        else:
+            self._go_on()
+
+    def _go_on(self) -> None:
+        """Take the next request: one that has come already, or one that is yet to come."""
+        self._end_rest()
         super().on_response_complete()
         if not self.transport.is_closing():
             self._connections.arrived(self)
             self._look()
 
+    def _rest(self, seconds: float, then: Callable[[], None]) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self.transport.pause_reading()
+        self._resting = self.loop.call_later(seconds, then)
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self._connections.left(self.client)
         self._wait(None)
+        if self._resting is not None:
+            self._resting.cancel()
+
+    def _end_rest(self) -> None:
+        if self._resting is not None:
+            self._resting.cancel()
+        self._resting = None
+        if not (self.flow.read_paused or self.transport.is_closing()):
+            self.transport.resume_reading()
 
     def drop(self) -> None:
         """Close it; what was not sent yet is thrown away."""

@@ -1,32 +1,55 @@
 """What a model reads about Divingbell: every word here costs every conversation its tokens.
 
-The texts do not depend on what stands behind Divingbell, and not on the run, so that the caches
-of clients and models keep them.
+Clients differ in what they show: some pass the instructions on, all pass the descriptions of tools.
+So the servers and the packages stand in both. The texts depend on the settings alone, and not on
+the run or on which servers answer, so that the caches of clients and models keep them. Code in
+backquotes runs as it is written, once SERVER and TOOL are names of a server and of its tool.
 """
 
 import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import mcp_types as types
+
+from divingbell.gateway.catalog import MAX_LIMIT, package_names
+from divingbell.gateway.servers import Entry, Server
 
 NAME = "divingbell"
 DEFAULT_SESSION = "default"
 """What a client calls the session that it has without asking for one."""
+MAX_NAMES = 40
+MAX_NAMED = 600
+"""Characters of a list of names. They come from settings, which may be generous."""
 
-INSTRUCTIONS = """\
-Work by writing Python for execute_python. The MCP tools behind this server are called from that \
-code, so their definitions and results stay out of your context:
-1. Find tools: search_tools here or in code, or look around: ls /servers, cat /servers/github/README
-2. Call them: from servers.github import list_issues; issues = list_issues(owner="a", repo="b")
-3. Loop, filter and join in code; print only what you need to read.
-Variables, imports and files in /workspace persist between calls. No network except tools."""
+_CODE = """\
+Work by writing Python for execute_python. Variables, imports and files in /workspace persist \
+between calls; print only what you need to read. Packages: {packages}. """
+_MOUNTED = "Folders to read: {folders}. "
+_ALONE = "There is no network."
+_WITH_SERVERS = """\
+There is no network except the tools of MCP servers, which that code calls, so that their \
+definitions and results stay out of your context.
+Servers: {servers}
+1. Find tools: search_tools, here or in code; or look around: `!ls /servers`, \
+`!cat /servers/SERVER/README.md`, `dir(servers.SERVER)`
+2. Call them: `from servers.SERVER import TOOL`
+3. Loop, filter and join in code."""
+
+_EXECUTE = (
+    "Run Python in a sealed, persistent session (with {packages}). Returns what is printed, the "
+    "last expression and plots. Top-level await works; several calls at once: "
+    "`import asyncio; await asyncio.gather(TOOL(1), TOOL(2))`. A failing tool raises ToolError."
+)
+_SEARCH = "Find tools of MCP servers that execute_python can call. "
+_FOUND = (
+    "The servers: {servers}. A result server.tool is servers.server.tool in code, or as it says."
+)
+_NONE = "No server is configured here."
 
 EXECUTE = types.Tool(
     name="execute_python",
-    description=(
-        "Run Python in a sealed, persistent session (pandas, numpy, matplotlib). Returns what is "
-        "printed, the last expression and plots. Top-level await works: "
-        "await asyncio.gather(tool(1), tool(2)). A failing tool raises ToolError."
-    ),
+    description=_EXECUTE,
     input_schema={
         "type": "object",
         "properties": {
@@ -42,24 +65,24 @@ EXECUTE = types.Tool(
 )
 SEARCH = types.Tool(
     name="search_tools",
-    description=(
-        "Find MCP tools that execute_python can call. Results are server.tool: "
-        "from servers.server import tool. An empty query lists all."
-    ),
+    description=_SEARCH,
     input_schema={
         "type": "object",
         "properties": {
-            "query": {"type": "string", "description": "What you want to do"},
+            "query": {
+                "type": "string",
+                "description": "What you want to do, also as a tool would put it: a | b. "
+                "Empty lists all",
+            },
             "detail_level": {
                 "type": "string",
-                "enum": ["name_only", "with_description", "full"],
+                "enum": ["name_only", "with_description", "full", "servers"],
                 "default": "with_description",
-                "description": "full has signature and schemas",
+                "description": "full has signature and schemas; servers: the best servers only",
             },
-            "limit": {"type": "integer", "default": 10},
+            "limit": {"type": "integer", "default": 10, "maximum": MAX_LIMIT},
             "server": {"type": "string"},
         },
-        "required": ["query"],
     },
     annotations=types.ToolAnnotations(read_only_hint=True),
 )
@@ -78,11 +101,66 @@ CLOSE_SESSION = types.Tool(
         "required": ["session_id"],
     },
 )
-TOOLS = (EXECUTE, SEARCH, LIST_SESSIONS, CLOSE_SESSION)
-NAMES = frozenset(tool.name for tool in TOOLS)
+NAMES = frozenset(tool.name for tool in (EXECUTE, SEARCH, LIST_SESSIONS, CLOSE_SESSION))
 
 
-def as_read() -> str:
-    """Return all of it as a model reads it, to be counted."""
-    listed = [tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in TOOLS]
-    return json.dumps(listed, separators=(",", ":")) + INSTRUCTIONS
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """All that a model reads of Divingbell before it does anything."""
+
+    instructions: str
+    tools: tuple[types.Tool, ...]
+
+    def as_read(self) -> str:
+        """Return all of it as a model reads it, to be counted."""
+        listed = [
+            tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in self.tools
+        ]
+        return json.dumps(listed, separators=(",", ":")) + self.instructions
+
+
+def texts(
+    servers: Iterable[str] = (), packages: Sequence[str] = (), mounts: Iterable[str] = ()
+) -> Texts:
+    """Return the texts, for servers by the names of their packages, packages of Python, and folders
+    of the machine that code can read."""
+    known, importable, folders = sorted(servers), named(packages), named(sorted(mounts))
+    code = _CODE.format(packages=importable)
+    if folders:
+        code += _MOUNTED.format(folders=folders)
+    execute = _EXECUTE.format(packages=importable)
+    if known:
+        code += _WITH_SERVERS.format(servers=named(known))
+        search = _SEARCH + _FOUND.format(servers=named(known))
+    else:
+        code += _ALONE
+        search = _SEARCH + _NONE
+    described = (
+        EXECUTE.model_copy(update={"description": execute}),
+        SEARCH.model_copy(update={"description": search}),
+        LIST_SESSIONS,
+        CLOSE_SESSION,
+    )
+    return Texts(code, described)
+
+
+def configured(entries: Sequence[Entry]) -> list[str]:
+    """Return the packages of the servers that can be used, as the settings have them: known at
+    once, whether they answer or not."""
+    packages = package_names(entry.name for entry in entries)
+    return [
+        packages[entry.name] for entry in entries if isinstance(entry, Server) and entry.enabled
+    ]
+
+
+def named(names: Sequence[str]) -> str:
+    """Return a list of names as text, which ends when it is long enough."""
+    shown: list[str] = []
+    left = MAX_NAMED
+    for name in names[:MAX_NAMES]:
+        left -= len(name) + 2
+        if left < 0:
+            break
+        shown.append(name)
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -8,14 +8,17 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import groupby
 from typing import Any
 
 import mcp_types as types
 
 from divingbell.errors import InvalidInput
-from divingbell.models import Event, Output, Result
+from divingbell.models import Event, Output, Result, as_text, with_line_ended
 from divingbell.session import Session
 from divingbell.surfaces.mcp.person import Person
+from divingbell.surfaces.mcp.workspace import uri_of
+from divingbell_inside import layout
 
 MAX_TIMEOUT = 3600.0
 PAUSE = 0.1
@@ -25,11 +28,10 @@ MAX_VALUE = 4000
 """Of the last expression as data; its text is in the output anyway."""
 MAX_IMAGES = 20
 MAX_IMAGE_BYTES = 5 << 20
-IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 SILENT = "[no output: print what you want to see]"
 
 
-async def execute(session: Session, arguments: Mapping[str, Any], person: Person) -> Result:
+async def execute(session: Session, arguments: Mapping[str, Any], teller: "Teller") -> Result:
     """Run the code that the arguments hold, telling the person how it goes.
 
     Raises:
@@ -43,8 +45,7 @@ async def execute(session: Session, arguments: Mapping[str, Any], person: Person
         is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
         if not is_number or not math.isfinite(timeout) or not 0 < timeout <= MAX_TIMEOUT:
             raise InvalidInput(f"timeout must be seconds, more than 0 and at most {MAX_TIMEOUT:g}")
-    teller = _Teller(person)
-    asker = person if person.can_be_asked else None
+    asker = teller.person if teller.person.can_be_asked else None
     result: Result | None = None
     async with contextlib.aclosing(session.stream(code, timeout=timeout, asker=asker)) as events:  # type: ignore[type-var]
         async for event in events:
@@ -56,11 +57,11 @@ async def execute(session: Session, arguments: Mapping[str, Any], person: Person
     return result
 
 
-class _Teller:
-    """Passes output on as messages of progress, not more often than anybody can read."""
+class Teller:
+    """Messages of progress about one call: what it waits for, then what its cell prints."""
 
     def __init__(self, person: Person) -> None:
-        self._person = person
+        self.person = person
         self._count = 0
         self._waiting = ""
         self._last = 0.0
@@ -76,19 +77,25 @@ class _Teller:
             await self._progress()
         elif event.type in ("log", "notice"):
             source = event.tool if event.type == "log" else None
-            await self._person.log(
+            await self.person.log(
                 types.LoggingMessageNotificationParams(
                     level="info", logger=source, data=event.text[:MAX_MESSAGE]
                 )
             )
 
+    async def say(self, text: str) -> None:
+        """Tell what the call waits for before its cell runs."""
+        self._count += 1
+        await self.person.progress(self._count, None, text[:MAX_MESSAGE])
+
     async def _progress(self) -> None:
+        """Pass output on, not more often than anybody can read."""
         now = time.monotonic()
         text = self._waiting.strip()
         if text and now - self._last >= PAUSE:
             self._last, self._waiting = now, ""
             self._count += 1
-            await self._person.progress(self._count, None, text[-MAX_MESSAGE:])
+            await self.person.progress(self._count, None, text[-MAX_MESSAGE:])
 
 
 # The result
@@ -96,7 +103,8 @@ class _Teller:
 
 def shown(result: Result, session_id: str, note: str | None = None) -> types.CallToolResult:
     """Return a result as MCP has it: text and images to read, and the same as data."""
-    content = _content(result)
+    seen = [output for output in result.outputs if _is_seen(output)][:MAX_IMAGES]
+    content = _content(result, seen)
     notes = [*result.notes, *([note] if note else ())]
     told = [f"[{note}]" for note in notes]
     failure = None if result.error is None else str(result.error)
@@ -104,14 +112,19 @@ def shown(result: Result, session_id: str, note: str | None = None) -> types.Cal
         told.insert(0, failure)
     if told or not content:
         content.append(types.TextContent(text="\n".join(told) or SILENT))
-    output = "".join(item.text for item in content if isinstance(item, types.TextContent))
+    output = with_line_ended(result.text) + "\n".join(told)
     structured: dict[str, Any] = {
         "status": result.status,
         "session_id": session_id,
-        "output": output,
+        "output": output or SILENT,
     }
     if result.value is not None and _is_small(result.value):
         structured["value"] = result.value
+    if seen:
+        structured["images"] = [_mention(image, session_id) for image in seen]
+    kept = [output for output in result.outputs if output.path and not _is_image(output)]
+    if kept:
+        structured["displays"] = [_mention(output, session_id) for output in kept]
     if result.error is not None:
         structured["error"] = {"type": result.error.type, "message": result.error.message}
     if result.limit is not None:
@@ -120,8 +133,8 @@ def shown(result: Result, session_id: str, note: str | None = None) -> types.Cal
         structured["state"] = result.state
     if notes:
         structured["notes"] = notes
-    if result.calls:
-        structured["calls"] = dict(Counter(call.name for call in result.calls))
+    if made := Counter(call.name for call in result.calls if call.made):
+        structured["calls"] = dict(made)
     meta: dict[str, Any] = {"divingbell/usage": asdict(result.usage)}
     if result.ledger is not None:
         meta["divingbell/ledger"] = result.ledger.to_dict()
@@ -133,41 +146,38 @@ def shown(result: Result, session_id: str, note: str | None = None) -> types.Cal
     )
 
 
-def _content(result: Result) -> list[types.ContentBlock]:
+def _content(result: Result, seen: list[Output]) -> list[types.ContentBlock]:
+    """Text and images in their order; what is not seen is a line of the text."""
     content: list[types.ContentBlock] = []
-    text, images = "", 0
-    for at, output in enumerate(result.outputs):
-        if output.type == "text/plain":
-            if not _stands_for_image(result.outputs, at):
-                text += _line(output)
-            continue
-        if output.type not in IMAGES or not isinstance(output.data, bytes):
-            continue
-        images += 1
-        if images > MAX_IMAGES or len(output.data) > MAX_IMAGE_BYTES:
-            text += f"[{output.type}, {len(output.data):,} bytes: too much to show]\n"
-            continue
-        if text:
+    images = {id(output) for output in seen}
+    for is_image, outputs in groupby(result.outputs, lambda output: id(output) in images):
+        if is_image:
+            content += [_image(output) for output in outputs]
+        elif text := with_line_ended(as_text(outputs)):
             content.append(types.TextContent(text=text))
-            text = ""
-        data = base64.b64encode(output.data).decode()
-        content.append(types.ImageContent(data=data, mime_type=output.type))
-    if text:
-        content.append(types.TextContent(text=text))
     return content
 
 
-def _line(output: Output) -> str:
-    text = str(output.data)
-    return text if output.name in ("stdout", "stderr") else text.rstrip("\n") + "\n"
+def _is_image(output: Output) -> bool:
+    return output.type in layout.IMAGES and isinstance(output.data, bytes)
 
 
-def _stands_for_image(outputs: tuple[Output, ...], at: int) -> bool:
-    """Whether it is the `<Figure size …>` of the image beside it, which says nothing."""
-    text = str(outputs[at].data).strip()
-    beside = outputs[max(at - 1, 0) : at + 2]
-    is_label = text.startswith("<Figure size ") and text.endswith(" Axes>")
-    return is_label and any(output.type in IMAGES for output in beside)
+def _is_seen(output: Output) -> bool:
+    return _is_image(output) and len(output.data) <= MAX_IMAGE_BYTES
+
+
+def _image(output: Output) -> types.ImageContent:
+    assert isinstance(output.data, bytes)
+    return types.ImageContent(data=base64.b64encode(output.data).decode(), mime_type=output.type)
+
+
+def _mention(output: Output, session_id: str) -> dict[str, Any]:
+    """What those know of an image or a page who read the structured content only."""
+    mention: dict[str, Any] = {"type": output.type, "bytes": len(output.data)}
+    if output.path is not None:
+        path = output.path.removeprefix(layout.WORKSPACE + "/")
+        mention |= {"path": output.path, "uri": uri_of(session_id, path)}
+    return mention
 
 
 def _is_small(value: Any) -> bool:

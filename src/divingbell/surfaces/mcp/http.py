@@ -133,7 +133,9 @@ def bound(host: str, port: int) -> socket.socket:
     """
     plain = host.strip("[]")
     family = socket.AF_INET6 if ":" in plain else socket.AF_INET
-    listener = socket.socket(family)
+    # Without the protocol's name asyncio does not know it for TCP, and leaves Nagle's algorithm on:
+    # an answer in two pieces then waits for the client's delayed acknowledgement, 40 ms.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((plain, port))

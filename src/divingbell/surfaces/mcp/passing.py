@@ -15,7 +15,6 @@ import mcp_types as types
 from mcp import MCPError
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.fleet import LISTING_PATIENCE
 from divingbell.gateway.gateway import Gateway, ListKind
 from divingbell.gateway.patterns import Patterns
 from divingbell.gateway.servers import Server
@@ -30,6 +29,9 @@ from divingbell.surfaces.mcp.visits import Visits, session_of
 log = logging.getLogger("divingbell")
 
 SEPARATOR = "__"
+FIRST_PATIENCE = 3.0
+"""Seconds that a list of tools waits for servers that are just starting: some clients give up after
+five. They are told when there are more."""
 T = TypeVar("T")
 
 
@@ -59,7 +61,7 @@ class Passing:
         """Wait for the first lists of the servers, but not for one that hangs."""
         waiting = (self._gateway.fleet.listed(server) for server in self._servers)
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(LISTING_PATIENCE):
+            async with asyncio.timeout(FIRST_PATIENCE):
                 await asyncio.gather(*waiting)
 
     def tools(self, user: str | None) -> dict[str, Tool]:
@@ -77,6 +79,11 @@ class Passing:
                 else:
                     found.setdefault(name, tool)
         return found
+
+    def passes(self, tool: Tool) -> bool:
+        """Whether clients have the definition of a tool, and their models read it."""
+        wanted = self._wanted.get(tool.server)
+        return wanted is not None and wanted.matches(tool.name)
 
     def schema_of(self, name: str, user: str | None) -> Mapping[str, Any] | None:
         """The schema of a tool as this user sees it; None for one that is not there for them."""

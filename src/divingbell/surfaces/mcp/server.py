@@ -1,8 +1,7 @@
 """The MCP server: which request is answered by whom."""
 
-import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -13,25 +12,39 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
+from divingbell import requirements
+from divingbell.amounts import amount
 from divingbell.app import Divingbell
-from divingbell.errors import DivingbellError, InvalidInput
+from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable
+from divingbell.gateway.catalog import MAX_LIMIT, SERVERS
 from divingbell.gateway.servers import Server as Entry
 from divingbell.surfaces.mcp import definitions, execution, passing, showing, workspace
-from divingbell.surfaces.mcp.callers import Caller, Context, caller_of, is_modern, user_at_the_door
-from divingbell.surfaces.mcp.definitions import INSTRUCTIONS, NAME, TOOLS
+from divingbell.surfaces.mcp.callers import (
+    Caller,
+    Context,
+    Remembered,
+    caller_of,
+    is_modern,
+    user_at_the_door,
+)
+from divingbell.surfaces.mcp.definitions import NAME, Texts
 from divingbell.surfaces.mcp.holdings import Holdings, checked
 from divingbell.surfaces.mcp.passing import Passing
 from divingbell.surfaces.mcp.person import Person
+from divingbell.surfaces.mcp.reading import Reading
 from divingbell.surfaces.mcp.rounds import Rounds, read_state
 from divingbell.surfaces.mcp.watching import Watching
 
 log = logging.getLogger("divingbell")
 
-MAX_FOUND = 100
-MAX_REASON = 200
 MAX_NOTED = 20_000
-MAX_SEARCHERS = 1_000
-MAX_LEVELS = 10_000
+MAX_CALLERS = 10_000
+MAX_FAILURE = 4_000
+NO_SANDBOX = """\
+No code can be run: the sandbox could not be started.
+{}
+Tell the person who runs Divingbell. Once this is mended, `divingbell serve` has to be started \
+again; `divingbell doctor` on that machine says more."""
 LOST = "your earlier session has ended, idle for too long: its variables and files are gone"
 _CACHEABLE: tuple[CacheableMethod, ...] = (
     "tools/list",
@@ -58,7 +71,7 @@ class _Server(Server[Any]):
     ) -> InitializationOptions:
         passes = self.get_request_handler("prompts/list") is not None
         options = notification_options or NotificationOptions(
-            prompts_changed=passes, resources_changed=True, tools_changed=passes
+            prompts_changed=passes, resources_changed=True, tools_changed=True
         )
         return super().create_initialization_options(options, experimental_capabilities, extensions)
 
@@ -75,19 +88,31 @@ class Surface:
         self._rounds = Rounds()
         self._watching = Watching()
         self._files = workspace.Changes(self.holdings)
-        self._levels: dict[Caller, types.LoggingLevel] = {}
-        self._searched: dict[Caller, str] = {}
+        self._reading = Reading()
+        self._levels: Remembered[types.LoggingLevel] = Remembered(MAX_CALLERS)
+        self._searched: Remembered[str] = Remembered()
         """What callers have read of searches, until a session of theirs can be charged for it."""
-        bell.gateway.books.surface = definitions.as_read()
+        self._missed: Remembered[frozenset[str]] = Remembered(MAX_CALLERS)
+        """Servers that are not available, as far as callers know."""
+        self._conversing: Remembered[bool] = Remembered(MAX_CALLERS)
+        """Callers that have run code: their models have read what there is to read."""
+        self._texts = self._told(definitions.configured(bell.settings.servers))
+        bell.gateway.books.serve_models(
+            self._texts.as_read(), lambda tool: not self._passing.passes(tool)
+        )
         self._unhear = bell.gateway.on_change(self._changed)
         self.server = self._build()
+
+    def _told(self, servers: Iterable[str]) -> Texts:
+        settings = self._bell.settings
+        return definitions.texts(servers, requirements.at_hand(settings.packages), settings.mounts)
 
     def _build(self) -> Server[Any]:
         passes = bool(self._passing)
         server = _Server(
             NAME,
             version=version(NAME),
-            instructions=INSTRUCTIONS,
+            instructions=self._texts.instructions,
             cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(0, "private")),
             # The SDK compares headers with it before anything else looks at the call.
             get_tool_input_schema=lambda name: self._passing.schema_of(name, user_at_the_door()),
@@ -121,10 +146,8 @@ class Surface:
     async def leave(self, connection: str) -> None:
         """A connection has ended, and with it what belonged to it alone."""
         self._watching.leave(connection)
-        for caller in [caller for caller in self._levels if caller.connection == connection]:
-            del self._levels[caller]
-        for caller in [caller for caller in self._searched if caller.connection == connection]:
-            del self._searched[caller]
+        for known in (self._levels, self._searched, self._missed, self._conversing):
+            known.leave(connection)
         await self._rounds.close(connection)
         await self._passing.visits.leave(connection)
         await self.holdings.leave(connection)
@@ -136,7 +159,7 @@ class Surface:
     ) -> types.ListToolsResult:
         await self._passing.listed()
         passed = self._passing.definitions(caller_of(ctx).user)
-        return types.ListToolsResult(tools=[*TOOLS, *passed])
+        return types.ListToolsResult(tools=[*self._texts.tools, *passed])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -184,49 +207,56 @@ class Surface:
         return person
 
     async def _execute(self, given: Mapping[str, Any], person: Person) -> types.CallToolResult:
-        name = checked(_optional(given, "session_id"))
+        name, teller = checked(_optional(given, "session_id")), execution.Teller(person)
+        await self._sandbox(teller)
         session, lost = await self.holdings.open(person.caller, name)
-        searched = self._searched.pop(person.caller, "")
-        if searched:
-            self._bell.gateway.books.of(session.key).note_shown(searched)
-        result = await execution.execute(session, given, person)
+        books = self._bell.gateway.books
+        books.read_by_model(session.key, first=person.caller not in self._conversing)
+        self._conversing[person.caller] = True
+        if searched := self._searched.pop(person.caller, ""):
+            books.of(session.key).note_shown(searched)
+        result = await execution.execute(session, given, teller)
         if self._watching.wants(person.caller):
             self._watching.files_changed(person.caller, *await self._files.look(person.caller))
         return execution.shown(result, name, LOST if lost else None)
+
+    async def _sandbox(self, teller: execution.Teller) -> None:
+        """Wait for the sandbox, which starts while clients are answered already.
+
+        Raises:
+            SandboxUnavailable: it could not be started.
+        """
+        try:
+            await self._bell.ready(teller.say)
+        except DivingbellError as error:
+            raise SandboxUnavailable(NO_SANDBOX.format(str(error)[:MAX_FAILURE])) from None
 
     async def _search(self, given: Mapping[str, Any], person: Person) -> types.CallToolResult:
         detail = _optional(given, "detail_level") or "with_description"
         limit = given.get("limit", 10)
         if isinstance(limit, float) and limit.is_integer():
             limit = int(limit)  # JSON has one kind of number
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_FOUND:
-            raise InvalidInput(f"limit must be a number from 1 to {MAX_FOUND}")
-        server = _optional(given, "server")
-        await self._bell.gateway.fleet.listed(server)
-        found = await self._bell.gateway.search(
-            _optional(given, "query") or "",
-            detail_level=detail,
-            limit=limit,
-            server=server,
-            user=person.user,
-        )
-        words = "\n".join([_found(found, detail) or "No such tool.", *self._missing()])
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_LIMIT:
+            raise InvalidInput(f"limit must be a number from 1 to {MAX_LIMIT}")
+        query, server = _optional(given, "query") or "", _optional(given, "server")
+        search = self._bell.gateway.discovery.search
+        found = await search(query, detail, limit, server, person.user)
+        servers = []
+        if query and server is None and found.is_of_several_servers:
+            servers = (await search(query, SERVERS, limit, None, person.user)).items
+        missing = self._missing(person.caller, again=not found.items)
+        words = showing.findings(found, detail, missing, servers)
         noted = self._searched.pop(person.caller, "") + words
         self._searched[person.caller] = noted[-MAX_NOTED:]
-        while len(self._searched) > MAX_SEARCHERS:  # of connections that went without a word
-            del self._searched[next(iter(self._searched))]
         return _text(words)
 
-    def _missing(self) -> list[str]:
-        """What a search can't find, and why."""
+    def _missing(self, caller: Caller, *, again: bool) -> list[str]:
+        """The servers that no search finds anything of; once for a caller, or again."""
         states = self._bell.gateway.servers()
-        if not states:
-            return ["There are no MCP servers behind this one."]
-        return [
-            f"[not available: {state.name}: {state.reason[:MAX_REASON]}]"
-            for state in states
-            if state.state in ("failed", "broken")
-        ]
+        missing = [state.name for state in states if state.state in ("failed", "broken")]
+        known = self._missed.get(caller, frozenset())
+        self._missed[caller] = frozenset(missing)
+        return [name for name in missing if again or name not in known]
 
     async def _list_sessions(
         self, given: Mapping[str, Any], person: Person
@@ -236,8 +266,8 @@ class Surface:
             for name, session in self.holdings.of(person.caller)
         ]
         lines = [
-            f"{one['session_id']}: {one['cells']} cells" + (", busy" if one["busy"] else "")
-            for one in sessions
+            f"{name}: {amount(session.cells, 'cell')}" + (", busy" if session.busy else "")
+            for name, session in self.holdings.of(person.caller)
         ]
         result = _text("\n".join(lines) or "You have no sessions.")
         return result.model_copy(update={"structured_content": {"sessions": sessions}})
@@ -278,7 +308,7 @@ class Surface:
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         uri = str(params.uri)
         if not self._passing.addresses.has(uri):
-            return await workspace.read(self.holdings, caller_of(ctx), uri)
+            return await workspace.read(self.holdings, self._reading, caller_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
             ctx, params, lambda person: self._passing.read(uri, person)
         )
@@ -330,13 +360,20 @@ class Surface:
         self, ctx: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
         self._levels[caller_of(ctx)] = params.level
-        while len(self._levels) > MAX_LEVELS:  # of connections that went without a word
-            del self._levels[next(iter(self._levels))]
         return types.EmptyResult()
 
     def _changed(self, kind: str, server: str) -> None:
         if kind in _EVENTS and server in self._passing.servers:
             self._watching.lists_changed(_EVENTS[kind]())
+        if kind == "servers":
+            self._tell_servers()
+
+    def _tell_servers(self) -> None:
+        """Name the servers that there are now, to clients that come and to those that list."""
+        texts = self._told(self._bell.gateway.fleet.packages())
+        if texts != self._texts:
+            self._texts, self.server.instructions = texts, texts.instructions
+            self._watching.lists_changed(ToolsListChanged())
 
 
 def _optional(given: Mapping[str, Any], name: str) -> str | None:
@@ -344,14 +381,6 @@ def _optional(given: Mapping[str, Any], name: str) -> str | None:
     if value is not None and not isinstance(value, str):
         raise InvalidInput(f"{name} must be a text")
     return value or None
-
-
-def _found(found: list[dict[str, Any]], detail: str) -> str:
-    if detail == "full":
-        return "\n".join(json.dumps(tool, ensure_ascii=False) for tool in found)
-    if detail == "with_description":
-        return "\n".join(f"{tool['name']}: {tool['description']}".rstrip(": ") for tool in found)
-    return "\n".join(tool["name"] for tool in found)
 
 
 def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:

@@ -5,8 +5,9 @@ sees can carry orders to the one and deceive the other, so they are written out;
 terminal is removed. The content of results and of resources is data, and stays as it is.
 """
 
+import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import mcp_types as types
@@ -14,11 +15,15 @@ from mcp import MCPError
 from pydantic import BaseModel
 
 from divingbell import scale
+from divingbell.amounts import amount
+from divingbell.gateway.catalog import SERVERS
+from divingbell.gateway.discovery import Findings
 from divingbell.gateway.text import everywhere
 from divingbell.gateway.tool import Tool
 from divingbell.surfaces.mcp.callers import Context
-from divingbell.surfaces.mcp.definitions import NAMES
+from divingbell.surfaces.mcp.definitions import NAMES, named
 
+NOTHING = "No tool fits: try other words; an empty query lists all that there are."
 MAX_TEXT = 64_000
 LONG = 8_000
 """Characters; where there are more, they are made visible beside the event loop. A hidden one
@@ -27,6 +32,38 @@ NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 """The names of tools that clients and the models behind them can take."""
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def findings(
+    found: Findings,
+    detail: str,
+    missing: Sequence[str],
+    servers: Sequence[Mapping[str, Any]] = (),
+) -> str:
+    """Return what a search has found, for a model to read; `missing` are servers of which it does
+    not know yet that they are not available, `servers` those in which it may look closer.
+
+    Why they are not says nothing to a model, and much about this machine: it is not told.
+    """
+    lines = [_finding(item, detail) for item in found.items] or [NOTHING]
+    if rest := found.rest():
+        lines.append(f"[{rest}]")
+    if servers:
+        told = ", ".join(f"{item['server']} ({amount(item['tools'], 'tool')})" for item in servers)
+        lines.append(f"[best servers: {told}; server= searches one of them]")
+    if missing:
+        lines.append(f"[not available: {named(missing)}. `divingbell servers` tells people why]")
+    return "\n".join(lines)
+
+
+def _finding(tool: Mapping[str, Any], detail: str) -> str:
+    if detail == SERVERS:
+        tools = amount(tool["tools"], "tool")
+        return f"{tool['server']}: {tools}, such as {', '.join(tool['best'])}"
+    if detail == "full":
+        return json.dumps(tool, ensure_ascii=False)
+    name = f"{tool['name']} ({tool['python']})" if "python" in tool else str(tool["name"])
+    return f"{name}: {tool['description']}".rstrip(": ") if "description" in tool else name
 
 
 def tool(name: str, tool: Tool) -> types.Tool:

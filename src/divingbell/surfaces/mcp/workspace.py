@@ -1,6 +1,5 @@
 """Files of a client's sessions as MCP resources."""
 
-import base64
 import mimetypes
 import re
 from urllib.parse import quote, unquote
@@ -13,11 +12,10 @@ from divingbell.errors import DivingbellError
 from divingbell.session import Session
 from divingbell.surfaces.mcp.callers import Caller
 from divingbell.surfaces.mcp.holdings import Holdings
+from divingbell.surfaces.mcp.reading import Reading
 
 SCHEME = "divingbell://"
 MAX_LISTED = 500
-MAX_READ = 8 << 20
-"""Bytes of a file that is read as a resource; larger ones are for code."""
 TEMPLATE = types.ResourceTemplate(
     uri_template=SCHEME + "sessions/{session_id}/files/{+path}",
     name="workspace",
@@ -73,30 +71,30 @@ async def listed(holdings: Holdings, caller: Caller) -> list[types.Resource]:
     return found
 
 
-async def read(holdings: Holdings, caller: Caller, uri: str) -> types.ReadResourceResult:
+async def read(
+    holdings: Holdings, reading: Reading, caller: Caller, uri: str
+) -> types.ReadResourceResult:
     """Return the content of a file.
 
     Raises:
-        MCPError: there is no such file, or it is too large.
+        MCPError: there is no such file, it is too large, or too much is under way.
     """
     match = _URI.fullmatch(uri)
     session = holdings.find(caller, unquote(match["session"])) if match else None
     if match is None or session is None:
         raise not_found(uri)
     path = unquote(match["path"])
+    kind = kind_of(path)
+    as_text = kind.startswith("text/") or kind in _TEXTS
     try:
-        data = await session.files.get(path, most=MAX_READ)
+        found = await reading.read(caller.user, session, path, as_text)
     except DivingbellError as error:
         raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from None
-    kind = kind_of(path)
     content: types.TextResourceContents | types.BlobResourceContents
-    try:
-        if not (kind.startswith("text/") or kind in _TEXTS):
-            raise ValueError
-        content = types.TextResourceContents(uri=uri, mime_type=kind, text=data.decode())
-    except ValueError:
-        blob = base64.b64encode(data).decode()
-        content = types.BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+    if found.is_text:
+        content = types.TextResourceContents(uri=uri, mime_type=kind, text=found.content)
+    else:
+        content = types.BlobResourceContents(uri=uri, mime_type=kind, blob=found.content)
     return types.ReadResourceResult(contents=[content])
 
 

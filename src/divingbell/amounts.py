@@ -1,0 +1,6 @@
+"""How many of something there are, in words."""
+
+
+def amount(number: int, noun: str) -> str:
+    """Return "1 tool", "2 tools"."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

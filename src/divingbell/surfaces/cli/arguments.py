@@ -1,0 +1,31 @@
+"""The words of a command line: which are ours, and which belong to the script that it runs.
+
+As with Python itself, all that stands after the name of the file is the script's own, also what
+looks like an option of ours.
+"""
+
+from collections.abc import Sequence
+
+FLAGS = frozenset({"--help", "-h", "--json", "--verbose", "-v"})
+"""Options of `run` that take no value. After any other one comes its value."""
+END_OF_OPTIONS = "--"
+
+
+def parted(words: Sequence[str]) -> list[str]:
+    """Return the words with an end of our options before the file of `run`."""
+    if list(words[:1]) != ["run"]:
+        return list(words)
+    file = _place_of_file(words)
+    ours, scripts = words[:file], words[file:]
+    return [*ours, END_OF_OPTIONS, *scripts] if scripts else list(ours)
+
+
+def _place_of_file(words: Sequence[str]) -> int:
+    place = 1
+    while place < len(words) and words[place].startswith("-") and words[place] != "-":
+        word = words[place]
+        if word == END_OF_OPTIONS:
+            return len(words)  # it is there already
+        has_value = "=" not in word and word not in FLAGS
+        place += 2 if has_value else 1
+    return place

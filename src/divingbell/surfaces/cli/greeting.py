@@ -1,0 +1,90 @@
+"""What `serve` says at its start, on stderr: to clients' log files little, to a person more."""
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from divingbell.amounts import amount
+from divingbell.sources import FILE_NAME, MCP_FILE_NAME
+from divingbell.surfaces.cli.notes import tell
+
+if TYPE_CHECKING:
+    from divingbell.config import Settings
+    from divingbell.surfaces.cli.serve_options import ServeOptions
+
+_STDIN, _STDERR = 0, 2
+
+
+def was_typed() -> bool:
+    """Whether a person has started it by hand: a client would have a pipe at its stdin."""
+    return os.isatty(_STDIN)
+
+
+def at_stdin(options: "ServeOptions", settings: "Settings") -> None:
+    """Say what this is to a person who has typed the command."""
+    tell("This is an MCP server: a client starts it, and speaks to it over stdin and stdout.")
+    tell("It now waits for a client's messages from this terminal, which hardly anybody types.")
+    tell("Ctrl-C ends it. A prompt for people: divingbell shell. For many clients: --http")
+    entry = _command(options, settings)
+    words = shlex.join([entry["command"], *entry["args"]])
+    tell(f"Claude Code: claude mcp add divingbell -- {words}")
+    tell("In other clients' lists:")
+    _show(entry)
+    _tell_of_servers(settings)
+
+
+def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings") -> None:
+    """Say where it listens, and how a client is let in."""
+    entry: dict[str, Any] = {"type": "http", "url": url}
+    if guarded:
+        entry["headers"] = {"Authorization": f"Bearer {made or 'YOUR-TOKEN'}"}
+    tell(f"listening at {url}; in a client's list of servers:")
+    _show(entry)
+    if not os.isatty(_STDERR):
+        return
+    if made is not None:
+        tell("The token is for this run. Others stay: --token-file FILE, a line `name token` each.")
+    elif guarded:
+        tell("In place of YOUR-TOKEN stands a token of those that you have given it.")
+    else:
+        tell("Every program on this machine is let in: --no-token says so.")
+    tell("Ctrl-C ends it.")
+    _tell_of_servers(settings)
+
+
+def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:
+    """The entry that starts the same from any folder."""
+    program, arguments = Path(sys.argv[0]).absolute(), ["serve"]
+    if program.name == "__main__.py":  # python -m divingbell
+        program, arguments = Path(sys.executable), ["-m", "divingbell", "serve"]
+    for name, value in (("mode", options.mode), ("backend", options.backend)):
+        arguments += [f"--{name}", value] if value else []
+    for name, path in _files(options, settings).items():
+        arguments += [f"--{name}", str(Path(path).absolute())] if path else []
+    return {"command": str(program), "args": arguments}
+
+
+def _files(options: "ServeOptions", settings: "Settings") -> dict[str, Path | str | None]:
+    """The files that this one reads: a client has other variables, and starts in another folder."""
+    config = options.config or os.environ.get("DIVINGBELL_CONFIG")
+    listed = options.mcp_config or os.environ.get("DIVINGBELL_MCP_CONFIG")
+    if not config and Path(FILE_NAME).exists():
+        config = FILE_NAME
+        if not settings.mcp_config and Path(MCP_FILE_NAME).exists():
+            listed = MCP_FILE_NAME  # beside settings that are named it is not looked for
+    return {"config": config, "mcp-config": listed}
+
+
+def _show(entry: dict[str, Any]) -> None:
+    print(json.dumps({"mcpServers": {"divingbell": entry}}, indent=2), file=sys.stderr, flush=True)
+
+
+def _tell_of_servers(settings: "Settings") -> None:
+    count = len(settings.servers)
+    if count:
+        tell(f"Behind it: {amount(count, 'MCP server')}. How they are doing: divingbell servers")
+    else:
+        tell("Behind it: no MCP servers yet. `divingbell import` takes the list of a client over.")

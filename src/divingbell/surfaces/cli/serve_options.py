@@ -1,0 +1,80 @@
+"""The options of `serve`. What takes long to load is not for them: every command reads them."""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+
+from divingbell.surfaces.cli.notes import NOTE
+from divingbell.surfaces.cli.options import HostOptions
+
+HOST, PORT = "127.0.0.1", 8642
+_HTTP = Group("HTTP", sort_key=5)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(HostOptions):
+    """What `serve` understands."""
+
+    mode: Annotated[
+        str | None,
+        Parameter(help="code, or hybrid, which also passes chosen tools through [default: code]."),
+    ] = None
+    http: Annotated[
+        bool, Parameter(negative=(), group=_HTTP, help="Serve over HTTP instead of stdin/stdout.")
+    ] = False
+    host: Annotated[str, Parameter(group=_HTTP, help=f"Where to listen [default: {HOST}].")] = HOST
+    port: Annotated[
+        int, Parameter(group=_HTTP, help=f"At which port; 0 takes a free one [default: {PORT}].")
+    ] = PORT
+    token_file: Annotated[
+        Path | None,
+        Parameter(
+            group=_HTTP,
+            help="Who may call: lines of `name token` or `name sha256:…`.",
+            metavar="FILE",
+        ),
+    ] = None
+    token: Annotated[
+        tuple[str, ...],
+        Parameter(
+            group=_HTTP,
+            negative=(),
+            help="One who may call (repeatable). Others on this machine can read it here; "
+            "a file or DIVINGBELL_TOKENS is better.",
+            metavar="NAME=TOKEN",
+        ),
+    ] = ()
+    no_token: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            group=_HTTP,
+            help="Let every program on this machine call; only with a loopback --host.",
+        ),
+    ] = False
+    allow_host: Annotated[
+        tuple[str, ...],
+        Parameter(
+            group=_HTTP,
+            negative=(),
+            help="A name under which clients reach it, behind a proxy for instance (repeatable).",
+            metavar="NAME",
+        ),
+    ] = ()
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "mode": self.mode}
+
+    def start_log(self) -> None:
+        """Warnings are told in any case: this runs unattended."""
+        super().start_log()
+        if not self.verbose:
+            handler = logging.StreamHandler()
+            handler.setFormatter(logging.Formatter(NOTE + "%(message)s"))
+            logger = logging.getLogger("divingbell")
+            logger.addHandler(handler)
+            logger.setLevel(logging.WARNING)

@@ -1,0 +1,134 @@
+"""What a failure has to do with the sandbox: something that works elsewhere and not here.
+
+Only the kind of it is said, and a name. The host puts it into words, for it knows what there is
+instead. All of this runs after a cell has failed; one that has not pays nothing.
+"""
+
+import errno
+import importlib.util
+import os
+import re
+import socket
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+
+from divingbell_inside import layout, tools
+
+MAX_CHAIN = 8
+UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
+REACHING_OUT = frozenset({"curl", "wget", "git", "ssh", "scp", "ping", "nc", "telnet", "ftp"})
+INSTALLING = frozenset({"pip", "pip3", "conda", "mamba", "uv", "apt", "apt-get", "npm"})
+_MISCALLED = re.compile(r"(\w{1,100})\(\) (?:missing|got|takes) ")
+_KEY = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|_URL|_DSN")
+_OWN = (layout.WORKSPACE, layout.SERVERS, layout.HOME, layout.PROFILE, "/tmp", "/dev", "/proc")
+
+Stumble = tuple[str, str]
+"""Its kind, and the name of what it is about: of a module, of a tool."""
+
+
+def stumble_of(error: BaseException) -> Stumble | None:
+    """Return what the code has stumbled over, if it is something about this place."""
+    try:
+        for link in _chain(error):
+            if (found := _found(link)) is not None:
+                return found
+    except Exception:  # of a hostile exception each attribute may fail
+        return None
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error, and those that it came from: libraries put their own around the network's."""
+    links: list[object] = [error]
+    seen: set[int] = set()
+    while links and len(seen) < MAX_CHAIN:
+        link = links.pop(0)
+        if isinstance(link, BaseException) and id(link) not in seen:
+            seen.add(id(link))
+            yield link
+            links += [link.__cause__, link.__context__, getattr(link, "reason", None)]
+
+
+def _found(error: BaseException) -> Stumble | None:
+    if isinstance(error, ModuleNotFoundError):
+        return _missing_module(error)
+    if isinstance(error, TypeError):
+        return _miscalled(error)
+    if isinstance(error, KeyError):
+        return _missing_key(error)
+    if isinstance(error, OSError):
+        return _refused(error)
+    if isinstance(error, subprocess.CalledProcessError):
+        return _failed_program(error)
+    if isinstance(error, RuntimeError) and "running event loop" in str(error):
+        return "loop", ""
+    return None
+
+
+def _missing_module(error: ModuleNotFoundError) -> Stumble | None:
+    name = (error.name or "").partition(".")[0]
+    is_there = not name or name == tools.PACKAGE or importlib.util.find_spec(name) is not None
+    return None if is_there else ("module", name)
+
+
+def _refused(error: OSError) -> Stumble | None:
+    if isinstance(error, socket.gaierror) or error.errno in UNREACHABLE:
+        return "network", ""
+    if isinstance(error, PermissionError) and _raised_in(error) == "socket":
+        return "network", ""
+    path = error.filename
+    if isinstance(error, FileNotFoundError) and isinstance(path, str) and path.startswith("/"):
+        return None if path.startswith(_OWN) else ("file", "")
+    return None
+
+
+def _missing_key(error: KeyError) -> Stumble | None:
+    in_environment = _raised_in(error) == "os"
+    return ("key", "") if in_environment and _KEY.search(str(error).upper()) else None
+
+
+def _failed_program(error: subprocess.CalledProcessError) -> Stumble | None:
+    command = error.cmd if isinstance(error.cmd, str) else " ".join(map(str, error.cmd))
+    return program_stumble(command)
+
+
+def program_stumble(command: str) -> Stumble | None:
+    """Return what a program that failed has stumbled over, by its command."""
+    words = {os.path.basename(word) for word in command[:1000].split()[:8]}
+    if words & INSTALLING:
+        return "install", ""
+    return ("network", "") if words & REACHING_OUT else None
+
+
+def _miscalled(error: TypeError) -> Stumble | None:
+    """A call of a tool's function with the wrong arguments: it has not begun to run."""
+    match = _MISCALLED.match(str(error))
+    frame = _last_frame(error)
+    if match is None or frame is None:
+        return None
+    name = match[1]
+    known = {
+        full: module.__dict__.get(name)
+        for full, module in list(sys.modules.items())
+        if full.startswith(f"{tools.PACKAGE}.") and full.endswith(f".{name}") and module
+    } | {name: tools.NAMES.get(name)}
+    meant = frame.f_locals.get(name, frame.f_globals.get(name))
+    fitting = [full for full, function in known.items() if function is not None]
+    if meant is not None:
+        fitting = [full for full in fitting if known[full] is meant]
+    return ("arguments", fitting[0]) if len(fitting) == 1 else None
+
+
+def _raised_in(error: BaseException) -> object:
+    """The name of the module whose code raised it."""
+    frame = _last_frame(error)
+    return None if frame is None else frame.f_globals.get("__name__")
+
+
+def _last_frame(error: BaseException) -> types.FrameType | None:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return None if trace is None else trace.tb_frame
