@@ -6,6 +6,7 @@ in bytes say little, and whatever others send is weighed as well.
 """
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
@@ -77,6 +78,24 @@ async def beside(
     """Do work on a value: at once, or in a thread if it is large, so that nobody else waits."""
     large = is_large(value, count, text)
     return await asyncio.to_thread(work, value) if large else work(value)
+
+
+async def charged(work: Callable[[], Made], charge: Callable[[float], object]) -> Made:
+    """Do work in a thread; `charge` gets the processor time that it took."""
+    seconds = 0.0
+
+    def timed() -> Made:
+        nonlocal seconds
+        began = time.thread_time()
+        try:
+            return work()
+        finally:
+            seconds = time.thread_time() - began
+
+    try:
+        return await asyncio.to_thread(timed)
+    finally:
+        charge(seconds)
 
 
 def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bool:

@@ -39,28 +39,30 @@ def result(*texts: str, **more: Any) -> mcp_types.CallToolResult:
     return mcp_types.CallToolResult(content=text(*texts), **more)
 
 
-def test_text_without_a_schema_stays_text() -> None:
-    assert wire_of(PLAIN, result('{"n": 1}')) == {"content": [{"type": "text", "text": '{"n": 1}'}]}
+async def test_text_without_a_schema_stays_text() -> None:
+    assert await wire_of(PLAIN, result('{"n": 1}')) == {
+        "content": [{"type": "text", "text": '{"n": 1}'}]
+    }
 
 
-def test_text_is_parsed_where_the_schema_says_so() -> None:
-    assert wire_of(TYPED, result('{"n": 1}'))["structured"] == {"n": 1}
+async def test_text_is_parsed_where_the_schema_says_so() -> None:
+    assert (await wire_of(TYPED, result('{"n": 1}')))["structured"] == {"n": 1}
 
 
-def test_text_beside_a_structured_value_is_not_sent_twice() -> None:
-    wire = wire_of(TYPED, result('{"n": 1}', structured_content={"n": 1}))
+async def test_text_beside_a_structured_value_is_not_sent_twice() -> None:
+    wire = await wire_of(TYPED, result('{"n": 1}', structured_content={"n": 1}))
     assert wire == {"structured": {"n": 1}, "content": []}
 
 
-def test_an_image_beside_a_structured_value_is_kept() -> None:
+async def test_an_image_beside_a_structured_value_is_kept() -> None:
     image = mcp_types.ImageContent(data="AAAA", mime_type="image/png")
     sent = mcp_types.CallToolResult(content=[image], structured_content={"n": 1})
-    assert wire_of(TYPED, sent)["content"][0]["mimeType"] == "image/png"
+    assert (await wire_of(TYPED, sent))["content"][0]["mimeType"] == "image/png"
 
 
-def test_a_value_that_the_sdk_has_wrapped_is_unwrapped() -> None:
+async def test_a_value_that_the_sdk_has_wrapped_is_unwrapped() -> None:
     sent = result("1", "2", structured_content={"result": [1, 2]})
-    assert wire_of(WRAPPED, sent)["structured"] == [1, 2]
+    assert (await wire_of(WRAPPED, sent))["structured"] == [1, 2]
     schema = WRAPPED.result_schema
     assert schema is not None and schema["type"] == "array" and schema["$defs"]
 
@@ -75,16 +77,18 @@ def test_a_value_that_the_sdk_has_wrapped_is_unwrapped() -> None:
         mcp_types.CallToolResult(content=[]),
     ],
 )
-def test_a_result_that_breaks_its_schema_is_a_typed_failure(sent: mcp_types.CallToolResult) -> None:
+async def test_a_result_that_breaks_its_schema_is_a_typed_failure(
+    sent: mcp_types.CallToolResult,
+) -> None:
     with pytest.raises(ToolFailed, match="The call was made") as caught:
-        wire_of(TYPED, sent)
+        await wire_of(TYPED, sent)
     assert caught.value.code == "tool_result"
 
 
-def test_a_failure_has_the_servers_words_cut_and_visible() -> None:
+async def test_a_failure_has_the_servers_words_cut_and_visible() -> None:
     with pytest.raises(ToolFailed) as caught:
-        wire_of(PLAIN, result("\x1b[31mno" + "!" * 5 * MAX_MESSAGE, is_error=True))
+        await wire_of(PLAIN, result("\x1b[31mno" + "!" * 5 * MAX_MESSAGE, is_error=True))
     words = str(caught.value)
     assert words.startswith("no!") and len(words) <= MAX_MESSAGE and "cut" in words
     with pytest.raises(ToolFailed, match="did not say why"):
-        wire_of(PLAIN, mcp_types.CallToolResult(content=[], is_error=True))
+        await wire_of(PLAIN, mcp_types.CallToolResult(content=[], is_error=True))

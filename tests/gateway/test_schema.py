@@ -1,5 +1,7 @@
 """Values are checked against schemas that may be anything."""
 
+import threading
+from collections import Counter
 from typing import Any
 
 import jsonschema
@@ -7,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from divingbell.gateway.keywords import MAX_PROBLEMS, resolve
-from divingbell.gateway.schema import check, members_of, unknown_names
+from divingbell.gateway.keywords import MAX_PROBLEMS, Check, resolve
+from divingbell.gateway.schema import AT_ONCE, BUDGET, check, checked, members_of, unknown_names
 from tests.tool_lists import tool_lists
 
 ISSUE: dict[str, Any] = {
@@ -386,3 +388,25 @@ def test_defaults_of_real_tools_mostly_fit_their_own_schemas() -> None:
                     wrong += bool(check(schema["default"], schema))
     assert total > 500
     assert wrong < total / 20
+
+
+DOUBLING = {"$ref": "#/$defs/x", "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}] * 2}}}
+
+
+async def test_a_long_check_is_made_beside_the_event_loop_and_charged(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps: Counter[int] = Counter()
+    spend = Check.spend
+
+    def counted(run: Check, number: int) -> None:
+        steps[threading.get_ident()] += number
+        spend(run, number)
+
+    monkeypatch.setattr(Check, "spend", counted)
+    charged: list[float] = []
+    assert await checked([], ISSUE, charged.append) != [] and not charged
+    assert await checked(1, DOUBLING, charged.append) == []
+    here = steps.pop(threading.get_ident())
+    assert here <= 2 * AT_ONCE < BUDGET < sum(steps.values())
+    assert len(charged) == 1 and charged[0] > 0

@@ -54,7 +54,7 @@ class Admission:
         """
         arguments = self._policy.bind(tool, given, visit.user or NOBODY, visit.session)
         decision = self._decide(tool, arguments, visit)
-        self._check_arguments(tool, given)
+        await self._check_arguments(tool, given, visit)
         await self._confirm(tool, arguments, decision, visit)
         return arguments
 
@@ -62,10 +62,11 @@ class Admission:
         """Let a request pass that is none of a tool. Raises: as `admit`."""
         await self._confirm(tool, given, self._decide(tool, given, visit), visit)
 
-    def problems(self, tool: Tool, given: Mapping[str, Any]) -> list[Problem]:
+    async def problems(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> list[Problem]:
         """What is wrong with the arguments that the code gives."""
         known = self._policy.without_bound(tool).input_schema or {}
-        return schema.check(given, known) or schema.unknown_names(given, known)
+        found = await schema.checked(given, known, visit.charge)
+        return found or schema.unknown_names(given, known)
 
     def _decide(self, tool: Tool, arguments: Mapping[str, Any], visit: Visit) -> Decision:
         decision = self._policy.decide(tool, arguments, visit.user or NOBODY)
@@ -73,8 +74,8 @@ class Admission:
             raise policy.denied(tool, decision)
         return decision
 
-    def _check_arguments(self, tool: Tool, given: Mapping[str, Any]) -> None:
-        problems = self.problems(tool, given)
+    async def _check_arguments(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> None:
+        problems = await self.problems(tool, given, visit)
         if problems:
             seen = self._policy.without_bound(tool)
             words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])

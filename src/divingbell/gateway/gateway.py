@@ -8,7 +8,6 @@ arguments, a person) → upstream → is the result what was promised → back.
 import asyncio
 import json
 import logging
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -156,12 +155,14 @@ class Gateway:
             return answer
         tool = await self.find(name, visit.user)
         given = await _parsed(name, arguments)
-        if self.admission.problems(tool, given) and await self.fleet.refreshed(tool.server):
+        if await self.admission.problems(tool, given, visit) and await self.fleet.refreshed(
+            tool.server
+        ):
             tool = await self.find(name, visit.user)  # it has changed since its list was kept
         caller = Behind(self.policy, visit, tool.full_name)
         result = await self._call(tool, given, visit, caller)
         await self._note_call(tool, given, result, visit)
-        return await scale.beside(lambda found: self._packed(tool, found), result)
+        return await self._packed(tool, result, visit)
 
     async def _note_call(
         self,
@@ -176,11 +177,11 @@ class Gateway:
         accountant = self.books.of(visit.key)
         accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
 
-    def _packed(self, tool: Tool, result: "mcp_types.CallToolResult") -> Answer:
+    async def _packed(self, tool: Tool, result: "mcp_types.CallToolResult", visit: Visit) -> Answer:
         from divingbell.gateway import outcome
 
-        wire = outcome.wire_of(tool, result)
-        body = json.dumps(wire, separators=(",", ":")).encode()
+        wire = await outcome.wire_of(tool, result, visit.charge)
+        body = await scale.beside(_json, wire)
         self.policy.check_result_size(tool.full_name, len(body))
         return Answer(body, "tool")
 
@@ -243,20 +244,13 @@ class Gateway:
     ) -> Mapping[bytes, float]:
         if self._index.meaning is None:
             return {}
-
-        def timed() -> tuple[Mapping[bytes, float], float]:
-            began = time.thread_time()
-            return self._index.nearness(query), time.thread_time() - began
-
         async with self._encoding:  # one at a time, so that the threads of others stay free
             try:
-                near, seconds = await asyncio.to_thread(timed)
+                return await scale.charged(lambda: self._index.nearness(query), charge)
             except Exception:  # a model that somebody brought may fail in any way
                 log.exception("search goes on by words alone: the model failed")
                 self._index.meaning = None
                 return {}
-        charge(seconds)
-        return near
 
     def tools(self, server: str | None = None, user: str | None = None) -> list[Tool]:
         """The tools that this user may see."""
@@ -434,6 +428,10 @@ def _takes_address(tool: Tool) -> bool:
 
 def _says_it_gets(tool: Tool) -> bool:
     return any(verb in tool.name.lower() for verb in GETTING)
+
+
+def _json(wire: Mapping[str, Any]) -> bytes:
+    return json.dumps(wire, separators=(",", ":")).encode()
 
 
 def _size(result: Any) -> int:

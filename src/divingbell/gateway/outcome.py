@@ -1,7 +1,7 @@
 """Results of upstream tools, brought into the form that the code inside gets."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import mcp_types
@@ -31,12 +31,27 @@ UNREADABLE = (TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE)
 """What is said in the place of a result that is too large."""
 
 
-def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
+async def wire_of(
+    tool: Tool,
+    result: mcp_types.CallToolResult,
+    charge: Callable[[float], object] = lambda _: None,
+) -> dict[str, Any]:
     """Return the content and, where there is one, the structured value, which is checked.
+
+    `charge` gets the processor time that was spent on the check beside the event loop.
 
     Raises:
         ToolFailed: the tool says that it failed, or the value breaks the tool's own schema.
     """
+    wire = await scale.beside(lambda found: _wire(tool, found), result)
+    if tool.output_schema is not None:
+        await _check(tool, wire, charge)
+        if tool.wraps_result:
+            wire["structured"] = wire["structured"]["result"]
+    return wire
+
+
+def _wire(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
     if result.is_error:
         raise ToolFailed(_words_of(tool, result))
     wire: dict[str, Any] = {}
@@ -46,10 +61,6 @@ def wire_of(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
         found = _parsed(tool, result)
         if found is not None:
             wire["structured"] = found[0]
-    if tool.output_schema is not None:
-        _check(tool, wire)
-        if tool.wraps_result:
-            wire["structured"] = wire["structured"]["result"]
     blocks = result.content
     if "structured" in wire:
         # Text beside a structured value is the same value once more, for older clients.
@@ -73,14 +84,14 @@ def _parsed(tool: Tool, result: mcp_types.CallToolResult) -> tuple[Any] | None:
         return None
 
 
-def _check(tool: Tool, wire: Mapping[str, Any]) -> None:
+async def _check(tool: Tool, wire: Mapping[str, Any], charge: Callable[[float], object]) -> None:
     if "structured" not in wire:
         raise ToolFailed(
             f"{tool.full_name}: the server promises a structured result and sent none. "
             "The call was made",
             "tool_result",
         )
-    problems = schema.check(wire["structured"], tool.output_schema)
+    problems = await schema.checked(wire["structured"], tool.output_schema, charge)
     if problems:
         words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
         raise ToolFailed(

@@ -14,10 +14,11 @@ The `jsonschema` package has no budget and runs the patterns, so it is not used 
 
 import contextlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from divingbell import scale
 from divingbell.gateway.keywords import (
     MAX_PROBLEMS,
     BudgetSpent,
@@ -30,6 +31,19 @@ from divingbell.gateway.problem import Problem, path_of, unknown
 
 BUDGET = 20_000
 """Steps of a few microseconds each. A hostile schema costs a tenth of a second, no more."""
+AT_ONCE = 1_000
+"""Steps that are taken on the event loop: some 5 ms. What takes more is done in a thread."""
+
+
+async def checked(value: Any, schema: Schema, charge: Callable[[float], object]) -> list[Problem]:
+    """Return what `check` does, without holding up others on the event loop.
+
+    `charge` gets the processor time that was spent on it elsewhere.
+    """
+    found, is_whole = _look(value, schema, AT_ONCE)
+    if is_whole:
+        return _problems(found)
+    return await scale.charged(lambda: check(value, schema), charge)
 
 
 def check(
@@ -39,20 +53,37 @@ def check(
 
     What the budget of steps does not reach is taken as fine, but for the kinds of its members.
     """
-    if isinstance(schema, Mapping) and not isinstance(schema, dict):
-        schema = dict(schema)
+    found, is_whole = _look(value, schema, budget)
+    if not found and not is_whole:
+        found = _wrong_kinds(value, schema, budget // 4)
+    return _problems(found[:most])
+
+
+def _look(value: Any, schema: Schema, budget: int) -> tuple[list[Found], bool]:
+    """The problems that are found within so many steps, and whether these were enough.
+
+    What was found until then is wrong, whatever would have come after it.
+    """
     found: list[Found] = []
     try:
-        Check(schema, budget).value(value, schema, None, found, 0)
+        Check(schema, budget).value(value, _plain(schema), None, found, 0)
     except BudgetSpent:
-        # What was found until then is wrong, whatever would have come after it.
-        found = found or _wrong_kinds(value, schema, budget // 4)
-    return [Problem(path_of(place), message) for place, _, message in found[:most]]
+        return found, False
+    return found, True
+
+
+def _problems(found: list[Found]) -> list[Problem]:
+    return [Problem(path_of(place), message) for place, _, message in found]
+
+
+def _plain(schema: Schema) -> Schema:
+    is_other = isinstance(schema, Mapping) and not isinstance(schema, dict)
+    return dict(schema) if is_other else schema
 
 
 def _wrong_kinds(value: Any, schema: Schema, budget: int) -> list[Found]:
     """The members that are of another kind than their schemas say, whatever is in them."""
-    properties = schema.get("properties") if isinstance(schema, dict) else None
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
     if not isinstance(value, Mapping) or not isinstance(properties, Mapping):
         return []
     names = [name for name in value if name in properties]
