@@ -390,7 +390,7 @@ def test_defaults_of_real_tools_mostly_fit_their_own_schemas() -> None:
     assert wrong < total / 20
 
 
-DOUBLING = {"$ref": "#/$defs/x", "$defs": {"x": {"anyOf": [{"$ref": "#/$defs/x"}] * 2}}}
+DOUBLING = {"$ref": "#/$defs/x", "$defs": {"x": {"allOf": [{"$ref": "#/$defs/x"}] * 2}}}
 
 
 async def test_a_long_check_is_made_beside_the_event_loop_and_charged(
