@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from divingbell import profile
+from divingbell.host import profile
 
 KEPT = ("profiles", "images")
 

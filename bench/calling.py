@@ -16,7 +16,7 @@ from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
 
 from divingbell import Divingbell, Session
-from divingbell.gateway import servers
+from divingbell.settings import servers
 
 SERVER = str(Path(__file__).with_name("tool_server.py"))
 TIMES_DIRECT = 1.5

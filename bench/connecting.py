@@ -10,8 +10,8 @@ from statistics import median
 import bells
 import table
 
-from divingbell import config
 from divingbell.app import gateway_alone
+from divingbell.settings import config
 
 SERVER = str(Path(__file__).with_name("slow_server.py"))
 DELAYS = tuple(round(0.1 * number, 1) for number in range(1, 11))

@@ -11,7 +11,7 @@ import table
 from kdamond import Kdamond
 from peers import PANDAS
 
-from divingbell import copies
+from divingbell.session import copies
 
 MEASURE = "memory of a session"
 OPENING = "opening beside many"

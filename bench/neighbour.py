@@ -23,8 +23,8 @@ import table
 
 from divingbell import Divingbell, Session
 from divingbell.promises import PREAMBLE, PROBES
+from divingbell.surfaces.auth import Tokens, hash_of
 from divingbell.surfaces.mcp import http
-from divingbell.surfaces.mcp.tokens import Tokens, hash_of
 
 SERVER = str(Path(__file__).with_name("flood_server.py"))
 POSTING = str(Path(__file__).with_name("body_flood.py"))

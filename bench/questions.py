@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from tests.tool_lists import search_phrasings, search_practice, search_queries, tool_lists
 
-from divingbell.gateway.tool import Tool
+from divingbell.tool import Tool
 
 FIRST_SET = "the 120 questions"
 SECOND_SET = "173 others"

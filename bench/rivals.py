@@ -21,8 +21,8 @@ from typing import Any
 
 from peers import ANSWER_TIMEOUT, PLAIN, Peer, Task
 
-from divingbell import profile
 from divingbell.errors import DivingbellError
+from divingbell.host import profile
 from divingbell.models import Limits
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.command import OWN_MEMORY, PART_OF_DISK

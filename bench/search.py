@@ -38,13 +38,13 @@ from validation import (
 )
 
 from divingbell.errors import ConfigError
-from divingbell.gateway.catalog import MAX_EXAMPLES, described
-from divingbell.gateway.encoders import minilm, onnx
-from divingbell.gateway.encoders.base import Encoder
-from divingbell.gateway.meaning import Meaning
-from divingbell.gateway.search import Index
-from divingbell.gateway.tool import Tool
-from divingbell.telemetry import tokens
+from divingbell.gateway.catalog.catalog import MAX_EXAMPLES, described
+from divingbell.gateway.search.embeddings import Embeddings
+from divingbell.gateway.search.encoders import minilm, onnx
+from divingbell.gateway.search.encoders.base import Encoder
+from divingbell.gateway.search.index import Index
+from divingbell.journal import tokens
+from divingbell.tool import Tool
 
 FIRST = 5
 ROUNDS = 3
@@ -129,7 +129,7 @@ def in_several_phrasings(trials: Trials, encoder: Encoder | None) -> list[table.
     name = "by words" if encoder is None else "by words and meaning"
     index = Index(trials.tools)
     if encoder is not None:
-        index.meaning = Meaning(encoder, Path(os.devnull))
+        index.meaning = Embeddings(encoder, Path(os.devnull))
         index.meaning.prepare(trials.tools)
     asked = phrased()
     went = [outcome(index, each, index.nearness(each.text)) for each in asked]
@@ -225,7 +225,7 @@ def by_meaning(
 ) -> tuple[list[table.Row], list[Outcome]]:
     remembering = Remembering(encoder)
     with tempfile.TemporaryDirectory() as folder:
-        model = Meaning(remembering, Path(folder))
+        model = Embeddings(remembering, Path(folder))
         started = time.perf_counter()
         model.prepare(words.tools)
         rows = [made(f"{name}: all tools, once", started)]

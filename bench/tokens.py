@@ -18,7 +18,7 @@ from mcp import Client
 from mcp_types import CallToolResult, TextContent
 from searching import serving
 
-from divingbell.telemetry import tokens
+from divingbell.journal import tokens
 
 MEASURE = "tokens to use 1 tool"
 FEWER = 99.0

@@ -13,13 +13,13 @@ from typing import Any
 
 from questions import Question
 
-from divingbell.gateway import meaning
-from divingbell.gateway.encoders.base import Encoder
-from divingbell.gateway.indexed import IndexEntry, Portrait
-from divingbell.gateway.search import Index
-from divingbell.gateway.section import Section
-from divingbell.gateway.tool import Tool
-from divingbell.gateway.weights import BY_MEANING, BY_WORDS, FIELDS, Weights
+from divingbell.gateway.search import embeddings
+from divingbell.gateway.search.encoders.base import Encoder
+from divingbell.gateway.search.index import Index
+from divingbell.gateway.search.indexed import IndexEntry, Portrait
+from divingbell.gateway.search.section import Section
+from divingbell.gateway.search.weights import BY_MEANING, BY_WORDS, FIELDS, Weights
+from divingbell.tool import Tool
 
 FOLDS = 5
 FIRST = 5
@@ -75,7 +75,7 @@ class Choice:
 
 
 AS_SHIPPED = Choice(BY_WORDS, tuple(FIELDS.items()))
-AS_SHIPPED_BY_MEANING = Choice(BY_MEANING, tuple(FIELDS.items()), meaning.NAME_SHARE)
+AS_SHIPPED_BY_MEANING = Choice(BY_MEANING, tuple(FIELDS.items()), embeddings.NAME_SHARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +183,9 @@ class Trials:
 
     def _encoded(self, encoder: Encoder) -> tuple[Any, Any, Any]:
         if self._parts is None:
-            whole, name = meaning.encoded(encoder, [Portrait(tool) for tool in self.tools])
+            whole, name = embeddings.encoded(encoder, [Portrait(tool) for tool in self.tools])
             texts = [encoder.before_query + question.text for question in self.questions]
-            self._parts = whole, name, encoder.encode(texts, meaning.MAX_PIECES)
+            self._parts = whole, name, encoder.encode(texts, embeddings.MAX_PIECES)
         return self._parts
 
 

@@ -19,9 +19,9 @@ from mcp.client.stdio import stdio_client
 from mcp_types import TextContent
 
 from divingbell import Divingbell
-from divingbell.requirements import at_hand
+from divingbell.host.requirements import at_hand
+from divingbell.journal import tokens
 from divingbell.surfaces.mcp import definitions
-from divingbell.telemetry import tokens
 
 CONFIG = os.environ.get("EXAMPLE_MCP_CONFIG") or str(Path(__file__).with_suffix(".json"))
 SERVICES = ("gauge", "hatch", "pump", "sonar", "winch")

@@ -10,9 +10,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from divingbell.sources import Found
-from divingbell.trust import Trust, find
-from tests.surfaces.command import COMMAND, PATIENCE, environment
+from divingbell.settings.sources import Found
+from divingbell.settings.trust import Trust, find
+from tests.surfaces.cli.command import COMMAND, PATIENCE, environment
 
 QUESTION = "Trust this, until it changes? [y/N] "
 # The terminal must be the process's own, as it is for whoever types a command.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import profile
+from divingbell.host import profile
 from tests import real_servers
 
 ROOT = Path(__file__).parents[1]

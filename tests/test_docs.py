@@ -27,8 +27,7 @@ from typing import Any
 import pytest
 
 import divingbell
-from divingbell import Divingbell, Ledger, Session, Settings, config, errors
-from divingbell.files import Files
+from divingbell import Divingbell, Ledger, Session, Settings, errors
 from divingbell.models import (
     Event,
     Failure,
@@ -40,6 +39,8 @@ from divingbell.models import (
     Usage,
     Variable,
 )
+from divingbell.session.files import Files
+from divingbell.settings import config
 from divingbell.surfaces.cli import exit_status
 
 ROOT = Path(__file__).parents[1]

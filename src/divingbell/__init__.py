@@ -1,7 +1,6 @@
 """Divingbell: a sealed, fast, persistent Python sandbox for code that agents write, with tools."""
 
 from divingbell.app import Divingbell
-from divingbell.config import Settings
 from divingbell.errors import (
     CapacityError,
     ConfigError,
@@ -13,11 +12,12 @@ from divingbell.errors import (
     SessionClosed,
     ToolFailed,
 )
-from divingbell.gateway.approvals import Approval
+from divingbell.gateway.policy.approvals import Approval
 from divingbell.models import (
     Event,
     Failure,
     FileInfo,
+    Ledger,
     Limits,
     Output,
     Result,
@@ -25,8 +25,8 @@ from divingbell.models import (
     Usage,
     Variable,
 )
-from divingbell.session import Session
-from divingbell.telemetry.ledger import Ledger
+from divingbell.session.session import Session
+from divingbell.settings.config import Settings
 
 __all__ = [
     "Approval",

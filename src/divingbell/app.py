@@ -8,28 +8,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from divingbell import config, owned_folder, places, profile
-from divingbell.config import Settings
-from divingbell.engine import Engine
 from divingbell.errors import DivingbellError, ProfileError
-from divingbell.gateway import groups
-from divingbell.gateway import pins as gateway_pins
-from divingbell.gateway.approvals import Approver
-from divingbell.gateway.fleet import Listener, load_sdk
-from divingbell.gateway.folder import Folder
+from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.gateway import Gateway
-from divingbell.gateway.servers import Server
+from divingbell.gateway.policy import pins as gateway_pins
+from divingbell.gateway.policy.approvals import Approver
+from divingbell.gateway.upstream import orphan_groups
+from divingbell.gateway.upstream.fleet import Listener, load_sdk
+from divingbell.host import owned_folder, places, profile
+from divingbell.host.folders import HostFolders
+from divingbell.journal import totals
 from divingbell.models import Result
-from divingbell.needs import Needs
+from divingbell.principal import Principal
 from divingbell.sandbox.base import Backend
-from divingbell.sandbox.local.folders import HostFolders
-from divingbell.session import Session
-from divingbell.starting import Starting, Tell
-from divingbell.telemetry import store
+from divingbell.session.engine import Engine
+from divingbell.session.needs import Needs
+from divingbell.session.ownership import OwnedSessions
+from divingbell.session.session import Session
+from divingbell.session.starting import Starting, Tell
+from divingbell.settings import config
+from divingbell.settings.config import Settings
+from divingbell.settings.servers import Server
 
 if TYPE_CHECKING:
-    from divingbell.gateway.meaning import Meaning
-    from divingbell.gateway.upstream import Upstream
+    from divingbell.gateway.search.embeddings import Embeddings
+    from divingbell.gateway.upstream.upstream import Upstream
 
 
 class Divingbell:
@@ -89,6 +92,7 @@ class Divingbell:
         self._gateway: Gateway | None = None
         self._starting: Starting | None = None
         self.backend: Backend | None = None
+        self._owned = OwnedSessions(self._open_for)
 
     async def __aenter__(self) -> Self:
         await self._enter()
@@ -182,7 +186,7 @@ class Divingbell:
         """
         engine = self._running()
         await self.ready()
-        session = await engine.open(id, user, limits)
+        session = await engine.open(id, _principal(user), limits)
         try:
             yield session
         finally:
@@ -207,11 +211,21 @@ class Divingbell:
         """Open a session as `session` does, for those who can't keep a block; see `release`."""
         engine = self._running()
         await self.ready()
-        return await engine.open(id, user, limits)
+        return await engine.open(id, _principal(user), limits)
 
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
         await self._running().release(session)
+
+    @property
+    def owned(self) -> OwnedSessions:
+        """The sessions that surfaces hold for those who come in, whichever way they come."""
+        return self._owned
+
+    async def _open_for(self, id: str, principal: Principal) -> Session:
+        engine = self._running()
+        await self.ready()
+        return await engine.open(id, principal, {})
 
     @property
     def gateway(self) -> Gateway:
@@ -247,6 +261,10 @@ async def gateway_alone(settings: Settings) -> AsyncIterator[Gateway]:
         home.close()
 
 
+def _principal(user: str | None) -> Principal:
+    return Principal("" if user is None else user, client="library")
+
+
 def _load(path: str | Path | None, overrides: Mapping[str, Any]) -> Settings:
     given = {key: value for key, value in overrides.items() if value is not None}
     config.check_names(given)
@@ -263,9 +281,9 @@ class _Home:
         above = profile.home() / "running"
         try:
             owned_folder.make(above.parent)  # all that is kept there is kept below it
-            self._folders = HostFolders(above, lambda left: groups.end_left(left / GROUPS))
+            self._folders = HostFolders(above, lambda left: orphan_groups.end_left(left / GROUPS))
             self.servers = Folder(self._folders.path / "servers")
-            self.groups = groups.Groups(self._folders.path / GROUPS)
+            self.groups = orphan_groups.Groups(self._folders.path / GROUPS)
         except owned_folder.NotOurs:
             raise
         except OSError as error:
@@ -284,9 +302,9 @@ def _make_gateway(settings: Settings, home: _Home, on_approval: Approver | None)
         server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
     ) -> "Upstream":
         # Here, because the SDK takes most of a second to load and many have no servers.
-        from divingbell.gateway.oauth import Credentials
-        from divingbell.gateway.shelf import Shelf
-        from divingbell.gateway.upstream import Upstream
+        from divingbell.gateway.sign_in.oauth import Credentials
+        from divingbell.gateway.upstream.tool_list_cache import ToolListCache
+        from divingbell.gateway.upstream.upstream import Upstream
 
         return Upstream(
             server,
@@ -294,26 +312,26 @@ def _make_gateway(settings: Settings, home: _Home, on_approval: Approver | None)
             on_changed=on_changed,
             on_state=on_state,
             log_folder=profile.home() / "logs",
-            shelf=Shelf(profile.home() / "tool-lists"),
+            shelf=ToolListCache(profile.home() / "tool-lists"),
             credentials=Credentials(),
             groups=home.groups,
         )
 
     kept = places.data_folder()
     pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if settings.policy.pin else None)
-    totals = store.Store(kept / store.FILE_NAME) if settings.servers else None
+    store = totals.Totals(kept / totals.FILE_NAME) if settings.servers else None
     return Gateway(
         settings.policy,
         home.servers,
         pins,
         make_upstream,
         on_approval,
-        totals,
+        store,
         _meaning(settings) if settings.servers else None,
     )
 
 
-def _meaning(settings: Settings) -> Callable[[], "Meaning"] | None:
+def _meaning(settings: Settings) -> Callable[[], "Embeddings"] | None:
     """What loads the model for search by meaning, where it is wanted.
 
     Raises:
@@ -321,18 +339,18 @@ def _meaning(settings: Settings) -> Callable[[], "Meaning"] | None:
     """
     if settings.search == "words":
         return None
-    from divingbell.gateway import meaning
-    from divingbell.gateway.encoders import minilm, onnx
+    from divingbell.gateway.search import embeddings
+    from divingbell.gateway.search.encoders import minilm, onnx
 
     model = Path(settings.search_model) if settings.search_model else None
     if settings.search == "meaning":
-        loaded = meaning.load(model=model)
+        loaded = embeddings.load(model=model)
         return lambda: loaded
     if model is not None:
         onnx.check(model)
     elif not minilm.is_installed():
         return None
-    return lambda: meaning.load(model=model)
+    return lambda: embeddings.load(model=model)
 
 
 def _make_backend(
@@ -342,7 +360,7 @@ def _make_backend(
     needs: Needs | None,
 ) -> Backend:
     if settings.backend == "auto":
-        from divingbell.sandbox.choosing import AutoBackend
+        from divingbell.sandbox.auto import AutoBackend
 
         def make(wall: str) -> Backend:
             backend, _, runtime = wall.partition("-")

@@ -2,13 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
 
 from divingbell.errors import ConfigError
-
-if TYPE_CHECKING:
-    from divingbell.telemetry.ledger import Ledger
 
 Status = Literal["ok", "error", "timeout", "limit", "killed", "cancelled"]
 LimitName = Literal["memory", "cpu", "processes", "disk", "output", "host"]
@@ -166,6 +163,106 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Isolation:
+    """What is in force around a session, for `doctor` and the session's info."""
+
+    backend: str
+    """The walls, as the table of promises calls them: local, docker, docker-runsc or gvisor."""
+    limits_by: str
+    """What enforces memory, CPU and processes: cgroup v1, cgroup v2 or rlimits."""
+    landlock: int
+    """The ABI in force; 0: this kernel has none."""
+    own_uid: bool
+    """Each session has a uid of its own on the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consumption:
+    """What the processes of a sandbox have used so far, counted from outside."""
+
+    cpu_seconds: float
+    memory: int | None = None
+    memory_peak: int | None = None
+    memory_kills: int = 0
+    refused_processes: int = 0
+
+
+IMAGE_TOKENS = 1_000
+"""What an image is taken to cost. Models differ: a picture of 1024 by 1024 costs 765 to 1,400."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUse:
+    """What the calls of one tool would have cost."""
+
+    name: str
+    """`server.tool`."""
+    calls: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """The tokens of one execution."""
+
+    code_tokens: int = 0
+    """The code, which the model wrote."""
+    output_tokens: int = 0
+    """What the model was shown: the text of the result, with its notes."""
+    overhead_tokens: int = 0
+    """What it read besides: Divingbell's own tools (once a conversation) and searches."""
+    direct_definition_tokens: int = 0
+    """The definitions of all tools, which a model was spared: with the first execution of its
+    conversation. 0 in all others, and where no model reads."""
+    direct_call_tokens: int = 0
+    """The arguments and results of all calls, which did not pass through the model."""
+    calls: int = 0
+    images: int = 0
+    """Images that were shown. No tokens are counted for them: see `image_tokens`."""
+    direct_images: int = 0
+    """Images in results of calls."""
+    estimated: bool = False
+    """Something was too long to be counted whole."""
+    tools: tuple[ToolUse, ...] = field(default=(), repr=False)
+    """What each tool had a part in `direct_call_tokens`."""
+
+    @property
+    def read(self) -> int:
+        """The tokens that passed through the model."""
+        return self.code_tokens + self.output_tokens + self.overhead_tokens
+
+    @property
+    def direct(self) -> int:
+        """The tokens that would have passed through it."""
+        return self.direct_definition_tokens + self.direct_call_tokens
+
+    @property
+    def saved(self) -> int:
+        """The difference; less than 0 where code was the more costly way."""
+        return self.direct - self.read
+
+    @property
+    def ratio(self) -> float:
+        """The share of the direct cost that was saved: 0.99 is 99 %. 0 where there was none."""
+        return self.saved / self.direct if self.direct else 0.0
+
+    @property
+    def image_tokens(self) -> int:
+        """An estimate for the images that were shown, in no other figure."""
+        return self.images * IMAGE_TOKENS
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data."""
+        return asdict(self) | {
+            "read": self.read,
+            "direct": self.direct,
+            "saved": self.saved,
+            "ratio": round(self.ratio, 4),
+            "image_tokens": self.image_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """How a cell ended and what it showed."""
 
@@ -184,7 +281,7 @@ class Result:
     """What else the reader should know: output that was cut, processes that were ended …"""
     calls: tuple[ToolCall, ...] = ()
     """The calls of tools that the cell has made, in the order in which they ended."""
-    ledger: "Ledger | None" = None
+    ledger: Ledger | None = None
     """What the model read, against what the same calls would have cost it directly."""
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from divingbell.gateway.tool import Tool
+from divingbell.tool import Tool
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 300.0

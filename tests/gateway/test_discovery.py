@@ -3,7 +3,7 @@
 import pytest
 
 from divingbell.gateway.discovery import Findings
-from divingbell.gateway.tool import Tool
+from divingbell.tool import Tool
 from tests.gateway.galley import galley
 
 WAY = "a larger limit (up to 100) or a server shows others, list_mcp_tools() in code names all"
@@ -27,21 +27,21 @@ async def test_only_what_is_left_out_is_counted() -> None:
         search = bell.gateway.discovery.search
         await bell.gateway.fleet.listed("galley")
         everything = len(bell.gateway.tools("galley"))
-        listed = await search("", "name_only", 3, "galley", None)
+        listed = await search("", "name_only", 3, "galley", "")
         assert (len(listed.items), listed.total, listed.is_list) == (3, everything, True)
-        whole = await search("", "name_only", 100, None, None)
+        whole = await search("", "name_only", 100, None, "")
         assert len(whole.items) == whole.total == everything
         for level in ("name_only", "full"):
-            few = await search("add two numbers", level, 100, None, None)
+            few = await search("add two numbers", level, 100, None, "")
             assert len(few.items) == few.total < everything and not few.is_list
 
 
 async def test_details_that_are_too_long_together_count_as_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("divingbell.gateway.catalog.MAX_DESCRIBED", 1)
+    monkeypatch.setattr("divingbell.gateway.catalog.catalog.MAX_DESCRIBED", 1)
     async with galley() as (bell, _):
-        found = await bell.gateway.discovery.search("add two numbers", "full", 100, None, None)
+        found = await bell.gateway.discovery.search("add two numbers", "full", 100, None, "")
         assert len(found.items) == 1 < found.total
 
 
@@ -54,7 +54,7 @@ async def test_tools_are_counted_once_until_a_list_is_another(
         everything = len(gateway.tools())
         may_see = gateway.may_see
 
-        def watched(tool: Tool, user: str | None) -> bool:
+        def watched(tool: Tool, user: str) -> bool:
             looked.append(tool.name)
             return may_see(tool, user)
 

@@ -15,8 +15,8 @@ import pytest
 
 import divingbell
 from divingbell import ConfigError, Divingbell, Result, Session
-from divingbell.gateway.approvals import Approval
-from divingbell.gateway.servers import Broken, Server
+from divingbell.gateway.policy.approvals import Approval
+from divingbell.settings.servers import Server, UnusableServer
 from tests import onnx_models
 from tests.gateway.galley import ENTRY, PATH, galley
 from tests.waiting import until
@@ -353,7 +353,7 @@ async def test_servers_come_and_go_while_it_runs() -> None:
         assert await value(session, "servers.second.add(2, 2)") == 4
         with pytest.raises(ConfigError, match="already"):
             bell.gateway.add(second)
-        bell.gateway.add(Broken("third", "it has a hole"))
+        bell.gateway.add(UnusableServer("third", "it has a hole"))
         assert "it has a hole" in await failure(session, "call_mcp_tool('third.x', {})")
         await bell.gateway.remove("second")
         assert "there is no server" in await failure(session, "import servers.second")
@@ -550,12 +550,12 @@ async def test_a_model_that_cannot_be_read_is_told_and_words_decide(
 
 
 async def test_a_model_that_fails_leaves_search_by_words(caplog: pytest.LogCaptureFixture) -> None:
-    class Broken:
+    class UnusableServer:
         def nearness(self, phrasings: list[str]) -> dict[bytes, float]:
             raise RuntimeError("no memory for this")
 
     async with galley(search="words") as (bell, session):
-        bell.gateway._index.meaning = Broken()  # type: ignore[assignment]
+        bell.gateway._index.meaning = UnusableServer()  # type: ignore[assignment]
         code = "search_tools('add two numbers', limit=1)[0]['name']"
         assert await value(session, code) == "galley.add"
         assert "by words alone" in caplog.text

@@ -12,8 +12,8 @@ from typing import Any
 import mcp_types
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.servers import Server
-from divingbell.gateway.upstream import Upstream
+from divingbell.gateway.upstream.upstream import Upstream
+from divingbell.settings.servers import Server
 from tests.real_servers import Command, fixture
 from tests.waiting import until
 

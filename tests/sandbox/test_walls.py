@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, Session, profile
+from divingbell import Divingbell, Session
+from divingbell.host import profile
 from divingbell.sandbox.contained.sandbox import ContainedSandbox
 from tests.waiting import until
 from tests.walls import CONTAINED, Wall, need

@@ -1,7 +1,7 @@
 """For tests that take away what keeps promises, and see that the checks notice."""
 
 from divingbell import Divingbell
-from divingbell.sandbox.self_check import check
+from divingbell.promises.check.self_check import check
 
 
 async def broken(bell: Divingbell, rows: set[str]) -> set[str]:

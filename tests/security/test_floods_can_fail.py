@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
-from divingbell import Divingbell, tether
-from divingbell.host_time import HostTime
+from divingbell import Divingbell
+from divingbell.session import tether
+from divingbell.shares.host_time import HostTime
 from tests.security import breaking
 
 

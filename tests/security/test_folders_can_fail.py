@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import Divingbell, installer, owned_folder
-from divingbell.gateway import groups
+from divingbell import Divingbell
+from divingbell.gateway.upstream import orphan_groups
+from divingbell.host import folders, installer, owned_folder
+from divingbell.promises.check.self_check import check
 from divingbell.sandbox.contained import libraries
-from divingbell.sandbox.local import folders, zygote
-from divingbell.sandbox.self_check import check
+from divingbell.sandbox.local import zygote
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +55,8 @@ async def test_folders_that_nobody_looks_at_are_noticed(
 async def test_a_note_that_is_believed_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(groups, "_identity", lambda pid: "known")
-    monkeypatch.setattr(groups.private_file, "read", lambda *_: b"known")
+    monkeypatch.setattr(orphan_groups, "_identity", lambda pid: "known")
+    monkeypatch.setattr(orphan_groups.private_file, "read", lambda *_: b"known")
     assert await _broken(own_bell, "G25") == {"G25"}
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from divingbell import Divingbell
+from divingbell.host import folders, uids
 from divingbell.promises import PROBES
-from divingbell.sandbox.local import folders, quotas, uids
-from divingbell.sandbox.self_check import check
+from divingbell.promises.check.self_check import check
+from divingbell.sandbox.local import quotas
 
 ROOT = Path(__file__).parents[2]
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="others have one uid only")

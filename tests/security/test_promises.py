@@ -11,8 +11,8 @@ import pytest
 from divingbell import Divingbell
 from divingbell.models import Output, Result
 from divingbell.promises import GROUPS, PREAMBLE, PROBES, PROMISES, Promise, tables
-from divingbell.sandbox.host_checks import CHECKS, WITH_TOOLS, Broken, ToolBench, Watch, judged
-from divingbell.sandbox.self_check import Verdict, check, left_out, promised
+from divingbell.promises.check import CHECKS, WITH_TOOLS, PromiseBroken, ToolRig, Watch, judged
+from divingbell.promises.check.self_check import Verdict, check, left_out, promised
 
 ROOT = Path(__file__).parents[2]
 KEPT_BY_LOCAL = [promise for promise in PROMISES if promise.kept_by("local")]
@@ -89,7 +89,7 @@ def test_every_row_is_complete() -> None:
 
 def test_every_probe_is_of_use() -> None:
     used = {promise.probe for promise in PROMISES} | {PREAMBLE.name}
-    checks = (ROOT / "src/divingbell/sandbox/host_checks").glob("*.py")
+    checks = (ROOT / "src/divingbell/promises/check").glob("*.py")
     driven = "".join(path.read_text("utf-8") for path in checks)
     for path in PROBES.glob("*.py"):
         assert path.name in used or path.name in driven, path.name
@@ -158,15 +158,15 @@ def _printed(text: str) -> Result:
 
 
 def test_no_verdict_is_no_pass() -> None:
-    with pytest.raises(Broken, match="no verdict"):
+    with pytest.raises(PromiseBroken, match="no verdict"):
         judged(_printed("all is well\n"))
-    with pytest.raises(Broken, match="no verdict"):
+    with pytest.raises(PromiseBroken, match="no verdict"):
         judged(Result("killed", outputs=_printed("SAFE\n").outputs))
 
 
 def test_one_unsafe_outweighs_every_safe() -> None:
     assert judged(_printed("SAFE one\nSAFE two\n")) == "one; two"
-    with pytest.raises(Broken, match="two"):
+    with pytest.raises(PromiseBroken, match="two"):
         judged(_printed("SAFE one\nUNSAFE two\nSAFE three\n"))
 
 
@@ -175,7 +175,7 @@ async def test_a_bomb_that_does_not_go_off_as_said_is_broken(
 ) -> None:
     from dataclasses import replace
 
-    from divingbell.sandbox import self_check
+    from divingbell.promises.check import self_check
 
     row = next(promise for promise in PROMISES if promise.id == "R23")
     monkeypatch.setattr(self_check, "PROMISES", (replace(row, outcomes=("ok",)),))
@@ -187,9 +187,10 @@ async def test_a_door_that_stands_open_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without rules, without redaction, and with text as it comes, each of these rows is broken."""
-    from divingbell.gateway import catalog, redaction
-    from divingbell.gateway.approvals import Answer, Approvals
-    from divingbell.gateway.policy import Decision, Policy
+    from divingbell.gateway.catalog import catalog
+    from divingbell.gateway.policy.approvals import Answer, Approvals
+    from divingbell.gateway.upstream import redaction
+    from divingbell.settings.policy import Decision, Policy
 
     async def yes(*_: object) -> Answer:
         return Answer("yes")
@@ -206,14 +207,14 @@ async def test_a_door_that_stands_open_is_noticed(
 
 
 async def test_the_bench_of_tools_leaves_nothing_behind(own_bell: Divingbell) -> None:
-    from divingbell import places, profile
+    from divingbell.host import places, profile
 
     def kept() -> set[Path]:
         folders = (places.data_folder(), profile.home() / "logs", profile.home() / "tool-lists")
         return {path for folder in folders for path in folder.glob("*hostile*")}
 
     before = kept()
-    async with ToolBench(own_bell) as bench:
+    async with ToolRig(own_bell) as bench:
         pid = bench.bell.gateway.upstream("hostile").pid
         assert pid is not None
         async with bench.session() as session:
@@ -232,5 +233,5 @@ async def test_the_watch_notices_memory_and_a_busy_loop() -> None:
             pass
     assert watch.memory > 250 << 20 and watch.busy > 2.0
     del taken
-    with pytest.raises(Broken, match="suffers"):
+    with pytest.raises(PromiseBroken, match="suffers"):
         watch.judge()

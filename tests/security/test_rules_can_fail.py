@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway import approvals, folder, gateway, preview, rules, spelling
-from divingbell.gateway.policy import Policy
-from divingbell.sandbox.host_checks import admission
-from divingbell.sandbox.self_check import check
-from divingbell.surfaces.mcp.addresses import Addresses
+from divingbell.gateway import gateway
+from divingbell.gateway.catalog import folder
+from divingbell.gateway.policy import approvals, preview
+from divingbell.promises.check import admission
+from divingbell.promises.check.self_check import check
+from divingbell.settings import rules, spelling
+from divingbell.settings.policy import Policy
+from divingbell.surfaces.mcp.passthrough.addresses import Addresses
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from divingbell import Divingbell, owned_folder
-from divingbell.gateway.disguises import Disguises, View
-from divingbell.surfaces.cli import disclosure
+from divingbell import Divingbell
+from divingbell.gateway.upstream.disguises import Disguises, View
+from divingbell.host import owned_folder
+from divingbell.settings import disclosure
 from tests.security.breaking import broken
 
 

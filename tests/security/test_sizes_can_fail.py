@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell
-from divingbell.allowance import Hold
-from divingbell.calls import Calls
-from divingbell.gateway import catalog, messages, unanswered
+from divingbell.gateway.catalog import catalog
 from divingbell.gateway.gateway import Gateway
-from divingbell.gateway.policy import Policy
-from divingbell.sandbox.host_checks import definitions, serving, tool_bench
-from divingbell.surfaces.mcp import admission, connections, http
+from divingbell.gateway.upstream import messages, unanswered
+from divingbell.promises.check import definitions, serving, tool_rig
+from divingbell.session.calls import Calls
+from divingbell.settings.policy import Policy
+from divingbell.shares.allowance import Hold
+from divingbell.surfaces.mcp import connections, http, quotas
 from tests.security.breaking import broken
 
 
@@ -31,7 +32,7 @@ def _ended_once_begun(self: Calls, *about: Any) -> None:
         _ended(self, *about)
 
 
-async def _open(self: admission.Admission, _: Any, __: Any, *request: Any) -> None:
+async def _open(self: quotas.Admission, _: Any, __: Any, *request: Any) -> None:
     await self._app(*request)
 
 
@@ -41,11 +42,11 @@ async def test_calls_and_results_that_are_not_weighed_are_noticed(
     monkeypatch.setattr(Policy, "check_arguments", lambda *_: None)
     monkeypatch.setattr(Gateway, "cost", lambda *_: 0)
     monkeypatch.setattr(Hold, "grow", lambda *_: True)
-    monkeypatch.setattr("divingbell.scale.MAX_RESULT", 1 << 60)
+    monkeypatch.setattr("divingbell.shares.weight.MAX_RESULT", 1 << 60)
     monkeypatch.setattr(unanswered, "MAX_PARTS", 1 << 60)
     monkeypatch.setattr(messages, "MAX_UNASKED", 1 << 60)
     monkeypatch.setattr(definitions, "_VERY_MANY", 200_000)  # this process shall survive it
-    monkeypatch.setitem(tool_bench.POLICY, "tool_timeout", 2.0)
+    monkeypatch.setitem(tool_rig.POLICY, "tool_timeout", 2.0)
     monkeypatch.setattr(Calls, "_ended", _ended_once_begun)
     monkeypatch.setattr(catalog, "MAX_DESCRIBED", 1 << 60)
     rows = {"H70", "H71", "H72", "D50", "D51", "D52", "D53"}
@@ -55,9 +56,9 @@ async def test_calls_and_results_that_are_not_weighed_are_noticed(
 async def test_a_server_that_serves_everybody_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission.Admission, "_open", _open)
-    monkeypatch.setattr(admission._Body, "_take", lambda *_: None)
-    monkeypatch.setattr(admission._Share, "request", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(quotas.Admission, "_open", _open)
+    monkeypatch.setattr(quotas._Body, "_take", lambda *_: None)
+    monkeypatch.setattr(quotas._Share, "request", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(connections.Connections, "arrived", lambda *_: None)
     monkeypatch.setattr(http, "MAX_BODY", 1 << 40)
     monkeypatch.setattr(serving, "_PATIENCE", 1.0)

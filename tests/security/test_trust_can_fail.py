@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import Divingbell, config, engine, machine, requirements, sources, trust
-from divingbell.gateway import stdio
-from divingbell.surfaces.cli import disclosure
+from divingbell import Divingbell
+from divingbell.doctor import machine
+from divingbell.gateway.upstream import stdio
+from divingbell.host import requirements
+from divingbell.session import engine
+from divingbell.settings import config, disclosure, sources, trust
 from tests.security.breaking import broken
 
 

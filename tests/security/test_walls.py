@@ -4,8 +4,8 @@ import pytest
 
 from divingbell import Divingbell
 from divingbell.promises import KEPT, PROMISES
-from divingbell.sandbox.host_checks.bench import SMALL
-from divingbell.sandbox.self_check import check, left_out, promised
+from divingbell.promises.check.rig import SMALL
+from divingbell.promises.check.self_check import check, left_out, promised
 from tests.walls import CONTAINED, Wall, need
 
 

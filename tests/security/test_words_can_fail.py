@@ -7,8 +7,10 @@ import pytest
 from mcp.client.auth import OAuthClientProvider
 
 from divingbell import Divingbell
-from divingbell.gateway import behind, disguises, issuer, oauth, server_log
-from divingbell.surfaces.mcp import passing, person, showing
+from divingbell.gateway import callers
+from divingbell.gateway.sign_in import issuer, oauth
+from divingbell.gateway.upstream import disguises, server_log
+from divingbell.surfaces.mcp import client_channel, visible_definitions
 from tests.security.breaking import broken
 
 
@@ -51,8 +53,8 @@ async def test_words_as_they_come_are_noticed(
 
     monkeypatch.setattr(disguises.Disguises, "views", lambda *_: [])
     monkeypatch.setattr(server_log.ServerLog, "take", cut_first)
-    monkeypatch.setattr(showing, "everywhere", lambda value, _: value)
-    monkeypatch.setattr(person, "visible", lambda words, _: words)
-    for module in (passing, behind):
+    monkeypatch.setattr(visible_definitions, "everywhere", lambda value, _: value)
+    monkeypatch.setattr(client_channel, "visible", lambda words, _: words)
+    for module in (callers,):
         monkeypatch.setattr(module, "signed", lambda params, _: params)
     assert await broken(own_bell, rows) == rows

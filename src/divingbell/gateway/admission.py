@@ -9,17 +9,20 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from divingbell.calls import Visit
 from divingbell.errors import ToolFailed
-from divingbell.gateway import policy, schema, wrappers
-from divingbell.gateway.approvals import Approval, Approvals, Approver, ElicitingApprover
-from divingbell.gateway.catalog import Catalog
-from divingbell.gateway.pins import Pins
-from divingbell.gateway.policy import NOBODY, Decision, Policy
-from divingbell.gateway.preview import preview
-from divingbell.gateway.problem import Problem
-from divingbell.gateway.tool import Tool
+from divingbell.gateway.catalog import wrappers
+from divingbell.gateway.catalog.catalog import Catalog
+from divingbell.gateway.context import CallContext
+from divingbell.gateway.policy.approval_form import ElicitingApprover
+from divingbell.gateway.policy.approvals import Approval, Approvals, Approver
+from divingbell.gateway.policy.pins import Pins
+from divingbell.gateway.policy.preview import preview
+from divingbell.gateway.schema import check
+from divingbell.gateway.schema.problem import Problem
 from divingbell.models import Event
+from divingbell.settings import policy
+from divingbell.settings.policy import Decision, Policy
+from divingbell.tool import Tool
 
 log = logging.getLogger("divingbell.gateway")
 
@@ -46,36 +49,44 @@ class Admission:
         if self.pins.unsaved:
             await asyncio.to_thread(self.pins.save)
 
-    async def admit(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> dict[str, Any]:
+    async def admit(
+        self, tool: Tool, given: Mapping[str, Any], context: CallContext
+    ) -> dict[str, Any]:
         """Let a call of a tool pass; return its arguments with those that the host sets.
 
         Raises:
             ToolFailed: it may not pass.
         """
-        arguments = self._policy.bind(tool, given, visit.user or NOBODY, visit.session)
-        decision = self._decide(tool, arguments, visit)
-        await self._check_arguments(tool, given, visit)
-        await self._confirm(tool, arguments, decision, visit)
+        arguments = self._policy.bind(tool, given, context.user, context.session)
+        decision = self._decide(tool, arguments, context)
+        await self._check_arguments(tool, given, context)
+        await self._confirm(tool, arguments, decision, context)
         return arguments
 
-    async def admit_request(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> None:
+    async def admit_request(
+        self, tool: Tool, given: Mapping[str, Any], context: CallContext
+    ) -> None:
         """Let a request pass that is none of a tool. Raises: as `admit`."""
-        await self._confirm(tool, given, self._decide(tool, given, visit), visit)
+        await self._confirm(tool, given, self._decide(tool, given, context), context)
 
-    async def problems(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> list[Problem]:
+    async def problems(
+        self, tool: Tool, given: Mapping[str, Any], context: CallContext
+    ) -> list[Problem]:
         """What is wrong with the arguments that the code gives."""
         known = self._policy.without_bound(tool).input_schema or {}
-        found = await schema.checked(given, known, visit.charge)
-        return found or schema.unknown_names(given, known)
+        found = await check.checked(given, known, context.charge)
+        return found or check.unknown_names(given, known)
 
-    def _decide(self, tool: Tool, arguments: Mapping[str, Any], visit: Visit) -> Decision:
-        decision = self._policy.decide(tool, arguments, visit.user or NOBODY)
+    def _decide(self, tool: Tool, arguments: Mapping[str, Any], context: CallContext) -> Decision:
+        decision = self._policy.decide(tool, arguments, context.user)
         if decision.action == "deny":
             raise policy.denied(tool, decision)
         return decision
 
-    async def _check_arguments(self, tool: Tool, given: Mapping[str, Any], visit: Visit) -> None:
-        problems = await self.problems(tool, given, visit)
+    async def _check_arguments(
+        self, tool: Tool, given: Mapping[str, Any], context: CallContext
+    ) -> None:
+        problems = await self.problems(tool, given, context)
         if problems:
             seen = self._policy.without_bound(tool)
             words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
@@ -85,7 +96,7 @@ class Admission:
             )
 
     async def _confirm(
-        self, tool: Tool, arguments: Mapping[str, Any], decision: Decision, visit: Visit
+        self, tool: Tool, arguments: Mapping[str, Any], decision: Decision, context: CallContext
     ) -> None:
         """Ask the person, if the rules say so or the definition is another than it was."""
         must_ask = decision.action == "ask"
@@ -95,13 +106,13 @@ class Admission:
             if review == "warn":
                 words = f"{tool.full_name}: its definition has changed since it was first seen"
                 log.warning("%s", words)
-                visit.tell(Event("log", text=words, tool=tool.full_name))
+                context.tell(Event("log", text=words, tool=tool.full_name))
             elif review == "ask":
                 must_ask = True
                 reason = f"its definition has changed. {reason}".strip()
             self._save_pins()
         if must_ask:
-            await self._approve(tool, arguments, reason, decision.rule, visit)
+            await self._approve(tool, arguments, reason, decision.rule, context)
 
     async def _approve(
         self,
@@ -109,9 +120,9 @@ class Admission:
         arguments: Mapping[str, Any],
         reason: str,
         rule: int | None,
-        visit: Visit,
+        context: CallContext,
     ) -> None:
-        approver = ElicitingApprover(visit.asker) if visit.asker else self._on_approval
+        approver = ElicitingApprover(context.asker) if context.asker else self._on_approval
         shown = preview(arguments, tool.input_schema)
         if shown is None:
             raise ToolFailed(
@@ -123,9 +134,9 @@ class Admission:
             tool=tool.full_name,
             arguments=shown,
             reason=reason,
-            session=visit.key,
-            user=visit.user or NOBODY,
-            run=visit.run,
+            session=context.key,
+            user=context.user,
+            run=context.run,
             rule=rule,
             definition=self.pins.digest(tool),
         )

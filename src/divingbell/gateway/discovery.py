@@ -6,16 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from divingbell import scale
-from divingbell.calls import Answer, Visit
 from divingbell.errors import InvalidInput, ToolFailed
-from divingbell.gateway import policy
-from divingbell.gateway.behind import Behind
-from divingbell.gateway.catalog import MAX_LIMIT, SERVERS, described
-from divingbell.gateway.tool import Tool
-from divingbell.gateway.words import words
-from divingbell.gateway.wrappers import module_source
+from divingbell.gateway.callers import SessionCaller
+from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS, described
+from divingbell.gateway.catalog.wrappers import module_source
+from divingbell.gateway.context import Answer, CallContext
+from divingbell.gateway.search.stemming import words
 from divingbell.models import Event
+from divingbell.settings import policy
+from divingbell.shares import weight
+from divingbell.tool import Tool
 
 if TYPE_CHECKING:
     from divingbell.gateway.gateway import Gateway
@@ -27,7 +27,7 @@ class Discovery:
     def __init__(self, gateway: "Gateway") -> None:
         self._gateway = gateway
 
-    async def answer(self, visit: Visit, name: str, arguments: Mapping[str, Any]) -> Answer:
+    async def answer(self, context: CallContext, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Answer one of `OWN`.
 
         Raises:
@@ -35,8 +35,8 @@ class Discovery:
         """
         own = OWN[name]
         try:
-            inspect.signature(own).bind(self, visit, **arguments)
-            answer: Answer = await own(self, visit, **arguments)
+            inspect.signature(own).bind(self, context, **arguments)
+            answer: Answer = await own(self, context, **arguments)
             return answer
         except (InvalidInput, TypeError) as error:
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
@@ -47,7 +47,7 @@ class Discovery:
         detail_level: str,
         limit: int,
         server: str | None,
-        user: str | None,
+        user: str,
         charge: Callable[[float], object] = lambda _: None,
     ) -> "Findings":
         """Search as `Gateway.search` does, which is not all that there is: count the rest too.
@@ -74,7 +74,7 @@ class Discovery:
 
     async def _search_tools(
         self,
-        visit: Visit,
+        context: CallContext,
         query: str = "",
         detail_level: str = "name_only",
         limit: int = 10,
@@ -85,25 +85,27 @@ class Discovery:
             detail_level,
             limit,
             None if server is None else str(server),
-            visit.user,
-            visit.charge,
+            context.user,
+            context.charge,
         )
         rest = found.rest()
         return _value(found.items, note=rest and f"search_tools: {rest}")
 
-    async def _list_tools(self, visit: Visit, server: str | None = None) -> Answer:
+    async def _list_tools(self, context: CallContext, server: str | None = None) -> Answer:
         where = None if server is None else self._gateway.catalog.check_server(str(server))
         await self._gateway.fleet.listed(where)
-        return _value([tool.full_name for tool in self._gateway.tools(where, visit.user)])
+        return _value([tool.full_name for tool in self._gateway.tools(where, context.user)])
 
-    async def _tool_details(self, visit: Visit, name: str) -> Answer:
-        tool = await self._gateway.find(str(name), visit.user)
-        if (denied := self._denied(tool, visit)) is not None:
+    async def _tool_details(self, context: CallContext, name: str) -> Answer:
+        tool = await self._gateway.find(str(name), context.user)
+        if (denied := self._denied(tool, context)) is not None:
             raise denied
         [found] = await described([self._gateway.policy.without_bound(tool)], "full")
         return _value(found)
 
-    async def _await_server(self, visit: Visit, server: str, tool: str | None = None) -> Answer:
+    async def _await_server(
+        self, context: CallContext, server: str, tool: str | None = None
+    ) -> Answer:
         """For an import that did not find what it wanted: look again after this.
 
         A tool that is not for everyone has no file; whoever may call it is told here what would
@@ -111,15 +113,15 @@ class Discovery:
         """
         name = self._gateway.catalog.check_server(str(server))
         if self._gateway.fleet.is_awaited(name):
-            visit.tell(Event("progress", text="connecting to the server", tool=name))
+            context.tell(Event("progress", text="connecting to the server", tool=name))
         await self._gateway.fleet.listed(name)
         await self._gateway.fleet.refreshed(name)
         if not self._gateway.catalog.tools(name):
             self._gateway.fleet.check(name)
-        seen = [] if tool is None else self._gateway.tools(name, visit.user)
+        seen = [] if tool is None else self._gateway.tools(name, context.user)
         source = next((module_source(each) for each in seen if each.function == tool), None)
         known = None if tool is None else self._gateway.catalog.known(f"{name}.{tool}")
-        denied = None if known is None else self._denied(known, visit)
+        denied = None if known is None else self._denied(known, context)
         return _value(
             {
                 "generation": self._gateway.generation,
@@ -128,33 +130,33 @@ class Discovery:
             }
         )
 
-    def _denied(self, tool: Tool, visit: Visit) -> ToolFailed | None:
+    def _denied(self, tool: Tool, context: CallContext) -> ToolFailed | None:
         """Why this user may not call a tool with any arguments."""
-        if self._gateway.may_see(tool, visit.user):
+        if self._gateway.may_see(tool, context.user):
             return None
-        return policy.denied(tool, self._gateway.policy.decide(tool, {}, visit.user or ""))
+        return policy.denied(tool, self._gateway.policy.decide(tool, {}, context.user))
 
-    async def _list_resources(self, visit: Visit, server: str) -> Answer:
-        found = await self._gateway.lists(str(server), visit, "resources", "templates")
+    async def _list_resources(self, context: CallContext, server: str) -> Answer:
+        found = await self._gateway.lists(str(server), context, "resources", "templates")
         return await _listed(found)
 
-    async def _read_resource(self, visit: Visit, server: str, uri: str) -> Answer:
-        caller = Behind(self._gateway.policy, visit, f"{server}.read_resource")
-        result = await self._gateway.read_resource(str(server), str(uri), visit, caller)
+    async def _read_resource(self, context: CallContext, server: str, uri: str) -> Answer:
+        caller = SessionCaller(self._gateway.policy, context, f"{server}.read_resource")
+        result = await self._gateway.read_resource(str(server), str(uri), context, caller)
         return await _listed(result.contents, "resource")
 
-    async def _list_prompts(self, visit: Visit, server: str) -> Answer:
-        return await _listed(await self._gateway.lists(str(server), visit, "prompts"))
+    async def _list_prompts(self, context: CallContext, server: str) -> Answer:
+        return await _listed(await self._gateway.lists(str(server), context, "prompts"))
 
     async def _get_prompt(
-        self, visit: Visit, server: str, name: str, arguments: dict[str, Any] | None = None
+        self, context: CallContext, server: str, name: str, arguments: dict[str, Any] | None = None
     ) -> Answer:
-        caller = Behind(self._gateway.policy, visit, f"{server}.get_prompt")
+        caller = SessionCaller(self._gateway.policy, context, f"{server}.get_prompt")
         if not isinstance(arguments, dict | None):
             raise InvalidInput("arguments is an object of names and texts")
         texts = {str(key): str(value) for key, value in (arguments or {}).items()}
-        result = await self._gateway.get_prompt(str(server), str(name), texts, visit, caller)
-        return await scale.beside(_prompt, result)
+        result = await self._gateway.get_prompt(str(server), str(name), texts, context, caller)
+        return await weight.beside(_prompt, result)
 
 
 OWN: dict[str, Any] = {
@@ -207,7 +209,7 @@ def _prompt(result: Any) -> Answer:
 
 
 async def _listed(items: Sequence[Any], kind: str = "value") -> Answer:
-    return await scale.beside(lambda found: _value([_plain(item) for item in found], kind), items)
+    return await weight.beside(lambda found: _value([_plain(item) for item in found], kind), items)
 
 
 def _value(value: Any, kind: str = "value", note: str = "") -> Answer:

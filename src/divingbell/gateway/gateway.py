@@ -12,36 +12,35 @@ from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from divingbell import scale
-from divingbell.calls import Answer, Visit
 from divingbell.errors import ToolFailed
-from divingbell.gateway import wrappers
 from divingbell.gateway.admission import Admission
-from divingbell.gateway.approvals import Approver
-from divingbell.gateway.behind import Behind
-from divingbell.gateway.catalog import MAX_LIMIT, SERVERS, Catalog, described
+from divingbell.gateway.callers import Caller, SessionCaller
+from divingbell.gateway.catalog import wrappers
+from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS, Catalog, described
+from divingbell.gateway.catalog.folder import Folder
+from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.discovery import OWN, Discovery
-from divingbell.gateway.fleet import Fleet, MakeUpstream, OnChange, ServerState
-from divingbell.gateway.folder import Folder
-from divingbell.gateway.learning import Learner
-from divingbell.gateway.meter import Meter
-from divingbell.gateway.pins import Pins
-from divingbell.gateway.policy import NOBODY, Policy
-from divingbell.gateway.search import Index
-from divingbell.gateway.servers import Entry
-from divingbell.gateway.tool import Tool
-from divingbell.models import Result
-from divingbell.telemetry.books import Books
-from divingbell.telemetry.ledger import Ledger
-from divingbell.telemetry.store import Store
+from divingbell.gateway.policy.approvals import Approver
+from divingbell.gateway.policy.meter import Meter
+from divingbell.gateway.policy.pins import Pins
+from divingbell.gateway.search.embedding_worker import EmbeddingWorker
+from divingbell.gateway.search.index import Index
+from divingbell.gateway.upstream.fleet import Fleet, MakeUpstream, OnChange, ServerState
+from divingbell.journal.recorder import LedgerRecorder
+from divingbell.journal.totals import Totals
+from divingbell.models import Ledger, Result
+from divingbell.principal import Principal
+from divingbell.settings.policy import Policy
+from divingbell.settings.servers import Entry
+from divingbell.shares import weight
+from divingbell.tool import Tool
 from divingbell_inside import frames
 
 if TYPE_CHECKING:
     import mcp_types
 
-    from divingbell.gateway.caller import Caller
-    from divingbell.gateway.meaning import Meaning
-    from divingbell.gateway.upstream import Upstream
+    from divingbell.gateway.search.embeddings import Embeddings
+    from divingbell.gateway.upstream.upstream import Upstream
 
 log = logging.getLogger("divingbell.gateway")
 
@@ -77,25 +76,25 @@ class Gateway:
         pins: Pins,
         make_upstream: MakeUpstream,
         on_approval: Approver | None = None,
-        store: Store | None = None,
-        load_meaning: "Callable[[], Meaning] | None" = None,
+        store: Totals | None = None,
+        load_meaning: "Callable[[], Embeddings] | None" = None,
     ) -> None:
         self.policy = rules
         self.calls_at_once = rules.calls_at_once
         self._index = index = Index()
         self._encoding = asyncio.Lock()
         self.catalog = Catalog(folder, index, self._shown, self._is_public)
-        self._learner = Learner(index, load_meaning) if load_meaning else None
+        self._learner = EmbeddingWorker(index, load_meaning) if load_meaning else None
         self.fleet = Fleet(self.catalog, make_upstream)
         self.fleet.on_change(self._tools_changed)
-        self.books = Books(store, self.catalog.tools)
+        self.books = LedgerRecorder(store, self.catalog.tools)
         self.admission = Admission(rules, self.catalog, pins, on_approval)
         self.discovery = Discovery(self)
         self._meter = Meter(rules)
         self._counts: dict[tuple[str | None, str | None], int] = {}
         self._counted_at = -1
 
-    # Servers come and go while it runs: see divingbell.gateway.fleet.
+    # Servers come and go while it runs: see divingbell.gateway.upstream.fleet.
 
     def add(self, entry: Entry) -> None:
         self.fleet.add(entry)
@@ -134,7 +133,7 @@ class Gateway:
         """Whether its file may lie in /servers, which all sessions of all users see."""
         return self.policy.audience(tool) == "everyone"
 
-    # What code may ask for (divingbell.calls.Door)
+    # What code may ask for (divingbell.session.calls.Door)
 
     @property
     def generation(self) -> int:
@@ -143,49 +142,51 @@ class Gateway:
     def cost(self, arguments: bytes) -> int:
         if len(arguments) > self.policy.max_arguments:
             return 0  # they will not be parsed
-        return scale.weight_of(arguments, scale.MAX_ARGUMENTS) * scale.UNIT
+        return weight.weight_of(arguments, weight.MAX_ARGUMENTS) * weight.UNIT
 
-    async def answer(self, visit: Visit, name: str, arguments: bytes) -> Answer:
+    async def answer(self, context: CallContext, name: str, arguments: bytes) -> Answer:
         # Whatever is asked counts: also what is not there costs the host some work.
-        await self._count(visit)
+        await self._count(context)
         self.policy.check_arguments(name[:MAX_NAME], arguments)
         if name in OWN:
-            answer = await self.discovery.answer(visit, name, await _parsed(name, arguments))
+            answer = await self.discovery.answer(context, name, await _parsed(name, arguments))
             self.policy.check_result_size(name, len(answer.body))
             return answer
-        tool = await self.find(name, visit.user)
+        tool = await self.find(name, context.user)
         given = await _parsed(name, arguments)
-        if await self.admission.problems(tool, given, visit) and await self.fleet.refreshed(
+        if await self.admission.problems(tool, given, context) and await self.fleet.refreshed(
             tool.server
         ):
-            tool = await self.find(name, visit.user)  # it has changed since its list was kept
-        caller = Behind(self.policy, visit, tool.full_name)
-        result = await self._call(tool, given, visit, caller)
-        await self._note_call(tool, given, result, visit)
-        return await self._packed(tool, result, visit)
+            tool = await self.find(name, context.user)  # it has changed since its list was kept
+        caller = SessionCaller(self.policy, context, tool.full_name)
+        result = await self._call(tool, given, context, caller)
+        await self._note_call(tool, given, result, context)
+        return await self._packed(tool, result, context)
 
     async def _note_call(
         self,
         tool: Tool,
         given: Mapping[str, Any],
         result: "mcp_types.CallToolResult",
-        visit: Visit,
+        context: CallContext,
     ) -> None:
         """Enter into the books what code has got and no model has read."""
-        shown = await scale.beside(_shown, result)
+        shown = await weight.beside(_shown, result)
         images = sum(block.type == "image" for block in result.content)
-        accountant = self.books.of(visit.key)
+        accountant = self.books.of(context.key)
         accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
 
-    async def _packed(self, tool: Tool, result: "mcp_types.CallToolResult", visit: Visit) -> Answer:
-        from divingbell.gateway import outcome
+    async def _packed(
+        self, tool: Tool, result: "mcp_types.CallToolResult", context: CallContext
+    ) -> Answer:
+        from divingbell.gateway.schema import outcome
 
-        wire = await outcome.wire_of(tool, result, visit.charge)
-        body = await scale.beside(_json, wire)
+        wire = await outcome.wire_of(tool, result, context.charge)
+        body = await weight.beside(_json, wire)
         self.policy.check_result_size(tool.full_name, len(body))
         return Answer(body, "tool")
 
-    async def find(self, name: str, user: str | None) -> Tool:
+    async def find(self, name: str, user: str) -> Tool:
         """See `Catalog.find`; a server that is just starting, or is broken, is heard first.
 
         Raises:
@@ -209,12 +210,12 @@ class Gateway:
         self.admission.approvals.end_run(session)
 
     async def balance(
-        self, session: str, user: str | None, code: str, result: Result
+        self, session: str, principal: Principal, code: str, result: Result
     ) -> Ledger | None:
         """The ledger of an execution; none where there are no tools to save anything on."""
         if not self.fleet:
             return None
-        return await self.books.balance(session, user, code, result)
+        return await self.books.balance(session, principal, code, result)
 
     async def search(
         self,
@@ -222,7 +223,7 @@ class Gateway:
         detail_level: str = "name_only",
         limit: int = 10,
         server: str | None = None,
-        user: str | None = None,
+        user: str = "",
         charge: Callable[[float], object] = lambda _: None,
     ) -> list[dict[str, Any]]:
         """Find tools, the best first, described as far as was asked for.
@@ -246,17 +247,17 @@ class Gateway:
             return {}
         async with self._encoding:  # one at a time, so that the threads of others stay free
             try:
-                return await scale.charged(lambda: self._index.nearness(query), charge)
+                return await weight.charged(lambda: self._index.nearness(query), charge)
             except Exception:  # a model that somebody brought may fail in any way
                 log.exception("search goes on by words alone: the model failed")
                 self._index.meaning = None
                 return {}
 
-    def tools(self, server: str | None = None, user: str | None = None) -> list[Tool]:
+    def tools(self, server: str | None = None, user: str = "") -> list[Tool]:
         """The tools that this user may see."""
         return [tool for tool in self.catalog.tools(server) if self.may_see(tool, user)]
 
-    def count(self, server: str | None, user: str | None) -> int:
+    def count(self, server: str | None, user: str) -> int:
         """How many they are. Counted once, because each search asks."""
         if self._counted_at != self.catalog.revision or len(self._counts) >= MAX_COUNTS:
             self._counts, self._counted_at = {}, self.catalog.revision
@@ -264,20 +265,20 @@ class Gateway:
             self._counts[server, user] = len(self.tools(server, user))
         return self._counts[server, user]
 
-    def may_see(self, tool: Tool, user: str | None) -> bool:
+    def may_see(self, tool: Tool, user: str) -> bool:
         """Whether there are arguments with which this user may call the tool."""
-        return self.policy.visible(tool, user or NOBODY)
+        return self.policy.visible(tool, user)
 
-    def _seen_by(self, user: str | None) -> Callable[[Tool], bool]:
+    def _seen_by(self, user: str) -> Callable[[Tool], bool]:
         return lambda tool: self.may_see(tool, user)
 
-    # What hints name (divingbell.hints.Surroundings)
+    # What hints name (divingbell.session.hints.Surroundings)
 
     @property
     def has_servers(self) -> bool:
         return bool(self.fleet)
 
-    def fetching(self, user: str | None) -> list[str]:
+    def fetching(self, user: str) -> list[str]:
         """Tools that could get something from an address, as code names them: a few.
 
         By words alone: whoever fails without end must not cost much.
@@ -286,7 +287,7 @@ class Gateway:
         fitting = (tool for tool in found if _takes_address(tool) and _says_it_gets(tool))
         return [f"servers.{tool.package}.{tool.function}" for tool in islice(fitting, MAX_FETCHING)]
 
-    def signature_of(self, name: str, user: str | None) -> str | None:
+    def signature_of(self, name: str, user: str) -> str | None:
         """How a tool is called that this user may see, by `package.function`."""
         tool = self.catalog.known(name)
         if tool is None or not self.may_see(tool, user):
@@ -296,29 +297,29 @@ class Gateway:
     # Through the door
 
     async def call(
-        self, tool: Tool, arguments: Mapping[str, Any], visit: Visit, caller: "Caller"
+        self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, caller: "Caller"
     ) -> "mcp_types.CallToolResult":
         """Call a tool for a client of ours, with the result as the server gave it.
 
         Raises:
             ToolFailed: it was refused, or the server could not be reached.
         """
-        await self._count(visit)
-        found = self.catalog.find(tool.full_name, self._seen_by(visit.user))
+        await self._count(context)
+        found = self.catalog.find(tool.full_name, self._seen_by(context.user))
         self.policy.check_arguments(found.full_name, json.dumps(arguments).encode())
-        result = await self._call(found, arguments, visit, caller)
+        result = await self._call(found, arguments, context, caller)
         await self._check_result(found, result)
         return result
 
     async def read_resource(
-        self, server: str, uri: str, visit: Visit, caller: "Caller"
+        self, server: str, uri: str, context: CallContext, caller: "Caller"
     ) -> "mcp_types.ReadResourceResult":
         """Read a resource. Raises: as `call`."""
         return await self._request(
             server,
             "read_resource",
             {"uri": uri},
-            visit,
+            context,
             lambda upstream, timeout: upstream.read_resource(uri, caller, timeout=timeout),
         )
 
@@ -327,7 +328,7 @@ class Gateway:
         server: str,
         name: str,
         arguments: Mapping[str, str],
-        visit: Visit,
+        context: CallContext,
         caller: "Caller",
     ) -> "mcp_types.GetPromptResult":
         """Get a prompt. Raises: as `call`."""
@@ -335,7 +336,7 @@ class Gateway:
             server,
             "get_prompt",
             {"name": name, "arguments": dict(arguments)},
-            visit,
+            context,
             lambda upstream, timeout: upstream.get_prompt(name, arguments, caller, timeout=timeout),
         )
 
@@ -345,7 +346,7 @@ class Gateway:
         ref: "mcp_types.PromptReference | mcp_types.ResourceTemplateReference",
         argument: "mcp_types.CompletionArgument",
         known: Mapping[str, str] | None,
-        visit: Visit,
+        context: CallContext,
     ) -> "mcp_types.CompleteResult":
         """Ask what a value could go on with. Raises: as `call`."""
         given: dict[str, Any]
@@ -360,60 +361,60 @@ class Gateway:
             server,
             "complete",
             given,
-            visit,
+            context,
             lambda upstream, _: upstream.complete(ref, argument, known),
         )
 
-    async def lists(self, server: str, visit: Visit, *kinds: ListKind) -> list[Any]:
+    async def lists(self, server: str, context: CallContext, *kinds: ListKind) -> list[Any]:
         """What a server has of these kinds, which all have one name in rules. Raises: as `call`."""
 
         async def ask(upstream: "Upstream", _: float) -> list[Any]:
             found = [await getattr(upstream, LISTS[kind][1])() for kind in kinds]
             return [item for items in found for item in items]
 
-        return await self._request(server, LISTS[kinds[0]][0], {}, visit, ask)
+        return await self._request(server, LISTS[kinds[0]][0], {}, context, ask)
 
     async def _request(
         self,
         server: str,
         name: str,
         given: Mapping[str, Any],
-        visit: Visit,
+        context: CallContext,
         ask: 'Callable[["Upstream", float], Awaitable[R]]',
     ) -> R:
         """Put to a server what is no call of a tool; for rules it is `server.read_resource` …"""
-        await self._count(visit)
+        await self._count(context)
         server = self.catalog.check_server(str(server))
         tool = Tool(server, name, server, name)
         self.policy.check_arguments(tool.full_name, json.dumps(given).encode())
         self.policy.check_bound(tool, given.get("arguments", {}))
-        await self.admission.admit_request(tool, given, visit)
+        await self.admission.admit_request(tool, given, context)
         await self.fleet.begun(server)
-        upstream = self.fleet.upstream(server, visit.key)
-        visit.sent = True
+        upstream = self.fleet.upstream(server, context.key)
+        context.sent = True
         result = await ask(upstream, self._timeout(tool))
         await self._check_result(tool, result)
         return result
 
     async def _check_result(self, tool: Tool, result: Any) -> None:
-        self.policy.check_result_size(tool.full_name, await scale.beside(_size, result))
+        self.policy.check_result_size(tool.full_name, await weight.beside(_size, result))
 
-    async def _count(self, visit: Visit) -> None:
+    async def _count(self, context: CallContext) -> None:
         """Count a call against the budgets, once. Raises ToolFailed if there is no room for it."""
-        if not visit.counted:
-            visit.counted = True
-            await self._meter.reserve(visit.key, visit.user or NOBODY, visit.run)
+        if not context.counted:
+            context.counted = True
+            await self._meter.reserve(context.key, context.user, context.run)
 
     def _timeout(self, tool: Tool) -> float:
         entry = self.fleet.server(tool.server)
         return (entry.timeout if entry else None) or self.policy.tool_timeout
 
     async def _call(
-        self, tool: Tool, given: Mapping[str, Any], visit: Visit, caller: "Caller"
+        self, tool: Tool, given: Mapping[str, Any], context: CallContext, caller: "Caller"
     ) -> "mcp_types.CallToolResult":
-        arguments = await self.admission.admit(tool, given, visit)
-        upstream = self.fleet.upstream(tool.server, visit.key)
-        visit.sent = True
+        arguments = await self.admission.admit(tool, given, context)
+        upstream = self.fleet.upstream(tool.server, context.key)
+        context.sent = True
         return await upstream.call_tool(
             tool.name, arguments, timeout=self._timeout(tool), caller=caller
         )

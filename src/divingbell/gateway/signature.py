@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from divingbell.gateway import text
-from divingbell.gateway.addresses import is_web
+from divingbell import text
+from divingbell.settings.addresses import is_web
 
 if TYPE_CHECKING:
     import mcp_types

@@ -29,7 +29,7 @@ class Promise:
     """For each backend "kept", or the reason why it is not promised."""
     kind: Kind
     """probe: runs inside and judges itself. bomb: runs inside, the result is judged. host: driven
-    by a function of `divingbell.sandbox.host_checks`."""
+    by a function of `divingbell.promises.check`."""
     probe: str = ""
     """The file in `probes/` that runs inside; a host check may do without."""
     limits: Mapping[str, Any] = field(default_factory=dict)

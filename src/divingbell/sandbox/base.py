@@ -2,35 +2,19 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Protocol
 
-from divingbell.models import Limits
-from divingbell.tether import Tether
-
-
-@dataclass(frozen=True, slots=True)
-class Isolation:
-    """What is in force around a session, for `doctor` and the session's info."""
-
-    backend: str
-    """The walls, as the table of promises calls them: local, docker, docker-runsc or gvisor."""
-    limits_by: str
-    """What enforces memory, CPU and processes: cgroup v1, cgroup v2 or rlimits."""
-    landlock: int
-    """The ABI in force; 0: this kernel has none."""
-    own_uid: bool
-    """Each session has a uid of its own on the host."""
+from divingbell.models import Consumption, Isolation, Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Consumption:
-    """What the processes of a sandbox have used so far, counted from outside."""
+class Tether(Protocol):
+    """A line to one interpreter, as far as the sandbox lays it (divingbell.session.tether)."""
 
-    cpu_seconds: float
-    memory: int | None = None
-    memory_peak: int | None = None
-    memory_kills: int = 0
-    refused_processes: int = 0
+    def hand_over(self) -> list[int]:
+        """The descriptors for the other side; call `handed_over` once they are sent."""
+
+    def handed_over(self, cell: int) -> None:
+        """Close our copies of the other side's ends, and greet it."""
 
 
 class Sandbox(ABC):

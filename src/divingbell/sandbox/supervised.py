@@ -12,9 +12,8 @@ from collections import deque
 from dataclasses import replace
 
 from divingbell.errors import SandboxUnavailable
-from divingbell.models import Limits
-from divingbell.sandbox.base import Consumption, Isolation, Sandbox
-from divingbell.tether import Tether
+from divingbell.models import Consumption, Isolation, Limits
+from divingbell.sandbox.base import Sandbox, Tether
 
 ANSWER_TIMEOUT = 30.0
 INTERRUPT_TIMEOUT = 2.0

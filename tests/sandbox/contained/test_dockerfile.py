@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from divingbell import SandboxUnavailable
-from divingbell.profile import FONTS
+from divingbell.host.profile import FONTS
 from divingbell.sandbox.contained import dockerfile
 from divingbell.sandbox.docker import daemon
 from tests.walls import DOCKER, need

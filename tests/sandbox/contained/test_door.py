@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import divingbell_inside
-from divingbell import profile
+from divingbell.host import profile
 from divingbell.sandbox.contained.door import Door
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import profile
+from divingbell.host import profile
+from divingbell.promises.check.packages import shared_object
 from divingbell.sandbox.contained import libraries
-from divingbell.sandbox.host_checks.packages import shared_object
 
 
 def test_names_are_read_from_a_real_file() -> None:

@@ -11,7 +11,8 @@ from threading import Event
 
 import pytest
 
-from divingbell import SandboxUnavailable, holding, profile
+from divingbell import SandboxUnavailable
+from divingbell.host import holding, profile
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.root import Root
 from divingbell_inside import layout

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, walls
-from divingbell.config import Settings
+from divingbell import Divingbell
+from divingbell.doctor import containers
 from divingbell.models import Limits
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.root import Root
 from divingbell.sandbox.gvisor import backend, bundle, checkpoint
 from divingbell.sandbox.gvisor.runsc import Runsc
+from divingbell.settings.config import Settings
 from tests.walls import GVISOR, need
 
 
@@ -112,15 +113,15 @@ def test_doctor_says_what_runsc_said(
     image: Root, program: Runsc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("divingbell.sandbox.gvisor.runsc.find", lambda platform: program)
-    monkeypatch.setattr("divingbell.profile.find", lambda packages: object())
+    monkeypatch.setattr("divingbell.host.profile.find", lambda packages: object())
     monkeypatch.setattr(root, "find", lambda prepared: image)
-    assert "not tried yet" in walls.restore(Settings()).detail
+    assert "not tried yet" in containers.restore(Settings()).detail
     _make(image, program, "one", "runsc checkpoint: not today")
-    refused = walls.restore(Settings())
+    refused = containers.restore(Settings())
     assert refused.state == "warn" and "runsc checkpoint: not today" in refused.detail
     checkpoint.remove(checkpoint.every(image)[0])
     _make(image, program, "one")
-    assert walls.restore(Settings()).state == "ok"
+    assert containers.restore(Settings()).state == "ok"
 
 
 # What is restored

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, SandboxUnavailable
-from divingbell.sandbox.local import backend, cgroups
+from divingbell.host import cgroups
+from divingbell.sandbox.local import backend
 from tests.waiting import until
 
 HOST = """

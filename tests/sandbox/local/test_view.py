@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from divingbell import Divingbell
-from divingbell.sandbox.local.folders import remove_tree
+from divingbell.host.folders import remove_tree
 
 
 async def test_a_mounted_folder_is_readable_and_not_writable(tmp_path: Path) -> None:

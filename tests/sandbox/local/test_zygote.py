@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import Divingbell, SandboxUnavailable, profile
-from divingbell.config import Settings
-from divingbell.sandbox.host_checks.packages import write_wheel
+from divingbell import Divingbell, SandboxUnavailable
+from divingbell.host import profile
+from divingbell.promises.check.packages import write_wheel
 from divingbell.sandbox.local.backend import LocalBackend
 from divingbell.sandbox.local.zygote import Zygote, ZygoteDied
+from divingbell.settings.config import Settings
 
 SEEN = """import os, socket, sys; sys.seen = {\
  "interfaces": [name for _, name in socket.if_nameindex()],\

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from divingbell import owned_folder, profile
+from divingbell.host import owned_folder, profile
 
 WAITING = "waiting for another process that prepares the same profile"
 """What it says as long as it is held back."""

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from divingbell import Divingbell, host_time
+from divingbell import Divingbell
+from divingbell.shares import host_time
+from divingbell.surfaces.auth import Tokens, hash_of
 from divingbell.surfaces.mcp import connections, http
 from divingbell.surfaces.mcp.connections import Protocol
-from divingbell.surfaces.mcp.tokens import Tokens, hash_of
 from tests.waiting import PATIENCE, until
 
 TOKEN = "anne-has-a-long-token"

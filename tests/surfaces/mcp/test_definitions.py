@@ -2,11 +2,11 @@
 
 import hashlib
 
-from divingbell.gateway.servers import Broken, Server
-from divingbell.requirements import at_hand
+from divingbell.host.requirements import at_hand
+from divingbell.journal import tokens
+from divingbell.settings.servers import Server, UnusableServer
 from divingbell.surfaces.mcp import definitions
 from divingbell.surfaces.mcp.definitions import Texts, configured, texts
-from divingbell.telemetry import tokens
 
 ALONE, WITH_ONE, WITH_TEN = 400, 500, 540
 """Tokens; the promise is 1,200."""
@@ -71,7 +71,7 @@ def test_any_number_of_names_of_any_length_has_an_end() -> None:
 def test_servers_are_known_from_the_settings_before_any_has_answered() -> None:
     entries = [
         Server("git-hub", command="nothing"),
-        Broken("broken", "its entry can't be used"),
+        UnusableServer("broken", "its entry can't be used"),
         Server("git_hub", command="nothing"),
         Server("off", command="nothing", enabled=False),
     ]

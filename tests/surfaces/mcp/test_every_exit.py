@@ -15,10 +15,10 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import Divingbell
-from divingbell.gateway.text import is_hiding
-from divingbell.sandbox.host_checks.exits import Ear
-from divingbell.sandbox.host_checks.tool_bench import SERVER
+from divingbell.promises.check.exits import Ear
+from divingbell.promises.check.tool_rig import SERVER
 from divingbell.surfaces.mcp.server import Surface
+from divingbell.text import is_hiding
 from tests.surfaces.mcp.conftest import Era, text_of
 from tests.surfaces.mcp.serving import COMMAND, QUIET, serving, settings
 from tests.waiting import PATIENCE

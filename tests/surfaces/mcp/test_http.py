@@ -13,8 +13,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import Divingbell
 from divingbell.errors import ConfigError
-from divingbell.surfaces.mcp import http, rounds
-from divingbell.surfaces.mcp.tokens import Tokens, hash_of
+from divingbell.surfaces.auth import Tokens, hash_of
+from divingbell.surfaces.mcp import http, suspended_calls
 from tests import real_servers
 from tests.surfaces.mcp.conftest import Era, Listener, text_of
 from tests.waiting import PATIENCE, until
@@ -316,7 +316,7 @@ async def test_a_question_that_is_not_answered_is_put_again(url: str) -> None:
 async def test_only_so_many_calls_of_a_user_wait(
     url: str, most: int, given_up: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rounds, "MAX_KEPT", most)
+    monkeypatch.setattr(suspended_calls, "MAX_KEPT", most)
     code = {"code": "from servers.shop import paint\nprint(paint())"}
     answer = types.ElicitResult(action="accept", content={"colour": "blue"})
     async with connected(url, ANNE, "auto", Listener()) as anne:

@@ -4,8 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from divingbell.gateway.servers import Server, read_entries, servers_in
-from divingbell.surfaces.mcp import holdings, reading, rounds
+from divingbell.session import ownership
+from divingbell.settings.servers import Server, read_entries, servers_in
+from divingbell.surfaces.mcp import file_reads, suspended_calls
 from divingbell.surfaces.mcp.definitions import texts
 
 PAGE = (Path(__file__).parents[3] / "docs/mcp.md").read_text("utf-8")
@@ -29,6 +30,6 @@ def test_the_table_of_tools_has_every_tool_and_parameter() -> None:
 
 
 def test_the_limits_are_those_of_the_code() -> None:
-    assert f"several, up to {holdings.MAX_SESSIONS};" in WORDS
-    assert f"up to {reading.MAX_READ >> 20} MB can be read" in WORDS
-    assert rounds.PATIENCE == 600 and "up to ten minutes" in WORDS
+    assert f"several, up to {ownership.MAX_SESSIONS};" in WORDS
+    assert f"up to {file_reads.MAX_READ >> 20} MB can be read" in WORDS
+    assert suspended_calls.PATIENCE == 600 and "up to ten minutes" in WORDS

@@ -9,14 +9,16 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated
 
-from divingbell.surfaces.mcp import holdings, reading, workspace
-from divingbell.surfaces.mcp.callers import STDIO, Caller
+from divingbell.principal import Principal
+from divingbell.session import ownership
+from divingbell.surfaces.mcp import file_reads, workspace
+from divingbell.surfaces.mcp.callers import STDIO
 from divingbell.surfaces.mcp.definitions import NAMES
 from divingbell.surfaces.mcp.server import Surface
 from tests.surfaces.mcp.conftest import Listener, text_of
 from tests.waiting import PATIENCE, until
 
-OWN = Caller(None, STDIO)
+OWN = Principal("", STDIO, STDIO)
 PNG = b"\x89PNG"
 
 
@@ -153,7 +155,7 @@ async def test_output_is_told_while_the_cell_runs(client: Client, listener: List
 async def test_cancelling_the_request_interrupts_the_cell(client: Client, surface: Surface) -> None:
     await client.call_tool("execute_python", {"code": "import time; kept = 1"})
     running = asyncio.create_task(client.call_tool("execute_python", {"code": "time.sleep(300)"}))
-    [(_, session)] = surface.holdings.of(OWN)
+    [(_, session)] = surface.owned.of(OWN)
     await until(lambda: session.cells == 2 and session.busy, "the cell runs")
     running.cancel()
     await asyncio.wait([running], timeout=PATIENCE)
@@ -221,7 +223,7 @@ async def test_definitions_are_spared_once_a_conversation_and_not_with_each_sess
             overhead, *others = [ledger["overhead_tokens"] for ledger in made]
             assert 400 < overhead < 600 and others == [0, 0]
         await surface.leave(STDIO)
-        await surface.holdings.leave_all()
+        await surface.owned.leave_all()
 
 
 async def test_the_person_is_asked_for_approval_and_says_yes(
@@ -308,7 +310,7 @@ async def test_a_session_that_has_ended_by_itself_is_missed_once(
     client: Client, surface: Surface
 ) -> None:
     await client.call_tool("execute_python", {"code": "z = 3"})
-    [(_, session)] = surface.holdings.of(OWN)
+    [(_, session)] = surface.owned.of(OWN)
     await session.close("it was idle")
     result = await client.call_tool("execute_python", {"code": "5"})
     assert text_of(result).startswith("5\n[your earlier session has ended")
@@ -318,7 +320,7 @@ async def test_a_session_that_has_ended_by_itself_is_missed_once(
 async def test_one_client_can_not_take_every_place(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holdings, "MAX_SESSIONS", 1)
+    monkeypatch.setattr(ownership, "MAX_SESSIONS", 1)
     await client.call_tool("execute_python", {"code": "1"})
     result = await client.call_tool("execute_python", {"code": "1", "session_id": "more"})
     assert result.is_error and "close_session" in text_of(result)
@@ -365,7 +367,7 @@ async def test_what_is_no_file_of_a_session_can_not_be_read(client: Client, uri:
 
 
 async def test_a_file_that_is_too_large_is_not_read(client: Client) -> None:
-    code = f"open('big', 'wb').truncate({reading.MAX_READ + 1})"
+    code = f"open('big', 'wb').truncate({file_reads.MAX_READ + 1})"
     await client.call_tool("execute_python", {"code": code})
     with pytest.raises(
         MCPError, match="5,242,881 bytes, 5,242,880 are allowed: have execute_python"
@@ -377,7 +379,7 @@ async def test_nothing_is_listed_and_no_session_made_before_code_has_run(
     client: Client, surface: Surface
 ) -> None:
     assert (await client.list_resources()).resources == []
-    assert list(surface.holdings.of(OWN)) == []
+    assert list(surface.owned.of(OWN)) == []
 
 
 async def test_a_client_that_subscribes_is_told_when_a_file_changes(surface: Surface) -> None:

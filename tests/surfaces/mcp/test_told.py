@@ -11,7 +11,7 @@ import pytest
 from mcp import Client
 
 from divingbell import Divingbell
-from divingbell.gateway.servers import Server
+from divingbell.settings.servers import Server
 from divingbell.surfaces.mcp.server import Surface
 from tests import real_servers
 from tests.surfaces.mcp.conftest import Era, text_of

@@ -7,9 +7,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from divingbell import requirements
 from divingbell.errors import SandboxUnavailable
-from divingbell.profile import DEFAULT_LOCK, FONTS, Progress
+from divingbell.host import requirements
+from divingbell.host.profile import DEFAULT_LOCK, FONTS, Progress
 from divingbell_inside import layout
 
 if TYPE_CHECKING:

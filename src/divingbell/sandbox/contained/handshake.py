@@ -6,9 +6,9 @@ import os
 import socket
 from typing import Any
 
-from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
 from divingbell.models import Limits
+from divingbell.settings.config import Settings
 
 MAX_MESSAGE = 1 << 16
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Literal
 
-from divingbell import beside, holding, owned_folder, profile
 from divingbell.errors import SandboxUnavailable
-from divingbell.profile import Profile, Progress
+from divingbell.host import beside, holding, owned_folder, profile
+from divingbell.host.profile import Profile, Progress
 from divingbell.sandbox.contained import libraries
 from divingbell_inside import layout
 

@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 from divingbell.errors import SandboxUnavailable
-from divingbell.models import Limits
-from divingbell.sandbox.base import Consumption, Isolation
-from divingbell.sandbox.local.cgroups import Group
+from divingbell.host.cgroups import Group
+from divingbell.models import Consumption, Isolation, Limits
 from divingbell.sandbox.supervised import SupervisedSandbox
 
 log = logging.getLogger("divingbell")

@@ -13,11 +13,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from divingbell import beside, owned_folder, profile
-from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
-from divingbell.models import Limits
-from divingbell.sandbox.base import Backend, Isolation
+from divingbell.host import beside, cgroups, folders, owned_folder, profile
+from divingbell.host.uids import Uids
+from divingbell.models import Isolation, Limits
+from divingbell.sandbox.base import Backend
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.command import (
     CAPABILITIES,
@@ -31,8 +31,7 @@ from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending
 from divingbell.sandbox.docker import daemon, images, seccomp
-from divingbell.sandbox.local import cgroups, folders
-from divingbell.sandbox.local.uids import Uids
+from divingbell.settings.config import Settings
 from divingbell_inside import layout
 
 if TYPE_CHECKING:

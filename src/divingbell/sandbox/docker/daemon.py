@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from divingbell.beside import run
 from divingbell.errors import SandboxUnavailable
+from divingbell.host.beside import run
 
 if TYPE_CHECKING:
     from docker import APIClient

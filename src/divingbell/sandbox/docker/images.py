@@ -4,9 +4,9 @@ import subprocess
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from divingbell import beside
 from divingbell.errors import SandboxUnavailable
-from divingbell.profile import Progress
+from divingbell.host import beside
+from divingbell.host.profile import Progress
 from divingbell.sandbox.contained.root import Root, locked
 
 if TYPE_CHECKING:

@@ -11,18 +11,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from divingbell import beside, profile
-from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
-from divingbell.models import Limits
-from divingbell.sandbox.base import Backend, Isolation
+from divingbell.host import beside, cgroups, folders, profile
+from divingbell.models import Isolation, Limits
+from divingbell.sandbox.base import Backend
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.command import OWN_MEMORY, host_threads
 from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending
 from divingbell.sandbox.gvisor import bundle, checkpoint, runsc
-from divingbell.sandbox.local import cgroups, folders
+from divingbell.settings.config import Settings
 from divingbell_inside import layout
 
 START_TIMEOUT = 120.0

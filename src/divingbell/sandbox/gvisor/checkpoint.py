@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from divingbell import owned_folder
+from divingbell.host import owned_folder
 from divingbell.sandbox.contained.root import Root
 from divingbell.sandbox.gvisor.runsc import Runsc
 

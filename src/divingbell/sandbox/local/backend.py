@@ -11,19 +11,19 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from divingbell import beside, profile
-from divingbell.config import Settings
 from divingbell.errors import SandboxUnavailable
-from divingbell.models import Limits
-from divingbell.sandbox.base import Backend, Isolation
-from divingbell.sandbox.local import bytecode, cgroups, folders, view
+from divingbell.host import beside, cgroups, folders, profile
+from divingbell.host.kernel import ARCHITECTURES
+from divingbell.host.uids import BLOCK, Uids
+from divingbell.models import Isolation, Limits
+from divingbell.sandbox.base import Backend
+from divingbell.sandbox.local import bytecode, view
 from divingbell.sandbox.local.quotas import Inotify, Quotas
 from divingbell.sandbox.local.sandbox import LocalSandbox
-from divingbell.sandbox.local.uids import BLOCK, Uids
 from divingbell.sandbox.local.zygote import Zygote, ZygoteDied
+from divingbell.settings.config import Settings
 
 SPAWN_ATTEMPTS = 3
-ARCHITECTURES = ("x86_64", "aarch64")
 
 
 def check_platform(system: str = sys.platform, machine: str = platform.machine()) -> None:

@@ -1,13 +1,12 @@
 """Words for a machine that refuses: what it said, what is behind it, what to do."""
 
 from divingbell.errors import SandboxUnavailable
+from divingbell.host import kernel
 
 
 def refused(reason: str) -> SandboxUnavailable:
     """Return the error, with the cause where one can be found. Takes a moment: it tries things."""
-    from divingbell import machine
-
     words = f"the sandbox can't be sealed on this machine: {reason}"
-    if cause := machine.why_not():
+    if cause := kernel.why_not():
         words += f". The likely cause: {cause}"
     return SandboxUnavailable(f"{words}. Run `divingbell doctor`.")

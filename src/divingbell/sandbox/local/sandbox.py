@@ -9,9 +9,8 @@ import socket
 from collections.abc import Callable
 
 from divingbell.errors import SandboxUnavailable
-from divingbell.models import Limits
-from divingbell.sandbox.base import Consumption, Isolation
-from divingbell.sandbox.local.cgroups import Group
+from divingbell.host.cgroups import Group
+from divingbell.models import Consumption, Isolation, Limits
 from divingbell.sandbox.local.refusal import refused
 from divingbell.sandbox.supervised import SupervisedSandbox
 

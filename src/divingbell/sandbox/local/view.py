@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from divingbell.profile import Profile
+from divingbell.host.profile import Profile
 from divingbell_inside import layout
 
 _TOP = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")

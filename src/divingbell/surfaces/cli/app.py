@@ -11,11 +11,11 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from divingbell.errors import DivingbellError
-from divingbell.gateway.text import uncovered
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.arguments import parted
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
 from divingbell.surfaces.cli.serve_options import ServeOptions
+from divingbell.text import uncovered
 
 # asyncio, rich and prompt_toolkit take longer to load than `--help` takes to print:
 # the modules that use them are imported by the commands that need them.
@@ -64,7 +64,8 @@ def run(
     Options of divingbell stand before FILE. The script lies in /workspace.
     It has no standard input: copy files in with --put.
     """
-    from divingbell.surfaces.cli import running, signals
+    from divingbell.surfaces.cli import running
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     script = running.read_script(file, arguments)
@@ -79,7 +80,8 @@ def execute(
     options: RunOptions = RunOptions(),  # noqa: B008
 ) -> int:
     """Run code in a fresh session, and show its output as it comes."""
-    from divingbell.surfaces.cli import running, signals
+    from divingbell.surfaces.cli import running
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     script = running.Script(code, ("-c",))
@@ -89,8 +91,8 @@ def execute(
 @app.command(help_epilogue="")
 def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
     """Open a prompt in a session: variables and files stay until you leave."""
-    from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.shell import converse
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     return signals.run(lambda caught: converse(options, settings, caught))
@@ -99,7 +101,8 @@ def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
 @app.command(help_epilogue="")
 def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
     """Be an MCP server: in front of other MCP servers, over stdin and stdout or over HTTP."""
-    from divingbell.surfaces.cli import serving, signals
+    from divingbell.surfaces.cli import serving
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     return signals.run(lambda _: serving.serve(options, settings))
@@ -112,8 +115,8 @@ def servers(
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Connect to the MCP servers that are configured, and say how each of them is doing."""
-    from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.servers import report
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     return signals.run(lambda _: report(settings, as_json=json))
@@ -152,8 +155,8 @@ def login(
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Sign in at a remote MCP server that asks for it, with a browser."""
-    from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.signing_in import log_in
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     return signals.run(lambda _: log_in(server, settings))
@@ -186,8 +189,8 @@ def doctor(
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Say what this machine can do, what is in force, and what to do about what is missing."""
-    from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.doctor import report
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     return signals.run(lambda _: report(settings, check=check, only=only, as_json=json))
@@ -310,8 +313,8 @@ def stats(
 @app.command(help_epilogue="")
 def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     """Show what it is for: tools called from code, a plot, blocked attacks, limits, timings."""
-    from divingbell.surfaces.cli import signals
     from divingbell.surfaces.cli.demo import show
+    from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
     return signals.run(lambda _: show(settings))

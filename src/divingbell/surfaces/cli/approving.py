@@ -4,8 +4,9 @@ import asyncio
 import os
 import termios
 
-from divingbell.gateway.approvals import Answer, Approval, NobodyThere, Word, question
-from divingbell.surfaces.cli.escapes import RESET, one_line
+from divingbell.escapes import RESET, one_line
+from divingbell.gateway.policy.approval_form import question
+from divingbell.gateway.policy.approvals import Answer, Approval, NobodyThere, Word
 
 TERMINAL = "/dev/tty"
 MAX_LINE = 4096

@@ -13,19 +13,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from divingbell.app import Divingbell
-from divingbell.config import Settings
-from divingbell.gateway import private_file
-from divingbell.gateway.policy import Policy
-from divingbell.gateway.servers import Server
+from divingbell.escapes import clean
+from divingbell.host import private_file
 from divingbell.models import Output, Result
-from divingbell.session import Session
+from divingbell.session.session import Session
+from divingbell.settings.config import Settings
+from divingbell.settings.policy import Policy
+from divingbell.settings.servers import Server
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.escapes import clean
-from divingbell.surfaces.cli.printing import in_force
 from divingbell.surfaces.cli.running import opened
+from divingbell.surfaces.cli.terminal.printing import in_force
 
 if TYPE_CHECKING:
-    from divingbell.surfaces.cli.console import Console
+    from divingbell.surfaces.cli.terminal.console import Console
 
 PICTURE = "divingbell-demo.png"
 ROUND_TRIPS = 200
@@ -87,7 +87,7 @@ def attacks(picture: Path) -> tuple[Attack, ...]:
 
 async def show(settings: Settings) -> int:
     """Run the show; return the exit status, 1 if something was not as promised."""
-    from divingbell.surfaces.cli.console import Console
+    from divingbell.surfaces.cli.terminal.console import Console
 
     stage = Stage(Console())
     # The shop and nothing else: the rules and servers of whoever watches are not played with.

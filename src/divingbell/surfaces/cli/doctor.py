@@ -5,19 +5,19 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from divingbell.app import Divingbell
-from divingbell.config import Settings
 from divingbell.errors import ConfigError, DivingbellError
-from divingbell.gateway.text import uncovered
+from divingbell.escapes import one_line
+from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.escapes import one_line
-from divingbell.surfaces.cli.notes import tell
-from divingbell.surfaces.cli.printing import in_force, limits_in_force
+from divingbell.surfaces.cli.terminal.notes import tell
+from divingbell.surfaces.cli.terminal.printing import in_force, limits_in_force
+from divingbell.text import uncovered
 
 if TYPE_CHECKING:
-    from divingbell.finding import Finding
-    from divingbell.sandbox.base import Isolation
-    from divingbell.sandbox.self_check import Verdict
-    from divingbell.surfaces.cli.console import Console
+    from divingbell.host.finding import Finding
+    from divingbell.models import Isolation
+    from divingbell.promises.check.self_check import Verdict
+    from divingbell.surfaces.cli.terminal.console import Console
 
 _SIGNS = {
     "ok": ("✓", "green"),
@@ -35,7 +35,7 @@ async def report(settings: Settings, *, check: bool, only: tuple[str, ...], as_j
     Raises:
         ConfigError: `only` names a promise that there is not.
     """
-    from divingbell import machine
+    from divingbell.doctor import machine
 
     _check_names(only)
     # No server is started: whoever asks what the machine can do asks nothing of them.
@@ -51,7 +51,7 @@ async def report(settings: Settings, *, check: bool, only: tuple[str, ...], as_j
                 paper.sentence("Limits", limits_in_force(session.limits))
                 paper.not_promised(session.isolation)
             if check or only:
-                from divingbell.sandbox import self_check
+                from divingbell.promises.check import self_check
 
                 async for verdict in self_check.check(bell, only or None):
                     paper.verdict(verdict)
@@ -85,7 +85,7 @@ class Paper:
 
     def not_promised(self, isolation: "Isolation") -> None:
         """Say what these walls are not for; the rest is what they promise."""
-        from divingbell.sandbox.self_check import left_out
+        from divingbell.promises.check.self_check import left_out
 
         walls, limits_by = isolation.backend, isolation.limits_by
         for promise, reason in left_out(walls, limits_by, own_uid=isolation.own_uid):
@@ -168,6 +168,6 @@ def _check_names(only: tuple[str, ...]) -> None:
 
 
 def _console() -> "Console":
-    from divingbell.surfaces.cli.console import Console
+    from divingbell.surfaces.cli.terminal.console import Console
 
     return Console()

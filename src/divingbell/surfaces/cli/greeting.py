@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from divingbell.amounts import amount
-from divingbell.sources import FILE_NAME, MCP_FILE_NAME
-from divingbell.surfaces.cli.notes import tell
+from divingbell.settings.sources import FILE_NAME, MCP_FILE_NAME
+from divingbell.surfaces.cli.terminal.notes import tell
 
 if TYPE_CHECKING:
-    from divingbell.config import Settings
+    from divingbell.settings.config import Settings
     from divingbell.surfaces.cli.serve_options import ServeOptions
 
 _STDIN, _STDERR = 0, 2

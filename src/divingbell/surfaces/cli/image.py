@@ -6,15 +6,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from divingbell import profile
-from divingbell.config import Settings
 from divingbell.errors import ConfigError, SandboxUnavailable
-from divingbell.holding import InUse
+from divingbell.host import profile
+from divingbell.host.holding import InUse
 from divingbell.sandbox.contained import dockerfile, root
 from divingbell.sandbox.docker import daemon, images
 from divingbell.sandbox.gvisor import checkpoint, runsc
+from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.notes import tell
+from divingbell.surfaces.cli.terminal.notes import tell
 
 if TYPE_CHECKING:
     from docker import APIClient

@@ -11,10 +11,11 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from divingbell.errors import ConfigError
-from divingbell.gateway import private_file, secrecy
-from divingbell.gateway.document import read_document
-from divingbell.gateway.servers import located, servers_in, tidy_name
-from divingbell.sources import FILE_NAME, MCP_FILE_NAME, user_folder
+from divingbell.host import private_file
+from divingbell.settings import secrets
+from divingbell.settings.jsonc import read_document
+from divingbell.settings.servers import located, servers_in, tidy_name
+from divingbell.settings.sources import FILE_NAME, MCP_FILE_NAME, user_folder
 
 CLIENTS = ("claude", "cursor", "vscode")
 
@@ -197,7 +198,7 @@ def _table(document: Any, place: Place) -> Mapping[str, Any] | None:
 def _target(to: str | Path | None, environment: Mapping[str, str], folder: Path) -> Path:
     if to is not None:
         return (folder / to).resolve()
-    # Where commands find it again without its being named: see divingbell.sources.
+    # Where commands find it again without its being named: see divingbell.settings.sources.
     beside = folder if (folder / FILE_NAME).is_file() else user_folder(environment)
     return (beside / MCP_FILE_NAME).resolve()
 
@@ -292,15 +293,15 @@ def _warnings(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
         table = entry.get(part)
         for key, value in table.items() if isinstance(table, Mapping) else ():
             plain = isinstance(value, str) and "${" not in value
-            if plain and (secrecy.looks_secret(key, value) or secrecy.in_url(value)):
+            if plain and (secrets.looks_secret(key, value) or secrets.in_url(value)):
                 variable = re.sub(r"\W", "_", key).upper()
                 yield f"{name}: {key} is a secret in plain text; {advice.format(variable)}"
     arguments = [item for item in entry.get("args") or [] if isinstance(item, str)]
     plain_arguments = [item for item in arguments if "${" not in item]
     url = entry.get("url")
-    if secrecy.in_arguments(plain_arguments):
+    if secrets.in_arguments(plain_arguments):
         yield f"{name}: `args` holds a secret in plain text; {advice.format('VARIABLE')}"
-    if isinstance(url, str) and "${" not in url and secrecy.in_url(url):
+    if isinstance(url, str) and "${" not in url and secrets.in_url(url):
         yield f"{name}: `url` holds a secret in plain text; {advice.format('VARIABLE')}"
 
 

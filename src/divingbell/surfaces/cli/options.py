@@ -12,11 +12,11 @@ from cyclopts import Group, Parameter
 
 from divingbell.errors import ConfigError
 from divingbell.models import GB, KB, MB, Limits
-from divingbell.sources import NOTHING
-from divingbell.surfaces.cli.notes import tell
+from divingbell.settings.sources import NOTHING
+from divingbell.surfaces.cli.terminal.notes import tell
 
 if TYPE_CHECKING:
-    from divingbell.config import Settings
+    from divingbell.settings.config import Settings
 
 _DEFAULTS = Limits()
 _LIMITS = Group("Limits", sort_key=10)
@@ -80,7 +80,7 @@ class HostOptions:
         Raises:
             ConfigError: they can't be used.
         """
-        from divingbell import config, trust
+        from divingbell.settings import config, trust
         from divingbell.surfaces.cli import trusting
 
         self.start_log()

@@ -1,14 +1,14 @@
 """`divingbell profile`: the profiles that are kept on this machine, and how to clear them up."""
 
-from divingbell import kept_profiles
-from divingbell.config import Settings
 from divingbell.errors import ConfigError
-from divingbell.holding import InUse
-from divingbell.kept_profiles import Kept
+from divingbell.escapes import one_line
+from divingbell.host import kept_profiles
+from divingbell.host.holding import InUse
+from divingbell.host.kept_profiles import Kept
+from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.escapes import one_line
-from divingbell.surfaces.cli.notes import tell
 from divingbell.surfaces.cli.options import size
+from divingbell.surfaces.cli.terminal.notes import tell
 
 
 def show(settings: Settings) -> int:

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from divingbell.app import Divingbell
-from divingbell.config import Settings
 from divingbell.errors import DivingbellError, FileRefused, InvalidInput
-from divingbell.gateway.servers import Server
 from divingbell.models import Result
-from divingbell.needs import Needs
-from divingbell.session import MAX_CODE, Session
+from divingbell.session.needs import Needs
+from divingbell.session.session import MAX_CODE, Session
+from divingbell.settings.config import Settings
+from divingbell.settings.servers import Server
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.approving import TerminalApprover
-from divingbell.surfaces.cli.notes import tell
 from divingbell.surfaces.cli.options import RunOptions, SandboxOptions
-from divingbell.surfaces.cli.printing import Printer, as_json
-from divingbell.surfaces.cli.signals import Signals
-from divingbell.surfaces.cli.writer import STDOUT, Writer
+from divingbell.surfaces.cli.terminal.notes import tell
+from divingbell.surfaces.cli.terminal.printing import Printer, as_json
+from divingbell.surfaces.cli.terminal.signals import Signals
+from divingbell.surfaces.cli.terminal.writer import STDOUT, Writer
 from divingbell_inside import layout
 
 STDIN = "-"

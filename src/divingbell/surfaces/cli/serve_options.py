@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from divingbell.surfaces.cli.notes import NOTE
 from divingbell.surfaces.cli.options import HostOptions
+from divingbell.surfaces.cli.terminal.notes import NOTE
 
 HOST, PORT = "127.0.0.1", 8642
 _HTTP = Group("HTTP", sort_key=5)

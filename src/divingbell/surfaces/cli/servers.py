@@ -11,13 +11,13 @@ from dataclasses import asdict
 
 from divingbell.amounts import amount
 from divingbell.app import gateway_alone
-from divingbell.config import Settings
-from divingbell.gateway.fleet import ServerState
+from divingbell.escapes import one_line
 from divingbell.gateway.gateway import Gateway
-from divingbell.sources import FILE_NAME, MCP_FILE_NAME, user_folder
+from divingbell.gateway.upstream.fleet import ServerState
+from divingbell.settings.config import Settings
+from divingbell.settings.sources import FILE_NAME, MCP_FILE_NAME, user_folder
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.escapes import one_line
-from divingbell.surfaces.cli.notes import NOTE
+from divingbell.surfaces.cli.terminal.notes import NOTE
 
 Show = Callable[[ServerState], None]
 
@@ -132,7 +132,7 @@ def _nothing(_: ServerState) -> None:
 def _printer(width: int) -> Show:
     from rich.text import Text
 
-    from divingbell.surfaces.cli.console import Console
+    from divingbell.surfaces.cli.terminal.console import Console
 
     console = Console()
 

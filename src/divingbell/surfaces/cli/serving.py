@@ -11,16 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import ConfigError, DivingbellError
-from divingbell.gateway.text import uncovered
 from divingbell.models import KB, Limits
 from divingbell.surfaces.cli import exit_status, greeting
-from divingbell.surfaces.cli.notes import tell
 from divingbell.surfaces.cli.serve_options import ServeOptions
+from divingbell.surfaces.cli.terminal.notes import tell
+from divingbell.text import uncovered
 
 if TYPE_CHECKING:
     from divingbell.app import Divingbell
-    from divingbell.config import Settings
-    from divingbell.surfaces.mcp.tokens import Tokens
+    from divingbell.settings.config import Settings
+    from divingbell.surfaces.auth import Tokens
 
 EVERYWHERE = ("0.0.0.0", "::")
 OUTPUT = 64 * KB
@@ -109,9 +109,10 @@ def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
     Raises:
         ConfigError: the options can't be meant.
     """
-    from divingbell.surfaces.mcp import http, tokens
+    from divingbell.surfaces import auth
+    from divingbell.surfaces.mcp import http
 
-    known = tokens.load(options.token_file, options.token)
+    known = auth.load(options.token_file, options.token)
     local = http.is_loopback(options.host)
     if options.no_token:
         if known is not None:
@@ -122,9 +123,9 @@ def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
         if not local:
             raise ConfigError(
                 f"{options.host} can be reached from elsewhere, and there are no tokens: "
-                f"give --token-file, or set {tokens.VARIABLE}"
+                f"give --token-file, or set {auth.VARIABLE}"
             )
-        return tokens.made()
+        return auth.made()
     return known, None
 
 

@@ -6,16 +6,17 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from divingbell.app import Divingbell
-from divingbell.config import Settings
 from divingbell.errors import DivingbellError, SessionClosed
+from divingbell.escapes import one_line
 from divingbell.models import Variable
-from divingbell.needs import Needs
-from divingbell.session import Session
+from divingbell.session.needs import Needs
+from divingbell.session.session import Session
+from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.escapes import one_line
 from divingbell.surfaces.cli.options import SandboxOptions, size
-from divingbell.surfaces.cli.printing import Printer, in_force, limits_in_force
-from divingbell.surfaces.cli.prompt import (
+from divingbell.surfaces.cli.running import get_file, opened, put_file, put_files
+from divingbell.surfaces.cli.terminal.printing import Printer, in_force, limits_in_force
+from divingbell.surfaces.cli.terminal.prompt import (
     LEAVING,
     STDIN,
     Input,
@@ -24,9 +25,8 @@ from divingbell.surfaces.cli.prompt import (
     history_file,
     is_dot_command,
 )
-from divingbell.surfaces.cli.running import get_file, opened, put_file, put_files
-from divingbell.surfaces.cli.signals import Signals
-from divingbell.surfaces.cli.writer import STDOUT, Writer
+from divingbell.surfaces.cli.terminal.signals import Signals
+from divingbell.surfaces.cli.terminal.writer import STDOUT, Writer
 
 HELP = """\
 .vars         what variables there are
@@ -64,7 +64,7 @@ async def converse(options: SandboxOptions, settings: Settings, signals: Signals
 
 
 def _terminal(shell: "Shell") -> Input:
-    from divingbell.surfaces.cli.completing import ShellCompleter
+    from divingbell.surfaces.cli.terminal.completing import ShellCompleter
 
     return Terminal(history_file(), ShellCompleter(lambda: shell.session, shell.commands))
 

@@ -1,8 +1,8 @@
 """`divingbell login` and `divingbell logout`: tokens for remote servers that ask for a sign-in."""
 
-from divingbell.config import Settings
 from divingbell.errors import ConfigError
-from divingbell.gateway.servers import Broken, Server
+from divingbell.settings.config import Settings
+from divingbell.settings.servers import Server, UnusableServer
 from divingbell.surfaces.cli import exit_status
 
 
@@ -13,7 +13,7 @@ async def log_in(name: str, settings: Settings) -> int:
         ConfigError: there is no such server.
         ToolFailed: it did not work.
     """
-    from divingbell.gateway import oauth
+    from divingbell.gateway.sign_in import oauth
 
     needed = await oauth.login(_server(name, settings), print)
     print(f"signed in at {name}" if needed else f"{name} asks for no sign-in")
@@ -22,7 +22,7 @@ async def log_in(name: str, settings: Settings) -> int:
 
 def log_out(name: str, settings: Settings) -> int:
     """Throw the tokens away."""
-    from divingbell.gateway.oauth import Credentials
+    from divingbell.gateway.sign_in.oauth import Credentials
 
     there = Credentials().forget(_server(name, settings))
     print(f"signed out of {name}" if there else f"there were no tokens for {name}")
@@ -35,6 +35,6 @@ def _server(name: str, settings: Settings) -> Server:
     if entry is None:
         known = ", ".join(entries) or "none is configured"
         raise ConfigError(f"there is no server {name!r}; there is: {known}")
-    if isinstance(entry, Broken):
+    if isinstance(entry, UnusableServer):
         raise ConfigError(entry.reason)
     return entry

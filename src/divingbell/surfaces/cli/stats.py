@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import ConfigError
-from divingbell.places import data_folder
+from divingbell.escapes import one_line
+from divingbell.host.places import data_folder
+from divingbell.journal.totals import FILE_NAME, KEPT_DAYS, Report, Sums, ToolTotal, report
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.escapes import one_line
-from divingbell.telemetry.store import FILE_NAME, KEPT_DAYS, Report, ToolTotal, Totals, report
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from divingbell.surfaces.cli.console import Console
+    from divingbell.surfaces.cli.terminal.console import Console
 
 DAYS = 30
 TOP = 10
@@ -33,7 +33,7 @@ def show(*, days: int = DAYS, as_json: bool = False, path: Path | None = None) -
     if as_json:
         print(json.dumps(_plain(found, days), indent=2))
         return exit_status.OK
-    from divingbell.surfaces.cli.console import Console
+    from divingbell.surfaces.cli.terminal.console import Console
 
     _print(Console(), found, days)
     return exit_status.OK
@@ -51,7 +51,7 @@ def _plain(found: Report, days: int) -> dict[str, Any]:
     }
 
 
-def _sums(totals: Totals) -> dict[str, Any]:
+def _sums(totals: Sums) -> dict[str, Any]:
     return asdict(totals) | {
         "read": totals.read,
         "direct": totals.direct,
@@ -118,7 +118,7 @@ def _table(first: str, *others: str) -> "Table":
     return table
 
 
-def _cells(totals: Totals) -> list[str]:
+def _cells(totals: Sums) -> list[str]:
     sign = "~ " if totals.estimated else ""
     return [
         f"{totals.executions:,}",

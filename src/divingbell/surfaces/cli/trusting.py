@@ -5,13 +5,13 @@ import sys
 import termios
 from pathlib import Path
 
-from divingbell import sources
 from divingbell.errors import ConfigError
-from divingbell.sources import FILE_NAME, Found
-from divingbell.surfaces.cli import disclosure, exit_status
-from divingbell.surfaces.cli.escapes import RESET
-from divingbell.surfaces.cli.notes import NOTE
-from divingbell.trust import Asker, Trust, names, options
+from divingbell.escapes import RESET
+from divingbell.settings import disclosure, sources
+from divingbell.settings.sources import FILE_NAME, Found
+from divingbell.settings.trust import Asker, Trust, names, options
+from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli.terminal.notes import NOTE
 
 MAX_ANSWER = 4096
 NARROW = 80

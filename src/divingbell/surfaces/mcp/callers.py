@@ -1,6 +1,5 @@
 """Who is calling: what a request says about that, in both eras and over both transports."""
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -10,58 +9,50 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from divingbell.principal import Principal
+
 Context = ServerRequestContext[Any, Any]
-STDIO = "stdio"
+STDIO, HTTP = "stdio", "http"
 MAX_REMEMBERED = 1_000
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """A client: its sessions are its own."""
-
-    user: str | None
-    """The name of the token that it came with; None where no token is asked for."""
-    connection: str
-    """What keeps one client from another of the same user: stdio, the older protocol's HTTP
-    session, or nothing, where a user has no connections any more."""
-
-
-class Remembered(dict[Caller, T]):
-    """Something about each caller. The oldest are forgotten: connections may go without a word."""
+class Remembered(dict[Principal, T]):
+    """Something about each principal. The oldest are forgotten: some go without a word."""
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
         super().__init__()
         self._most = most
 
-    def __setitem__(self, caller: Caller, value: T) -> None:
-        super().__setitem__(caller, value)
+    def __setitem__(self, principal: Principal, value: T) -> None:
+        super().__setitem__(principal, value)
         while len(self) > self._most:
             del self[next(iter(self))]
 
     def leave(self, connection: str) -> None:
         """A connection has ended."""
-        for caller in [caller for caller in self if caller.connection == connection]:
-            del self[caller]
+        for gone in [each for each in self if each.conversation == connection]:
+            del self[gone]
 
 
-def caller_of(ctx: Context) -> Caller:
-    """Return who sent the request."""
+def principal_of(ctx: Context) -> Principal:
+    """Return who sent the request. A connection is a conversation; where there are none any more,
+    all that a user sends is one."""
     request = ctx.request
     if not isinstance(request, Request):
-        return Caller(None, STDIO)
+        return Principal("", STDIO, STDIO)
     user = request.scope.get("user")
-    name = user.access_token.client_id if isinstance(user, AuthenticatedUser) else None
+    name = user.access_token.client_id if isinstance(user, AuthenticatedUser) else ""
     if is_modern(ctx):
         # Such a request belongs to no session of the protocol, whatever its headers say.
-        return Caller(name, "")
-    return Caller(name, request.headers.get(MCP_SESSION_ID_HEADER, ""))
+        return Principal(name, "", HTTP)
+    return Principal(name, request.headers.get(MCP_SESSION_ID_HEADER, ""), HTTP)
 
 
-def user_at_the_door() -> str | None:
+def user_of_request() -> str:
     """Return whose token came with the HTTP request that this task answers, if one did."""
     token = get_access_token()
-    return None if token is None else token.client_id
+    return "" if token is None else token.client_id
 
 
 def is_modern(ctx: Context) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from divingbell.host_time import HostTime
+from divingbell.shares.host_time import HostTime
 
 HEAD_TIMEOUT = 10.0
 """Seconds from the connection, or from the last answer, until the headers have come."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 
 import mcp_types as types
 
-from divingbell.gateway.catalog import MAX_LIMIT, package_names
-from divingbell.gateway.servers import Entry, Server
+from divingbell.gateway.catalog.catalog import MAX_LIMIT, package_names
+from divingbell.settings.servers import Entry, Server
 
 NAME = "divingbell"
-DEFAULT_SESSION = "default"
 """What a client calls the session that it has without asking for one."""
 MAX_NAMES = 40
 MAX_NAMED = 600

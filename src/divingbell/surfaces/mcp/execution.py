@@ -15,8 +15,8 @@ import mcp_types as types
 
 from divingbell.errors import InvalidInput
 from divingbell.models import Event, Output, Result, as_text, with_line_ended
-from divingbell.session import Session
-from divingbell.surfaces.mcp.person import Person
+from divingbell.session.session import Session
+from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.workspace import uri_of
 from divingbell_inside import layout
 
@@ -45,7 +45,7 @@ async def execute(session: Session, arguments: Mapping[str, Any], teller: "Telle
         is_number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
         if not is_number or not math.isfinite(timeout) or not 0 < timeout <= MAX_TIMEOUT:
             raise InvalidInput(f"timeout must be seconds, more than 0 and at most {MAX_TIMEOUT:g}")
-    asker = teller.person if teller.person.can_be_asked else None
+    asker = teller.channel if teller.channel.can_be_asked else None
     result: Result | None = None
     async with contextlib.aclosing(session.stream(code, timeout=timeout, asker=asker)) as events:  # type: ignore[type-var]
         async for event in events:
@@ -60,8 +60,8 @@ async def execute(session: Session, arguments: Mapping[str, Any], teller: "Telle
 class Teller:
     """Messages of progress about one call: what it waits for, then what its cell prints."""
 
-    def __init__(self, person: Person) -> None:
-        self.person = person
+    def __init__(self, channel: ClientChannel) -> None:
+        self.channel = channel
         self._count = 0
         self._waiting = ""
         self._last = 0.0
@@ -77,7 +77,7 @@ class Teller:
             await self._progress()
         elif event.type in ("log", "notice"):
             source = event.tool if event.type == "log" else None
-            await self.person.log(
+            await self.channel.log(
                 types.LoggingMessageNotificationParams(
                     level="info", logger=source, data=event.text[:MAX_MESSAGE]
                 )
@@ -86,7 +86,7 @@ class Teller:
     async def say(self, text: str) -> None:
         """Tell what the call waits for before its cell runs."""
         self._count += 1
-        await self.person.progress(self._count, None, text[:MAX_MESSAGE])
+        await self.channel.progress(self._count, None, text[:MAX_MESSAGE])
 
     async def _progress(self) -> None:
         """Pass output on, not more often than anybody can read."""
@@ -95,7 +95,7 @@ class Teller:
         if text and now - self._last >= PAUSE:
             self._last, self._waiting = now, ""
             self._count += 1
-            await self.person.progress(self._count, None, text[-MAX_MESSAGE:])
+            await self.channel.progress(self._count, None, text[-MAX_MESSAGE:])
 
 
 # The result

@@ -22,10 +22,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError
-from divingbell.surfaces.mcp.admission import MAX_CONNECTIONS, Admission
+from divingbell.surfaces.auth import Tokens
 from divingbell.surfaces.mcp.connections import Connections, Protocol, is_worth_a_line
+from divingbell.surfaces.mcp.quotas import MAX_CONNECTIONS, Admission
 from divingbell.surfaces.mcp.server import Surface
-from divingbell.surfaces.mcp.tokens import Tokens
 
 PATH = "/mcp"
 MAX_BODY = 16 << 20

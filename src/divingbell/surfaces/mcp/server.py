@@ -12,28 +12,29 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
-from divingbell import requirements
 from divingbell.amounts import amount
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable
-from divingbell.gateway.catalog import MAX_LIMIT, SERVERS
-from divingbell.gateway.servers import Server as Entry
-from divingbell.surfaces.mcp import definitions, execution, passing, showing, workspace
+from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS
+from divingbell.host import requirements
+from divingbell.principal import Principal
+from divingbell.session.ownership import checked
+from divingbell.settings.servers import Server as Entry
+from divingbell.surfaces.mcp import definitions, execution, visible_definitions, workspace
 from divingbell.surfaces.mcp.callers import (
-    Caller,
     Context,
     Remembered,
-    caller_of,
     is_modern,
-    user_at_the_door,
+    principal_of,
+    user_of_request,
 )
+from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.definitions import NAME, Texts
-from divingbell.surfaces.mcp.holdings import Holdings, checked
-from divingbell.surfaces.mcp.passing import Passing
-from divingbell.surfaces.mcp.person import Person
-from divingbell.surfaces.mcp.reading import Reading
-from divingbell.surfaces.mcp.rounds import Rounds, read_state
-from divingbell.surfaces.mcp.watching import Watching
+from divingbell.surfaces.mcp.file_reads import Reading
+from divingbell.surfaces.mcp.passthrough import passthrough
+from divingbell.surfaces.mcp.passthrough.passthrough import Passthrough
+from divingbell.surfaces.mcp.subscriptions import Subscriptions
+from divingbell.surfaces.mcp.suspended_calls import SuspendedCalls, read_state
 
 log = logging.getLogger("divingbell")
 
@@ -81,13 +82,13 @@ class Surface:
 
     def __init__(self, bell: Divingbell) -> None:
         self._bell = bell
-        self.holdings = Holdings(bell)
+        self.owned = bell.owned
         entries = {entry.name: entry for entry in bell.settings.servers if isinstance(entry, Entry)}
-        chosen = passing.chosen(bell.settings.mode, entries)
-        self._passing = Passing(bell.gateway, chosen, bell.settings.idle_timeout)
-        self._rounds = Rounds()
-        self._watching = Watching()
-        self._files = workspace.Changes(self.holdings)
+        chosen = passthrough.chosen(bell.settings.mode, entries)
+        self._passthrough = Passthrough(bell.gateway, chosen, bell.settings.idle_timeout)
+        self._suspended = SuspendedCalls()
+        self._subscriptions = Subscriptions()
+        self._files = workspace.Changes(self.owned)
         self._reading = Reading()
         self._levels: Remembered[types.LoggingLevel] = Remembered(MAX_CALLERS)
         self._searched: Remembered[str] = Remembered()
@@ -98,7 +99,7 @@ class Surface:
         """Callers that have run code: their models have read what there is to read."""
         self._texts = self._told(definitions.configured(bell.settings.servers))
         bell.gateway.books.serve_models(
-            self._texts.as_read(), lambda tool: not self._passing.passes(tool)
+            self._texts.as_read(), lambda tool: not self._passthrough.passes(tool)
         )
         self._unhear = bell.gateway.on_change(self._changed)
         self.server = self._build()
@@ -108,20 +109,20 @@ class Surface:
         return definitions.texts(servers, requirements.at_hand(settings.packages), settings.mounts)
 
     def _build(self) -> Server[Any]:
-        passes = bool(self._passing)
+        passes = bool(self._passthrough)
         server = _Server(
             NAME,
             version=version(NAME),
             instructions=self._texts.instructions,
             cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(0, "private")),
             # The SDK compares headers with it before anything else looks at the call.
-            get_tool_input_schema=lambda name: self._passing.schema_of(name, user_at_the_door()),
+            get_tool_input_schema=lambda name: self._passthrough.schema_of(name, user_of_request()),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscriptions_listen=self._watching.listen,
+            on_subscriptions_listen=self._subscriptions.listen,
             on_subscribe_resource=self._subscribe,
             on_unsubscribe_resource=self._unsubscribe,
             on_list_prompts=self._list_prompts if passes else None,
@@ -131,53 +132,53 @@ class Surface:
         # Not through the constructor, which warns that logging is on its way out. Clients of the
         # older protocol have it all the same.
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
-        server.middleware.append(self._rounds.boundary())
-        server.middleware.append(self._watching.remember)
-        server.middleware.append(showing.outgoing)
+        server.middleware.append(self._suspended.boundary())
+        server.middleware.append(self._subscriptions.remember)
+        server.middleware.append(visible_definitions.outgoing)
         return server
 
     async def close(self) -> None:
         """End every session, and every call that waits for its client."""
         self._unhear()
-        self._watching.close()
-        await self._rounds.close()
-        await self.holdings.leave_all()
+        self._subscriptions.close()
+        await self._suspended.close()
+        await self.owned.leave_all()
 
     async def leave(self, connection: str) -> None:
         """A connection has ended, and with it what belonged to it alone."""
-        self._watching.leave(connection)
+        self._subscriptions.leave(connection)
         for known in (self._levels, self._searched, self._missed, self._conversing):
             known.leave(connection)
-        await self._rounds.close(connection)
-        await self._passing.visits.leave(connection)
-        await self.holdings.leave(connection)
+        await self._suspended.close(connection)
+        await self._passthrough.contexts.leave(connection)
+        await self.owned.leave(connection)
 
     # Tools
 
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        await self._passing.listed()
-        passed = self._passing.definitions(caller_of(ctx).user)
+        await self._passthrough.listed()
+        passed = self._passthrough.definitions(principal_of(ctx).user)
         return types.ListToolsResult(tools=[*self._texts.tools, *passed])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        caller, given = caller_of(ctx), params.arguments or {}
+        principal, given = principal_of(ctx), params.arguments or {}
 
-        async def work(person: Person) -> types.CallToolResult:
+        async def work(channel: ClientChannel) -> types.CallToolResult:
             own = self._own.get(params.name)
             if own is not None:
                 try:
-                    return await own(self, given, person)
+                    return await own(self, given, channel)
                 except DivingbellError as error:
                     return _text(str(error), is_error=True)
-            await self._passing.listed()
-            tool = self._passing.tools(caller.user).get(params.name)
+            await self._passthrough.listed()
+            tool = self._passthrough.tools(principal.user).get(params.name)
             if tool is None:
                 raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:200]!r}")
-            return await self._passing.call(tool, given, person)
+            return await self._passthrough.call(tool, given, channel)
 
         result: types.CallToolResult | types.InputRequiredResult
         result = await self._converse(ctx, params, work)
@@ -187,37 +188,43 @@ class Surface:
         self,
         ctx: Context,
         params: types.InputResponseRequestParams,
-        work: Callable[[Person], Awaitable[Any]],
+        work: Callable[[ClientChannel], Awaitable[Any]],
     ) -> Any:
         """Do the work of a request; in the newer era it may take several requests."""
-        person = Person(caller_of(ctx), self._levels.get(caller_of(ctx)), params.input_responses)
+        channel = ClientChannel(
+            principal_of(ctx), self._levels.get(principal_of(ctx)), params.input_responses
+        )
         if not is_modern(ctx):
-            person.attach(ctx)
-            return await work(person)
+            channel.attach(ctx)
+            return await work(channel)
         kept = read_state(params.request_state).get("kept")
         if kept is not None:
-            return await self._rounds.resume(ctx, kept, params.input_responses)
-        return await self._rounds.begin(ctx, person, work)
+            return await self._suspended.resume(ctx, kept, params.input_responses)
+        return await self._suspended.begin(ctx, channel, work)
 
-    def _person(self, ctx: Context) -> Person:
+    def _channel(self, ctx: Context) -> ClientChannel:
         """The person behind a request that has no second round: asked in the older era alone."""
-        person = Person(caller_of(ctx), self._levels.get(caller_of(ctx)))
+        channel = ClientChannel(principal_of(ctx), self._levels.get(principal_of(ctx)))
         if not is_modern(ctx):
-            person.attach(ctx)
-        return person
+            channel.attach(ctx)
+        return channel
 
-    async def _execute(self, given: Mapping[str, Any], person: Person) -> types.CallToolResult:
-        name, teller = checked(_optional(given, "session_id")), execution.Teller(person)
+    async def _execute(
+        self, given: Mapping[str, Any], channel: ClientChannel
+    ) -> types.CallToolResult:
+        name, teller = checked(_optional(given, "session_id")), execution.Teller(channel)
         await self._sandbox(teller)
-        session, lost = await self.holdings.open(person.caller, name)
+        session, lost = await self.owned.open(channel.principal, name)
         books = self._bell.gateway.books
-        books.read_by_model(session.key, first=person.caller not in self._conversing)
-        self._conversing[person.caller] = True
-        if searched := self._searched.pop(person.caller, ""):
+        books.read_by_model(session.key, first=channel.principal not in self._conversing)
+        self._conversing[channel.principal] = True
+        if searched := self._searched.pop(channel.principal, ""):
             books.of(session.key).note_shown(searched)
         result = await execution.execute(session, given, teller)
-        if self._watching.wants(person.caller):
-            self._watching.files_changed(person.caller, *await self._files.look(person.caller))
+        if self._subscriptions.wants(channel.principal):
+            self._subscriptions.files_changed(
+                channel.principal, *await self._files.look(channel.principal)
+            )
         return execution.shown(result, name, LOST if lost else None)
 
     async def _sandbox(self, teller: execution.Teller) -> None:
@@ -231,7 +238,9 @@ class Surface:
         except DivingbellError as error:
             raise SandboxUnavailable(NO_SANDBOX.format(str(error)[:MAX_FAILURE])) from None
 
-    async def _search(self, given: Mapping[str, Any], person: Person) -> types.CallToolResult:
+    async def _search(
+        self, given: Mapping[str, Any], channel: ClientChannel
+    ) -> types.CallToolResult:
         detail = _optional(given, "detail_level") or "with_description"
         limit = given.get("limit", 10)
         if isinstance(limit, float) and limit.is_integer():
@@ -240,43 +249,43 @@ class Surface:
             raise InvalidInput(f"limit must be a number from 1 to {MAX_LIMIT}")
         query, server = _optional(given, "query") or "", _optional(given, "server")
         search = self._bell.gateway.discovery.search
-        found = await search(query, detail, limit, server, person.user)
+        found = await search(query, detail, limit, server, channel.user)
         servers = []
         if query and server is None and found.is_of_several_servers:
-            servers = (await search(query, SERVERS, limit, None, person.user)).items
-        missing = self._missing(person.caller, again=not found.items)
-        words = showing.findings(found, detail, missing, servers)
-        noted = self._searched.pop(person.caller, "") + words
-        self._searched[person.caller] = noted[-MAX_NOTED:]
+            servers = (await search(query, SERVERS, limit, None, channel.user)).items
+        missing = self._missing(channel.principal, again=not found.items)
+        words = visible_definitions.findings(found, detail, missing, servers)
+        noted = self._searched.pop(channel.principal, "") + words
+        self._searched[channel.principal] = noted[-MAX_NOTED:]
         return _text(words)
 
-    def _missing(self, caller: Caller, *, again: bool) -> list[str]:
-        """The servers that no search finds anything of; once for a caller, or again."""
+    def _missing(self, principal: Principal, *, again: bool) -> list[str]:
+        """The servers that no search finds anything of; once for a principal, or again."""
         states = self._bell.gateway.servers()
         missing = [state.name for state in states if state.state in ("failed", "broken")]
-        known = self._missed.get(caller, frozenset())
-        self._missed[caller] = frozenset(missing)
+        known = self._missed.get(principal, frozenset())
+        self._missed[principal] = frozenset(missing)
         return [name for name in missing if again or name not in known]
 
     async def _list_sessions(
-        self, given: Mapping[str, Any], person: Person
+        self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
         sessions = [
             {"session_id": name, "cells": session.cells, "busy": session.busy}
-            for name, session in self.holdings.of(person.caller)
+            for name, session in self.owned.of(channel.principal)
         ]
         lines = [
             f"{name}: {amount(session.cells, 'cell')}" + (", busy" if session.busy else "")
-            for name, session in self.holdings.of(person.caller)
+            for name, session in self.owned.of(channel.principal)
         ]
         result = _text("\n".join(lines) or "You have no sessions.")
         return result.model_copy(update={"structured_content": {"sessions": sessions}})
 
     async def _close_session(
-        self, given: Mapping[str, Any], person: Person
+        self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
         name = checked(_optional(given, "session_id"))
-        if not await self.holdings.close(person.caller, name):
+        if not await self.owned.close(channel.principal, name):
             raise InvalidInput(f"you have no session {name!r}; list_sessions names yours")
         return _text(f"{name} has ended.")
 
@@ -292,51 +301,51 @@ class Surface:
     async def _list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        caller = caller_of(ctx)
-        own = await workspace.listed(self.holdings, caller)
-        passed = await self._passing.resources(self._person(ctx))
+        principal = principal_of(ctx)
+        own = await workspace.listed(self.owned, principal)
+        passed = await self._passthrough.resources(self._channel(ctx))
         return types.ListResourcesResult(resources=[*own, *passed])
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        passed = await self._passing.templates(self._person(ctx))
+        passed = await self._passthrough.templates(self._channel(ctx))
         return types.ListResourceTemplatesResult(resource_templates=[workspace.TEMPLATE, *passed])
 
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         uri = str(params.uri)
-        if not self._passing.addresses.has(uri):
-            return await workspace.read(self.holdings, self._reading, caller_of(ctx), uri)
+        if not self._passthrough.addresses.has(uri):
+            return await workspace.read(self.owned, self._reading, principal_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
-            ctx, params, lambda person: self._passing.read(uri, person)
+            ctx, params, lambda channel: self._passthrough.read(uri, channel)
         )
         return result
 
     async def _subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        uri, caller = str(params.uri), caller_of(ctx)
-        if self._passing.addresses.has(uri):
-            self._passing.addresses.taken(uri)  # there has to be such a server
+        uri, principal = str(params.uri), principal_of(ctx)
+        if self._passthrough.addresses.has(uri):
+            self._passthrough.addresses.taken(uri)  # there has to be such a server
         elif uri.startswith(workspace.SCHEME):
-            await self._files.look(caller)  # what it is like now, to tell a change from
+            await self._files.look(principal)  # what it is like now, to tell a change from
         else:
             raise workspace.not_found(uri)
-        self._watching.subscribe(caller, uri)
+        self._subscriptions.subscribe(principal, uri)
         return types.EmptyResult()
 
     async def _unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        self._watching.unsubscribe(caller_of(ctx), str(params.uri))
+        self._subscriptions.unsubscribe(principal_of(ctx), str(params.uri))
         return types.EmptyResult()
 
     async def _list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        found = await self._passing.prompts(self._person(ctx))
+        found = await self._passthrough.prompts(self._channel(ctx))
         return types.ListPromptsResult(prompts=found)
 
     async def _get_prompt(
@@ -345,26 +354,26 @@ class Surface:
         result: types.GetPromptResult | types.InputRequiredResult = await self._converse(
             ctx,
             params,
-            lambda person: self._passing.prompt(params.name, params.arguments or {}, person),
+            lambda channel: self._passthrough.prompt(params.name, params.arguments or {}, channel),
         )
         return result
 
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        return await self._passing.complete(params, self._person(ctx))
+        return await self._passthrough.complete(params, self._channel(ctx))
 
     # What changes behind us, and who is told
 
     async def _set_level(
         self, ctx: Context, params: types.SetLevelRequestParams
     ) -> types.EmptyResult:
-        self._levels[caller_of(ctx)] = params.level
+        self._levels[principal_of(ctx)] = params.level
         return types.EmptyResult()
 
     def _changed(self, kind: str, server: str) -> None:
-        if kind in _EVENTS and server in self._passing.servers:
-            self._watching.lists_changed(_EVENTS[kind]())
+        if kind in _EVENTS and server in self._passthrough.servers:
+            self._subscriptions.lists_changed(_EVENTS[kind]())
         if kind == "servers":
             self._tell_servers()
 
@@ -373,7 +382,7 @@ class Surface:
         texts = self._told(self._bell.gateway.fleet.packages())
         if texts != self._texts:
             self._texts, self.server.instructions = texts, texts.instructions
-            self._watching.lists_changed(ToolsListChanged())
+            self._subscriptions.lists_changed(ToolsListChanged())
 
 
 def _optional(given: Mapping[str, Any], name: str) -> str | None:

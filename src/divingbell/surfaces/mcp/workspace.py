@@ -9,10 +9,10 @@ import mcp_types as types
 from mcp import MCPError
 
 from divingbell.errors import DivingbellError
-from divingbell.session import Session
-from divingbell.surfaces.mcp.callers import Caller
-from divingbell.surfaces.mcp.holdings import Holdings
-from divingbell.surfaces.mcp.reading import Reading
+from divingbell.principal import Principal
+from divingbell.session.ownership import OwnedSessions
+from divingbell.session.session import Session
+from divingbell.surfaces.mcp.file_reads import Reading
 
 SCHEME = "divingbell://"
 MAX_LISTED = 500
@@ -26,17 +26,17 @@ _TEXTS = ("application/json", "application/xml", "application/javascript", "appl
 
 
 class Changes:
-    """Sees which files of a caller are others than when it last looked."""
+    """Sees which files of a principal are others than when it last looked."""
 
-    def __init__(self, holdings: Holdings) -> None:
-        self._holdings = holdings
+    def __init__(self, owned: OwnedSessions) -> None:
+        self._owned = owned
         self._seen: WeakKeyDictionary[Session, dict[str, tuple[int, float]]] = WeakKeyDictionary()
 
-    async def look(self, caller: Caller) -> tuple[list[str], bool]:
+    async def look(self, principal: Principal) -> tuple[list[str], bool]:
         """Return the URIs of files that are new or others, and whether the list is another."""
         changed: list[str] = []
         is_other = False
-        for name, session in self._holdings.of(caller):
+        for name, session in self._owned.of(principal):
             try:
                 files = (await session.files.list())[:MAX_LISTED]
             except DivingbellError:
@@ -49,10 +49,10 @@ class Changes:
         return changed, is_other
 
 
-async def listed(holdings: Holdings, caller: Caller) -> list[types.Resource]:
-    """Return the files of the sessions that the caller has open."""
+async def listed(owned: OwnedSessions, principal: Principal) -> list[types.Resource]:
+    """Return the files of the sessions that the principal has open."""
     found: list[types.Resource] = []
-    for name, session in holdings.of(caller):
+    for name, session in owned.of(principal):
         if session.busy:
             continue  # the listing would wait for the cell, and with it the client
         try:
@@ -72,7 +72,7 @@ async def listed(holdings: Holdings, caller: Caller) -> list[types.Resource]:
 
 
 async def read(
-    holdings: Holdings, reading: Reading, caller: Caller, uri: str
+    owned: OwnedSessions, reading: Reading, principal: Principal, uri: str
 ) -> types.ReadResourceResult:
     """Return the content of a file.
 
@@ -80,14 +80,14 @@ async def read(
         MCPError: there is no such file, it is too large, or too much is under way.
     """
     match = _URI.fullmatch(uri)
-    session = holdings.find(caller, unquote(match["session"])) if match else None
+    session = owned.find(principal, unquote(match["session"])) if match else None
     if match is None or session is None:
         raise not_found(uri)
     path = unquote(match["path"])
     kind = kind_of(path)
     as_text = kind.startswith("text/") or kind in _TEXTS
     try:
-        found = await reading.read(caller.user, session, path, as_text)
+        found = await reading.read(principal.user, session, path, as_text)
     except DivingbellError as error:
         raise MCPError(types.INVALID_PARAMS, str(error), {"uri": uri}) from None
     content: types.TextResourceContents | types.BlobResourceContents

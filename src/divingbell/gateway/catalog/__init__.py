@@ -1,0 +1,1 @@
+"""All tools of all servers: by name, and as files of Python that code can read."""

@@ -1,0 +1,62 @@
+"""The context of a call: who makes it, from where, and what goes back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from divingbell.models import Event
+from divingbell.principal import Principal
+
+if TYPE_CHECKING:
+    from mcp_types import ElicitRequestParams, ElicitResult
+
+
+class Asker(Protocol):
+    """The person behind a client, where there is one who can be asked."""
+
+    async def elicit(self, params: "ElicitRequestParams") -> "ElicitResult":
+        """Ask as MCP's elicitation does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer that goes back inside: JSON, and what kind of value it is the form of."""
+
+    body: bytes
+    kind: str = "value"
+    note: str = ""
+    """What the reader of the cell's result should know of it, whatever the code makes of it."""
+
+
+def to_nobody(event: Event) -> None:
+    """Tell nobody: between cells nobody listens, and clients are told another way."""
+
+
+@dataclass(slots=True)
+class CallContext:
+    """Who makes a call: the principal, its session, and the run that the call belongs to."""
+
+    principal: Principal
+    session: str
+    """The id of the session, as its owner knows it."""
+    key: str
+    """What tells this session from all others, of all users, also from a later one of its id."""
+    run: int = 0
+    """The cell; 0 between cells."""
+    asker: Asker | None = None
+    tell: Callable[[Event], None] = to_nobody
+    charge: Callable[[float], object] = lambda _: None
+    """Takes seconds of processor time that were spent on it beside the event loop."""
+    sent: bool = False
+    """Whether the call has left for its server."""
+    counted: bool = False
+    """Whether the budgets have it already."""
+
+    @property
+    def user(self) -> str:
+        return self.principal.user
+
+
+def key_of(principal: Principal, session: str) -> str:
+    """The part of a key that a session of the same id has again."""
+    return repr((principal.user, session))

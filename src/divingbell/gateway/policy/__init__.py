@@ -1,0 +1,1 @@
+"""Decisions about single calls: budgets, pinned definitions, approvals by a person."""

@@ -1,0 +1,227 @@
+"""Asks a person before a call is made.
+
+Whoever can't be asked, does not answer in time or answers something else has said no. A yes is
+for one call; "always" is for the like (the same tool in the same definition, by the same rule)
+until the run ends, "session" until the session does.
+"""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Awaitable, Callable, Hashable
+from dataclasses import dataclass, field, replace
+from typing import Literal, get_args
+
+from divingbell.errors import ToolFailed
+from divingbell.text import one_line
+
+log = logging.getLogger("divingbell.gateway")
+
+Word = Literal["yes", "no", "always", "session"]
+WORDS: tuple[Word, ...] = get_args(Word)
+MAX_COMMENT = 500
+MAX_OPEN = 20
+"""Questions of one session that wait for an answer. Calls that are alike are one question."""
+_numbers = itertools.count(1)
+NOBODY_TO_ASK = (
+    "tell the person, and do not try again. Whoever runs Divingbell can add a rule, use a client "
+    "that can ask, or set on_approval"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a person is asked: may this call be made?"""
+
+    tool: str
+    """`server.tool`."""
+    arguments: str = ""
+    """The arguments, one a line: see `divingbell.gateway.policy.preview`."""
+    reason: str = ""
+    """Why it is asked: the reason of the rule, or that the tool's definition has changed."""
+    session: str = ""
+    user: str = ""
+    run: int = 0
+    """The cell that the call belongs to; 0 between cells."""
+    rule: int | None = None
+    definition: str = ""
+    """The hash of the tool's definition: a yes does not outlive it."""
+    waiting: int = 0
+    """How many calls of the same kind wait for this answer too."""
+    identifier: int = field(default_factory=lambda: next(_numbers))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the person said."""
+
+    word: Word
+    """yes, no, always (the like in this run) or session (the like in this session)."""
+    comment: str = ""
+
+
+Approver = Callable[[Approval], Awaitable[bool | str | Answer]]
+"""Asks one person. It may return True, False, a word of an Answer, or an Answer."""
+
+
+class NobodyThere(Exception):
+    """Raised by an Approver that has nobody to ask; its text says why."""
+
+
+Kind = tuple[str, str, int | None, str]
+"""Session, tool, rule and definition: calls that are alike."""
+
+
+class _Turn:
+    """A queue that exists while somebody stands in it."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+        self.refusals = 0
+        self.refusal: ToolFailed | None = None
+
+
+class _Given:
+    """The answers of a session that hold for more than one call."""
+
+    def __init__(self) -> None:
+        self.run: set[tuple[int, Kind]] = set()
+        self.session: set[Kind] = set()
+
+    def holds(self, kind: Kind, run: int) -> bool:
+        return kind in self.session or (run, kind) in self.run
+
+    def take(self, kind: Kind, run: int, word: Word) -> None:
+        if word == "always" and run:  # between cells there is no run that it could be for
+            self.run.add((run, kind))
+        elif word == "session":
+            self.session.add(kind)
+
+
+class Approvals:
+    """Asks, remembers what holds for more than one call, and asks nobody two things at once.
+
+    The questions of one user to an approver come one after the other. Those of others do not
+    wait for them: else whoever leaves questions open would hold up everybody's calls.
+    """
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self._kinds: dict[Kind, _Turn] = {}
+        self._lines: dict[tuple[Hashable, str], _Turn] = {}
+        """By approver and user."""
+        self._given: dict[str, _Given] = {}
+
+    async def ask(self, approval: Approval, approver: Approver | None) -> Answer:
+        """Return the yes for a call: given now, or before for its like.
+
+        Calls that are alike wait for each other. A yes to all lets all go that wait, a no (or no
+        answer) refuses them all: nobody is asked a hundred times by a loop. After a plain yes the
+        next one is asked about.
+
+        Raises:
+            ToolFailed: the person said no, or nobody could be asked.
+        """
+        kind = (approval.session, approval.tool, approval.rule, approval.definition)
+        # Taken now: what is answered after the session has ended holds for no other.
+        given = self._given.setdefault(approval.session, _Given())
+        if kind not in self._kinds and not given.holds(kind, approval.run):
+            self._check_room(approval)
+        turn = self._kinds.setdefault(kind, _Turn())
+        refusals = turn.refusals
+        turn.waiting += 1
+        try:
+            async with turn.lock:
+                if given.holds(kind, approval.run):
+                    return Answer("always")
+                if turn.refusal is not None and turn.refusals > refusals:
+                    raise ToolFailed(str(turn.refusal), turn.refusal.code)
+                try:
+                    answer = await self._queue(approval, approver, turn)
+                except ToolFailed as refusal:
+                    turn.refusals, turn.refusal = turn.refusals + 1, refusal
+                    raise
+                given.take(kind, approval.run, answer.word)
+                return answer
+        finally:
+            turn.waiting -= 1
+            if not turn.waiting:
+                self._kinds.pop(kind, None)
+
+    def end_run(self, session: str) -> None:
+        """Forget what was said for a run that has ended."""
+        if session in self._given:
+            self._given[session].run.clear()
+
+    def forget(self, session: str) -> None:
+        """Forget a session that has ended."""
+        self._given.pop(session, None)
+
+    def _check_room(self, approval: Approval) -> None:
+        if sum(session == approval.session for session, *_ in self._kinds) >= MAX_OPEN:
+            raise ToolFailed(
+                f"{approval.tool} needs approval, and {MAX_OPEN} questions of this session wait "
+                "for an answer already: wait for those calls first",
+                "tool_denied",
+            )
+
+    async def _queue(self, approval: Approval, approver: Approver | None, turn: _Turn) -> Answer:
+        if approver is None:
+            raise _nobody(approval, NOBODY_TO_ASK)
+        # Not by identity: a bound method is another object each time it is looked up.
+        asked = approver if isinstance(approver, Hashable) else id(approver)
+        key = (asked, approval.user)
+        line = self._lines.setdefault(key, _Turn())
+        line.waiting += 1
+        try:
+            async with line.lock:
+                # Counted now: more may have come while another question was open.
+                return await self._put(replace(approval, waiting=turn.waiting - 1), approver)
+        finally:
+            line.waiting -= 1
+            if not line.waiting:
+                self._lines.pop(key, None)
+
+    async def _put(self, approval: Approval, approver: Approver) -> Answer:
+        try:
+            async with asyncio.timeout(self._timeout) as limit:
+                said = await approver(approval)
+        except NobodyThere as error:
+            raise _nobody(approval, str(error)) from None
+        except TimeoutError:
+            if limit.expired():
+                raise _nobody(approval, f"no answer came in {self._timeout:g} s") from None
+            raise _nobody(approval, "the question could not be put") from None
+        except Exception as error:
+            # The error may tell what the code is not to know.
+            log.warning("asking about %s failed", approval.tool, exc_info=error)
+            raise _nobody(approval, f"the question failed with {type(error).__name__}") from None
+        answer = _understood(said)
+        if answer is None:
+            log.warning("the answer about %s was not understood", approval.tool)
+            raise _nobody(approval, "the answer was not understood")
+        if answer.word == "no":
+            words = f": {answer.comment}" if answer.comment else ""
+            raise ToolFailed(
+                f"{approval.tool} was denied by the person who was asked{words}", "tool_denied"
+            )
+        return answer
+
+
+def _nobody(approval: Approval, why: str) -> ToolFailed:
+    reason = f" ({one_line(approval.reason, MAX_COMMENT)})" if approval.reason else ""
+    return ToolFailed(
+        f"{approval.tool} needs approval{reason} and nobody could be asked: {why}", "tool_denied"
+    )
+
+
+def _understood(said: object) -> Answer | None:
+    if isinstance(said, bool):
+        return Answer("yes" if said else "no")
+    answer = said if isinstance(said, Answer) else None
+    text: object = said if answer is None else answer.word
+    for word in WORDS:
+        if isinstance(text, str) and text == word:
+            return Answer(word, one_line(str(answer.comment if answer else ""), MAX_COMMENT))
+    return None

@@ -1,0 +1,120 @@
+"""Counts calls against the budgets and rates of the policy, before they are made."""
+
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from divingbell.errors import ToolFailed
+from divingbell.settings.policy import Policy
+
+if TYPE_CHECKING:
+    from limits import RateLimitItem
+
+
+class Meter:
+    """What sessions and users have used. One for a whole Divingbell, on one event loop."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._sessions: Counter[str] = Counter()
+        self._users: Counter[str] = Counter()
+        self._cells: dict[str, tuple[int, int]] = {}
+        """The cell that a session is in, and its calls."""
+        self._rates = Rates(policy) if policy.rate_per_session or policy.rate_per_user else None
+
+    async def reserve(self, session: str, user: str, cell: int = 0) -> None:
+        """Count one call, or refuse it. A call that fails later stays counted.
+
+        Raises:
+            ToolFailed: a budget is used up, or a rate is exceeded.
+        """
+        policy = self._policy
+        in_cell, made = self._cells.get(session, (cell, 0))
+        made = made if in_cell == cell else 0
+        _check("calls_per_cell", policy.calls_per_cell, made, "filter or batch, or use more cells")
+        used = self._sessions[session]
+        _check("calls_per_session", policy.calls_per_session, used, "open another session")
+        used = self._users[user]
+        _check("calls_per_user", policy.calls_per_user, used, "ask whoever runs Divingbell")
+        # Nothing is awaited before this: of calls that come at once, none slips through.
+        self._cells[session] = (cell, made + 1)
+        self._sessions[session] += 1
+        self._users[user] += 1
+        if self._rates is not None:
+            try:
+                await self._rates.hit(session, user)
+            except BaseException:
+                self.release(session, user, cell)
+                raise
+
+    def release(self, session: str, user: str, cell: int = 0) -> None:
+        """Give a call back to the budgets that was reserved and not made."""
+        in_cell, made = self._cells.get(session, (cell, 0))
+        if in_cell == cell and made:
+            self._cells[session] = (cell, made - 1)
+        for counts, name in ((self._sessions, session), (self._users, user)):
+            if counts[name] > 1:
+                counts[name] -= 1
+            else:
+                del counts[name]
+
+    def used(self, session: str) -> int:
+        """Return how many calls a session has made."""
+        return self._sessions[session]
+
+    async def forget(self, session: str) -> None:
+        """Forget a session that has ended."""
+        self._sessions.pop(session, None)
+        self._cells.pop(session, None)
+        if self._rates is not None:
+            await self._rates.forget(session)
+
+
+def _check(name: str, most: int, used: int, advice: str) -> None:
+    if most and used >= most:
+        raise ToolFailed(
+            f"all {most:,} calls are used ({name} in [policy]): {advice}", "tool_limit"
+        )
+
+
+class Rates:
+    """Calls in a moving window of time, for sessions and for users."""
+
+    def __init__(self, policy: Policy) -> None:
+        from limits import parse_many
+        from limits.aio.storage import MemoryStorage
+        from limits.aio.strategies import MovingWindowRateLimiter
+
+        self._storage = MemoryStorage()
+        self._limiter = MovingWindowRateLimiter(self._storage)
+        self._session, self._user = (
+            parse_many(text) if text else []
+            for text in (policy.rate_per_session, policy.rate_per_user)
+        )
+
+    async def hit(self, session: str, user: str) -> None:
+        """Count one call.
+
+        Raises:
+            ToolFailed: a rate is exceeded; it says when there is room again.
+        """
+        await self._hit("session", session, self._session)
+        await self._hit("user", user, self._user)
+
+    async def forget(self, session: str) -> None:
+        """Forget the calls of a session."""
+        for item in self._session:
+            await self._limiter.clear(item, "session", session)
+
+    async def _hit(self, kind: str, name: str, items: "Sequence[RateLimitItem]") -> None:
+        for item in items:
+            if not await self._limiter.hit(item, kind, name):
+                window = await self._limiter.get_window_stats(item, kind, name)
+                seconds = max(1, math.ceil(window.reset_time - time.time()))
+                raise ToolFailed(
+                    f"too many calls: {item} is allowed (rate_per_{kind} in [policy]); there is "
+                    f"room again in {seconds} s, which time.sleep({seconds}) waits for",
+                    "tool_limit",
+                )

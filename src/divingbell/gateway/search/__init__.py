@@ -1,0 +1,1 @@
+"""Finding tools: by words, and by meaning where a model is installed."""

@@ -1,0 +1,1 @@
+"""Signing in at remote servers by OAuth."""

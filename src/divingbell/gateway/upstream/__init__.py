@@ -1,0 +1,1 @@
+"""Connections to upstream servers: made, kept, watched, and remade when they break."""

@@ -1,0 +1,343 @@
+"""The upstream servers: which there are, how they are doing, and the way to each of them."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from divingbell.errors import ConfigError, ToolFailed
+from divingbell.gateway.catalog.catalog import Catalog
+from divingbell.settings.servers import Entry, Server, UnusableServer
+from divingbell.text import one_line, without_folders
+
+if TYPE_CHECKING:
+    from divingbell.gateway.upstream.upstream import Upstream
+
+log = logging.getLogger("divingbell.gateway")
+
+LISTING_PATIENCE = 5.0
+"""Seconds that a search waits for servers that are just starting."""
+
+SHARE = 10
+"""A server whose list took so long to take in may not tell another one for this many times that."""
+
+MAX_REASON = 1000
+
+Listener = Callable[[Any], None]
+MakeUpstream = Callable[[Server, Listener, Listener, Listener], "Upstream"]
+"""From the entry, who hears of a new list of tools, of other changes, and of its state."""
+OnChange = Callable[[str, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerState:
+    """How a server is doing."""
+
+    name: str
+    state: str
+    """idle, connecting, ready, failed, stopped or broken (its entry can't be used)."""
+    tools: int = 0
+    reason: str = ""
+
+
+class Fleet:
+    """All of them. A dead one costs the others nothing."""
+
+    def __init__(self, catalog: Catalog, make_upstream: MakeUpstream) -> None:
+        self._catalog = catalog
+        self._make_upstream = make_upstream
+        self._entries: dict[str, Server] = {}
+        self._broken: dict[str, str] = {}
+        self._upstreams: dict[str, Upstream] = {}
+        self._later: dict[str, Server] = {}
+        """Those that nobody has asked for yet."""
+        self._first_lists: dict[str, asyncio.Event] = {}
+        self._private: dict[tuple[str, str], Upstream] = {}
+        self._on_change: list[OnChange] = []
+        self._writing = asyncio.Lock()
+        """Files are written one server after the other, in the order of the news."""
+        self._news: dict[str, _News] = {}
+        self._soon: set[asyncio.Task[None]] = set()
+
+    def start(self, entries: Iterable[Entry], *, lazy: bool = True) -> None:
+        """Begin to connect, all at once; nothing is waited for.
+
+        `lazy`: a server whose tools are known from last time is started when one is called.
+        """
+        for entry in entries:
+            self.add(entry, lazy=lazy)
+
+    def add(self, entry: Entry, *, lazy: bool = True, later: bool = False) -> None:
+        """Add a server while it runs; `later`: nothing is done until something asks for it.
+
+        Raises:
+            ConfigError: there is one of that name.
+        """
+        if entry.name in self._catalog.servers:
+            raise ConfigError(f"there is a server {entry.name!r} already")
+        self._catalog.add_server(entry.name)
+        if isinstance(entry, UnusableServer):
+            reason = one_line(entry.reason, MAX_REASON)  # it quotes the file that it is from
+            log.warning("the server %s can't be used: %s", entry.name, reason)
+            self._broken[entry.name] = reason
+        elif entry.enabled:
+            self._entries[entry.name] = entry
+            self._write_soon(self._catalog.expect(entry.name))
+            self._first_lists[entry.name] = asyncio.Event()
+            if later:
+                self._later[entry.name] = entry
+            else:
+                self._begin(entry, lazy)
+        else:
+            self._broken[entry.name] = "it is turned off in the settings"
+        self._changed("servers", entry.name)
+
+    def _begin(self, entry: Server, lazy: bool) -> None:
+        upstream = self._upstreams[entry.name] = self._make_upstream(
+            entry,
+            lambda tools: self._listed(entry, tools),
+            lambda kind: self._changed(kind, entry.name),
+            lambda state: self._state_changed(entry.name, state),
+        )
+        upstream.start(lazy=lazy)
+
+    async def begun(self, *names: str) -> None:
+        """Begin with those of these that nobody has asked for before."""
+        if any(name in self._later for name in names):
+            await load_sdk()
+        for name in names:
+            if (entry := self._later.pop(name, None)) is not None:
+                self._begin(entry, lazy=True)
+
+    async def remove(self, name: str) -> None:
+        """Take a server away while it runs; calls to it that are under way fail."""
+        unwrite = self._catalog.remove(name)
+        self._broken.pop(name, None)
+        self._entries.pop(name, None)
+        self._later.pop(name, None)
+        self._first_lists.pop(name, asyncio.Event()).set()
+        if (news := self._news.pop(name, None)) is not None:
+            news.stop()
+        gone = [self._upstreams.pop(name, None)]
+        gone += [self._private.pop(key) for key in list(self._private) if key[1] == name]
+        await asyncio.gather(*(upstream.stop() for upstream in gone if upstream is not None))
+        await self._write(unwrite)
+        self._changed("servers", name)
+        self._changed("tools", name)
+
+    async def forget(self, session: str) -> None:
+        """End the connections that a session had for itself."""
+        gone = [self._private.pop(key) for key in list(self._private) if key[0] == session]
+        await asyncio.gather(*(upstream.stop() for upstream in gone))
+
+    async def stop(self) -> None:
+        """End every connection."""
+        publishing = [news.publishing for news in self._news.values() if news.publishing]
+        for news in self._news.values():
+            news.stop()
+        everyone = [*self._upstreams.values(), *self._private.values()]
+        self._upstreams, self._private = {}, {}
+        outcomes = await asyncio.gather(
+            *(upstream.stop() for upstream in everyone),
+            *publishing,
+            *self._soon,
+            return_exceptions=True,
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                log.error("a server was not stopped well", exc_info=outcome)
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._entries or self._broken)
+
+    def servers(self) -> list[ServerState]:
+        """How all of them are doing."""
+        found = []
+        for name in self._catalog.servers:
+            if name in self._broken:
+                found.append(ServerState(name, "broken", reason=self._broken[name]))
+            elif name in self._upstreams:
+                upstream = self._upstreams[name]
+                count = len(self._catalog.tools(name))
+                found.append(ServerState(name, upstream.state, count, upstream.reason or ""))
+            elif name in self._later:
+                found.append(ServerState(name, "idle"))
+        return found
+
+    def packages(self) -> list[str]:
+        """The packages of the servers that can be used, whether they answer or not."""
+        return [self._catalog.package(name) for name in self._entries]
+
+    def server(self, name: str) -> Server | None:
+        """The entry of a server, if it can be used."""
+        return self._entries.get(name)
+
+    def upstream(self, name: str, session: str | None = None) -> "Upstream":
+        """The connection to a server, for a session.
+
+        Raises:
+            ToolFailed: the server is not there, or its entry can't be used.
+        """
+        name = self._catalog.check_server(name)
+        if name in self._broken:
+            self.check(name)
+        entry = self._entries[name]
+        if not entry.per_session or session is None:
+            return self._upstreams[name]
+        key = (session, name)
+        if key not in self._private:
+            self._private[key] = self._make_upstream(entry, _ignore, _ignore, _ignore)
+            self._private[key].start()
+        return self._private[key]
+
+    def check(self, name: str) -> None:
+        """Raise ToolFailed, with the reason, if a server can't be used now."""
+        if name in self._broken:
+            words = f"the server {name} can't be used: {without_folders(self._broken[name])}"
+            raise ToolFailed(words, "tool_unavailable")
+        upstream = self._upstreams.get(name)
+        if upstream is None:
+            return
+        never_listed = upstream.state == "connecting" and not self._catalog.has_list(name)
+        if never_listed or upstream.state == "failed":
+            reason = upstream.reason or "it is still starting"
+            words = f"the server {name} is not available: {without_folders(reason)}"
+            raise ToolFailed(words, "tool_unavailable")
+
+    def is_awaited(self, server: str) -> bool:
+        """Whether a server has not told its tools yet, and may still do so."""
+        return server in self._first_lists and not self._first_lists[server].is_set()
+
+    async def listed(self, server: str | None = None) -> None:
+        """Wait until a server has told its tools for the first time, or has failed to.
+
+        Without a name, until all have, but not for long: a slow one holds nobody up.
+        """
+        names = [server] if server in self._first_lists else self._first_lists
+        if server is not None and server not in self._first_lists:
+            return
+        waiting = [self._first_lists[name] for name in names]
+        await self.begun(*names)
+        waiting = [event for event in waiting if not event.is_set()]
+        if waiting:
+            patience = self._patience(server) if server else LISTING_PATIENCE
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(patience):
+                    await asyncio.gather(*(event.wait() for event in waiting))
+
+    def _patience(self, server: str) -> float:
+        """Seconds until a server has surely failed: it gets two attempts, one in each era of the
+        protocol."""
+        return 3 * self._entries[server].start_timeout
+
+    async def refreshed(self, server: str) -> bool:
+        """Ask a server that has not run yet whether its kept list still holds.
+
+        Returns:
+            Whether it was asked now; one that runs has been.
+        """
+        upstream = self._upstreams.get(server)
+        if upstream is None or upstream.state != "idle":
+            return False
+        await self.connected(server)
+        return True
+
+    async def connected(self, server: str) -> None:
+        """Wait until a server is ready and its tools are taken in, or until it has failed."""
+        upstream = self._upstreams.get(server)
+        if upstream is None:
+            return
+        with contextlib.suppress(ToolFailed):  # its state says why, once it has been given up
+            await upstream.ready(self._patience(server))
+        news = self._news.get(server)
+        if news is not None and news.publishing is not None:
+            await asyncio.wait([news.publishing])
+
+    def on_change(self, callback: OnChange) -> Callable[[], None]:
+        """Call back with a kind ("tools", "resources", "prompts") and a server when its list is
+        another one, with "servers" when it is new or gone; returns the undo.
+        """
+        self._on_change.append(callback)
+        return lambda: self._on_change.remove(callback)
+
+    def _changed(self, kind: str, server: str) -> None:
+        for callback in list(self._on_change):
+            callback(kind, server)
+
+    def _listed(self, entry: Server, tools: list[Any]) -> None:
+        """A server has told its tools; one that does so without end gets little of our time."""
+        news = self._news.setdefault(entry.name, _News())
+        news.tools = tools
+        if news.publishing is None:
+            news.publishing = asyncio.create_task(self._publish(entry, news))
+
+    async def _publish(self, entry: Server, news: "_News") -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while news.tools is not None:
+                await asyncio.sleep(news.not_before - loop.time())
+                tools, news.tools = news.tools, None
+                took = await self._take_in(entry, tools)
+                news.not_before = loop.time() + SHARE * took
+        finally:
+            news.publishing = None
+
+    async def _take_in(self, entry: Server, tools: list[Any]) -> float:
+        """Returns the seconds that it took to read them and to put them into the index."""
+        instructions = self._upstreams[entry.name].instructions or ""
+        began = time.monotonic()
+        # Beside the event loop: two thousand long definitions take a second to read.
+        told = (tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools)
+        reading = await asyncio.to_thread(self._catalog.read, entry.name, told, instructions)
+        if self._entries.get(entry.name) is not entry:
+            return time.monotonic() - began  # it was removed meanwhile
+        write = self._catalog.replace(reading)
+        took = time.monotonic() - began
+        await self._write(write)
+        if entry.name in self._first_lists:
+            self._first_lists[entry.name].set()
+            self._changed("tools", entry.name)
+        return took
+
+    async def _write(self, write: Callable[[], None]) -> None:
+        async with self._writing:
+            try:
+                await asyncio.to_thread(write)
+            except OSError as error:  # a full disk: the tools can still be called by name
+                log.error("files of servers could not be written: %s", error)
+
+    def _write_soon(self, write: Callable[[], None]) -> None:
+        task = asyncio.create_task(self._write(write))
+        self._soon.add(task)
+        task.add_done_callback(self._soon.discard)
+
+    def _state_changed(self, name: str, state: str) -> None:
+        if state in ("failed", "stopped") and name in self._first_lists:
+            self._first_lists[name].set()
+
+
+async def load_sdk() -> None:
+    """Load what connects to servers. It takes most of a second: beside the event loop, then."""
+    await asyncio.to_thread(import_module, "divingbell.gateway.upstream.upstream")
+
+
+class _News:
+    """What a server has told that is not all taken in yet; the latest is what counts."""
+
+    def __init__(self) -> None:
+        self.tools: list[Any] | None = None
+        self.not_before = 0.0
+        self.publishing: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        if self.publishing is not None:
+            self.publishing.cancel()
+
+
+def _ignore(_: Any) -> None:
+    """For connections whose lists nobody needs."""

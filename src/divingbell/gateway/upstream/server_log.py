@@ -1,0 +1,143 @@
+"""What a stdio server says on stderr: kept in a file, capped, without its secrets."""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import time
+from collections import deque
+from pathlib import Path
+
+from divingbell import text
+from divingbell.gateway.upstream.redaction import Redactor
+from divingbell.host import owned_folder
+
+MAX_SIZE = 1 << 20
+MAX_LINE = 4096
+MAX_RATE = 1 << 20
+"""Bytes a second that are read; a server that says more waits."""
+LAST_LINES = 3
+LAST_WORDS = 400
+
+
+class ServerLog:
+    """`<folder>/<server>.log`, and the one before it as `.log.1`. Readable by the owner only."""
+
+    def __init__(self, folder: Path, name: str, redactor: Redactor) -> None:
+        self.path = folder / f"{name}.log"
+        self._redactor = redactor
+        self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self._is_made = False
+        self._begin()
+
+    def begin(self) -> None:
+        """Mark the start of a server."""
+        self._is_made = False
+        self._begin()
+        self._write(f"--- started {time.strftime('%Y-%m-%d %H:%M:%S%z')}\n")
+
+    def _begin(self) -> None:
+        self._last.clear()
+        self._rest = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def note(self, words: str) -> None:
+        """Write a line of ours."""
+        self._write(f"--- {self._cleaned(words)}\n")
+
+    def listener(self) -> asyncio.Protocol:
+        """Return the reader of the stderr of one run."""
+        return _Listener(self)
+
+    def last_words(self) -> str:
+        """The last lines, for an error that says why a server died; one line, capped."""
+        self.flush()
+        words = " / ".join(line for line in self._last if line)
+        return words if len(words) <= LAST_WORDS else "…" + words[-LAST_WORDS:]
+
+    def readable(self, said: bytes, *, is_whole: bool) -> str:
+        """Words of the server without its secrets; of one that the end cuts in two, nothing."""
+        words = self._cleaned(said.decode("utf-8", "replace"))
+        return words if is_whole else words[: max(0, len(words) - self._redactor.reach)]
+
+    def take(self, data: bytes) -> None:
+        """Take more of what the server says."""
+        said = self._rest + self._decoder.decode(data)
+        lines, newline, self._rest = said.rpartition("\n")
+        if newline:
+            self._lines(lines)
+        # A line without an end is cut, but not within a secret: those that are whole are blotted
+        # out first, and one that is still to come can only begin in what is kept.
+        reach = self._redactor.reach
+        if len(self._rest) >= MAX_LINE + reach:
+            self._rest = self._redactor.clean(self._rest)
+            cut = max(0, len(self._rest) - reach) // MAX_LINE * MAX_LINE
+            if cut:
+                self._lines(self._rest[:cut])
+                self._rest = self._rest[cut:]
+
+    def flush(self) -> None:
+        """Write the last line, if it has no end."""
+        self._rest += self._decoder.decode(b"", final=True)
+        if self._rest:
+            rest, self._rest = self._rest, ""
+            self._lines(rest)
+
+    def _lines(self, lines: str) -> None:
+        # All at once: a secret with a line break in it is found too.
+        shown = [
+            line[start : start + MAX_LINE]
+            for line in self._cleaned(lines).split("\n")
+            for start in range(0, len(line) or 1, MAX_LINE)
+        ]
+        self._last.extend(line.strip() for line in shown if line.strip())
+        self._write("\n".join(shown) + "\n")
+
+    def _cleaned(self, words: str) -> str:
+        return text.uncovered(self._redactor.clean(words))
+
+    def _write(self, text: str) -> None:
+        # A full disk or a folder that went away must not take the server down.
+        with contextlib.suppress(OSError):
+            if not self._is_made:  # once for each start: a server may write line by line
+                owned_folder.make(self.path.parent, 0o700)
+                self._is_made = True
+            with contextlib.suppress(FileNotFoundError):
+                if self.path.stat().st_size > MAX_SIZE:
+                    os.replace(self.path, self.path.with_suffix(".log.1"))
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(self.path, flags, 0o600)
+            try:
+                os.write(descriptor, text.encode("utf-8", "replace"))
+            finally:
+                os.close(descriptor)
+
+
+class _Listener(asyncio.Protocol):
+    def __init__(self, server_log: ServerLog) -> None:
+        self._log = server_log
+        self._read = 0
+        self._second = 0.0
+        self._pipe: asyncio.ReadTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.ReadTransport)
+        self._pipe = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._log.take(data)
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now - self._second > 1.0:
+            self._second, self._read = now, 0
+        self._read += len(data)
+        if self._read > MAX_RATE and self._pipe is not None:
+            self._pipe.pause_reading()
+            loop.call_later(1.0, self._go_on)
+
+    def _go_on(self) -> None:
+        if self._pipe is not None and not self._pipe.is_closing():
+            self._pipe.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._log.flush()

@@ -1,0 +1,1 @@
+"""Events of everything that happens, and those who keep account of them."""

@@ -1,0 +1,306 @@
+"""Sums of the ledgers on disk, for each day and user. What was run or called with is not kept.
+
+They are of executions whose results a model read, and the definitions that it was spared count
+once a conversation. The tables `days` and `tools` are of an earlier version, which counted the
+definitions with every session, those of commands too: they are not added up any more.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from divingbell.errors import ConfigError
+from divingbell.host import owned_folder
+from divingbell.models import Ledger
+
+log = logging.getLogger("divingbell.telemetry")
+
+FILE_NAME = "ledger.db"
+KEPT_DAYS = 400
+MOST_WAITING = 10_000
+"""Ledgers that wait to be written; with a disk that hangs, more are dropped."""
+MAX_NAME = 200
+BUSY_TIMEOUT, PAUSE = 5.0, 0.02
+CLOSE_TIMEOUT = 5.0
+_DAYS, _TOOLS = "model_days", "model_tools"
+_OLD_DAYS, _OLD_TOOLS = "days", "tools"
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS {_DAYS} (
+    day TEXT NOT NULL, user TEXT NOT NULL,
+    executions INTEGER NOT NULL, calls INTEGER NOT NULL,
+    code_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, overhead_tokens INTEGER NOT NULL,
+    direct_definition_tokens INTEGER NOT NULL, direct_call_tokens INTEGER NOT NULL,
+    images INTEGER NOT NULL, estimated INTEGER NOT NULL,
+    PRIMARY KEY (day, user)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS {_TOOLS} (
+    day TEXT NOT NULL, user TEXT NOT NULL, tool TEXT NOT NULL,
+    calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
+    PRIMARY KEY (day, user, tool)
+) WITHOUT ROWID;
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTotal:
+    """The calls of one tool, or of all tools of a server."""
+
+    name: str
+    calls: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The sums over some days."""
+
+    executions: int = 0
+    calls: int = 0
+    code_tokens: int = 0
+    output_tokens: int = 0
+    overhead_tokens: int = 0
+    direct_definition_tokens: int = 0
+    direct_call_tokens: int = 0
+    images: int = 0
+    estimated: int = 0
+    """Executions of which something was estimated."""
+
+    @property
+    def read(self) -> int:
+        return self.code_tokens + self.output_tokens + self.overhead_tokens
+
+    @property
+    def direct(self) -> int:
+        return self.direct_definition_tokens + self.direct_call_tokens
+
+    @property
+    def saved(self) -> int:
+        return self.direct - self.read
+
+    @property
+    def ratio(self) -> float:
+        return self.saved / self.direct if self.direct else 0.0
+
+
+_COUNTED = tuple(item.name for item in fields(Sums))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What is known about some days."""
+
+    total: Sums
+    days: dict[str, Sums]
+    """By date, the oldest first."""
+    users: dict[str, Sums]
+    servers: tuple[ToolTotal, ...]
+    """Those with the most tokens first."""
+    tools: tuple[ToolTotal, ...]
+    older: int = 0
+    """Executions that an earlier version has counted, in its own way: in no other figure."""
+
+
+_making = threading.Lock()
+
+
+class Totals:
+    """Adds ledgers to the totals, in a thread of its own. It never fails, it logs."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._waiting: list[tuple[str, str, Ledger]] = []
+        self._guard = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="divingbell-ledger")
+        self._writing: Future[None] | None = None
+        self._closed = False
+
+    def record(self, ledger: Ledger, user: str = "") -> None:
+        """Have a ledger added; returns at once."""
+        day = datetime.now(UTC).date().isoformat()
+        with self._guard:
+            if self._closed or len(self._waiting) >= MOST_WAITING:
+                log.warning("the tokens of an execution are not added to the totals")
+                return
+            self._waiting.append((day, _storable(user), ledger))
+            if self._writing is None or self._writing.done():
+                self._writing = self._thread.submit(self._write)
+
+    async def close(self) -> None:
+        """Write what waits, for a limited time."""
+        with self._guard:
+            if self._closed:
+                return
+            self._closed = True
+            writing = self._thread.submit(self._finish)
+        self._thread.shutdown(wait=False)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_TIMEOUT):
+                await asyncio.wrap_future(writing)
+
+    def _finish(self) -> None:
+        self._write()
+        if self._connection is not None:
+            self._connection.close()
+
+    def _write(self) -> None:
+        while True:
+            with self._guard:
+                batch, self._waiting = self._waiting, []
+                if not batch:
+                    self._writing = None  # under the guard: what comes next starts another
+                    return
+            try:
+                if self._connection is None:
+                    self._connection = _open_patiently(self._path)
+                with self._connection:
+                    for day, user, ledger in batch:
+                        _add(self._connection, day, user, ledger)
+            except Exception as error:  # whatever it is, executions go on
+                log.warning("the totals in %s can't be written: %s", self._path, error)
+
+
+def _open_patiently(path: Path) -> sqlite3.Connection:
+    """Open it, although another may be making it: SQLite itself does not wait for that."""
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            return _open(path)
+        except sqlite3.OperationalError as error:
+            # The low byte is the kind of error, what is above says more.
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > deadline:
+                raise
+        time.sleep(PAUSE)
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    owned_folder.make(path.parent, 0o700)
+    # Made by us, for its mode: what SQLite puts beside it gets the same. Never opened when it is
+    # there: closing any descriptor of a file drops this process's locks on it, and with them what
+    # keeps two connections from writing over each other.
+    with _making, contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.executescript(_SCHEMA)
+        with connection:
+            oldest = _first_day(KEPT_DAYS)
+            for table in _tables(connection):
+                connection.execute(f"DELETE FROM {table} WHERE day < ?", (oldest,))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _add(connection: sqlite3.Connection, day: str, user: str, ledger: Ledger) -> None:
+    values = {"executions": 1} | {
+        name: int(getattr(ledger, name)) for name in _COUNTED if name != "executions"
+    }
+    names = ", ".join(_COUNTED)
+    marks = ", ".join("?" for _ in _COUNTED)
+    sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTED)
+    connection.execute(
+        f"INSERT INTO {_DAYS} (day, user, {names}) VALUES (?, ?, {marks}) "
+        f"ON CONFLICT (day, user) DO UPDATE SET {sums}",
+        (day, user, *(values[name] for name in _COUNTED)),
+    )
+    connection.executemany(
+        f"INSERT INTO {_TOOLS} VALUES (?, ?, ?, ?, ?) ON CONFLICT (day, user, tool) "
+        "DO UPDATE SET calls = calls + excluded.calls, tokens = tokens + excluded.tokens",
+        [(day, user, _storable(use.name), use.calls, use.tokens) for use in ledger.tools],
+    )
+
+
+def _storable(name: str) -> str:
+    return name[:MAX_NAME].encode("utf-8", "replace").decode()
+
+
+def report(path: Path, days: int) -> Report:
+    """Return the sums of the last days, today among them. It blocks for some milliseconds.
+
+    Raises:
+        ConfigError: there is a file, and it is not one of ours or can't be read.
+    """
+    if not path.exists():
+        return Report(Sums(), {}, {}, (), ())
+    try:
+        with _reading(path) as connection:
+            since = (_first_day(days),)
+            tables = _tables(connection)
+            older = _older(connection, since) if _OLD_DAYS in tables else 0
+            if _DAYS not in tables:
+                return Report(Sums(), {}, {}, (), (), older)
+            return Report(
+                older=older,
+                total=Sums(*_sums(connection, "''", since).get("", ())),
+                days={k: Sums(*v) for k, v in _sums(connection, "day", since).items()},
+                users={k: Sums(*v) for k, v in _sums(connection, "user", since).items()},
+                servers=_uses(connection, "substr(tool, 1, instr(tool || '.', '.') - 1)", since),
+                tools=_uses(connection, "tool", since),
+            )
+    except (OSError, sqlite3.Error) as error:
+        raise ConfigError(
+            f"the totals in {path} can't be read: {error}. Move the file away to begin anew"
+        ) from None
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_TIMEOUT
+    )
+    try:
+        yield connection
+    finally:
+        connection.close()
+
+
+def _sums(
+    connection: sqlite3.Connection, group: str, since: tuple[str]
+) -> dict[str, tuple[Any, ...]]:
+    names = ", ".join(f"sum({name})" for name in _COUNTED)
+    rows = connection.execute(
+        f"SELECT {group}, {names} FROM {_DAYS} WHERE day >= ? GROUP BY 1 ORDER BY 1", since
+    )
+    return {row[0]: tuple(row[1:]) for row in rows}
+
+
+def _tables(connection: sqlite3.Connection) -> set[str]:
+    """Those of ours that are there."""
+    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    return found & {_DAYS, _TOOLS, _OLD_DAYS, _OLD_TOOLS}
+
+
+def _older(connection: sqlite3.Connection, since: tuple[str]) -> int:
+    [(count,)] = connection.execute(
+        f"SELECT coalesce(sum(executions), 0) FROM {_OLD_DAYS} WHERE day >= ?", since
+    )
+    return int(count)
+
+
+def _uses(connection: sqlite3.Connection, group: str, since: tuple[str]) -> tuple[ToolTotal, ...]:
+    rows = connection.execute(
+        f"SELECT {group}, sum(calls), sum(tokens) FROM {_TOOLS} WHERE day >= ? "
+        "GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 100",
+        since,
+    )
+    return tuple(ToolTotal(*row) for row in rows)
+
+
+def _first_day(days: int, today: date | None = None) -> str:
+    today = today or datetime.now(UTC).date()
+    return (today - timedelta(days=days - 1)).isoformat()

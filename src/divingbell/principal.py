@@ -1,0 +1,20 @@
+"""The principal: on whose behalf something is done."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """A user, the conversation that something belongs to, and the way in.
+
+    Sessions, budgets, approvals and ledgers belong to one. No two users share anything, whatever
+    their conversations are called.
+    """
+
+    user: str = ""
+    """The name of the user; empty where nobody has said who it is."""
+    conversation: str = ""
+    """What keeps one conversation of a user from another: a connection of a client, or the key of a
+    session. Empty where a client has no connections: then all that the user does is one."""
+    client: str = ""
+    """The way in: library, stdio or http."""

@@ -1,0 +1,1 @@
+"""Sessions: opened, run, streamed, copied and ended."""

@@ -1,0 +1,182 @@
+"""Opens, finds and closes sessions; keeps some ready; never has more than it may."""
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from divingbell.errors import CapacityError, InvalidInput, SessionClosed
+from divingbell.host import requirements
+from divingbell.models import Limits
+from divingbell.principal import Principal
+from divingbell.sandbox.base import Backend
+from divingbell.session.calls import ToolGateway
+from divingbell.session.copies import Copies
+from divingbell.session.hints import Hints
+from divingbell.session.interpreter import Interpreter
+from divingbell.session.pool import Pool
+from divingbell.session.session import Session, SessionTimings
+from divingbell.settings import config
+from divingbell.settings.config import Settings
+
+IDLE_CHECK = 1.0
+
+log = logging.getLogger("divingbell")
+Key = tuple[str, str]
+"""The name of a user, and the id of a session."""
+
+
+class _Opening:
+    """Lets those who open the same id in one after another."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.waiting = 0
+
+
+class Engine:
+    def __init__(
+        self, settings: Settings, backend: Backend, gateway: ToolGateway | None = None
+    ) -> None:
+        self._settings = settings
+        self._backend = backend
+        self._gateway = gateway
+        self._copies = Copies(settings.copy_after)
+        self._rules = SessionTimings(
+            settings.interrupt_grace,
+            self._copies,
+            Hints(requirements.at_hand(settings.packages), gateway, tuple(settings.mounts)),
+        )
+        self._sessions: dict[Key, Session] = {}
+        self._openings: dict[Key, _Opening] = {}
+        self._places = asyncio.Semaphore(settings.max_sessions)
+        self._pool = Pool(
+            backend, settings.limits, settings.pool, settings.pool_most, self._places_left
+        )
+        self._watching: asyncio.Task[None] | None = None
+        self._stopped = False
+
+    async def start(self) -> None:
+        await self._backend.start()
+        self._watching = asyncio.create_task(self._end_idle_sessions())
+        self._pool.start()
+
+    async def stop(self) -> None:
+        """End everything."""
+        self._stopped = True
+        try:
+            if self._watching is not None:
+                self._watching.cancel()
+                await asyncio.wait([self._watching])
+            await self._copies.stop()
+            closing = [session.close("Divingbell was closed") for session in self.sessions()]
+            outcomes = await asyncio.gather(*closing, self._pool.stop(), return_exceptions=True)
+            for outcome in outcomes:
+                if isinstance(outcome, Exception):
+                    log.error("a session was not closed well", exc_info=outcome)
+        finally:
+            await self._backend.stop()
+
+    def sessions(self) -> list[Session]:
+        return list(self._sessions.values())
+
+    async def open(
+        self, identifier: str | None, principal: Principal, changes: Mapping[str, Any]
+    ) -> Session:
+        """Return the user's session of that id, making it where there is none.
+
+        The same id of another user is another session. `changes` are limits; for a session that
+        is open already they have no effect.
+
+        Raises:
+            InvalidInput: the id or the user is something else than a text.
+            CapacityError: all places were taken for `open_timeout` seconds.
+            SandboxUnavailable: no sandbox could be made.
+        """
+        for name, value in (("id", identifier), ("user", principal.user)):
+            if value is not None and not isinstance(value, str):
+                # To a dict 1, 1.0 and True are one key: three users would share a session.
+                raise InvalidInput(
+                    f"the {name} of a session must be a str or None, not {type(value).__name__}: "
+                    f"write {name}=str(...)"
+                )
+        key = (principal.user, identifier or f"session-{secrets.token_hex(16)}")
+        opening = self._openings.setdefault(key, _Opening())
+        opening.waiting += 1
+        try:
+            async with opening.lock:
+                session = self._sessions.get(key)
+                if session is None or session.closed:
+                    session = await self._make(key[1], principal, changes)
+                session.holders += 1
+                return session
+        finally:
+            opening.waiting -= 1
+            if not opening.waiting:
+                self._openings.pop(key, None)
+
+    async def release(self, session: Session) -> None:
+        """One holder leaves; the last one ends the session."""
+        session.holders -= 1
+        if session.holders <= 0:
+            await session.close()
+
+    async def _make(
+        self, identifier: str, principal: Principal, changes: Mapping[str, Any]
+    ) -> Session:
+        key = (principal.user, identifier)
+        limits = config.with_limits(self._settings.limits, changes)
+        try:
+            async with asyncio.timeout(self._settings.open_timeout):
+                await self._places.acquire()
+        except TimeoutError:
+            raise CapacityError(
+                f"all {self._settings.max_sessions} sessions are in use and none was closed within "
+                f"{self._settings.open_timeout:g} s: close one, or raise max_sessions"
+            ) from None
+        try:
+            interpreter = await self._pool.take(limits) or await self._prepare(limits)
+        except BaseException:
+            self._places.release()
+            raise
+        session = Session(
+            identifier,
+            principal,
+            interpreter,
+            self._rules,
+            self._prepare,
+            lambda closed: self._forget(key, closed),
+            self._gateway,
+        )
+        self._sessions[key] = session
+        log.info("session %s of %s opened", identifier, principal.user or "nobody")
+        return session
+
+    def _forget(self, key: Key, session: Session) -> None:
+        self._places.release()
+        if self._sessions.get(key) is session:
+            del self._sessions[key]
+        log.info("session %s of %s closed", key[1], key[0] or "nobody")
+
+    async def _prepare(self, limits: Limits) -> Interpreter:
+        if self._stopped:
+            raise SessionClosed("Divingbell has been closed")
+        interpreter = Interpreter(await self._backend.create(limits))
+        await interpreter.start()
+        return interpreter
+
+    def _places_left(self) -> int:
+        return self._settings.max_sessions - len(self._sessions)
+
+    async def _end_idle_sessions(self) -> None:
+        while True:
+            await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
+            oldest = time.monotonic() - self._settings.idle_timeout
+            for session in self.sessions():
+                if session.last_used < oldest and not session.busy:
+                    try:
+                        await session.close(f"it was idle for {self._settings.idle_timeout:g} s")
+                    except Exception:  # one that can't be closed must not keep the others alive
+                        log.exception("session %s was not closed well", session.id)

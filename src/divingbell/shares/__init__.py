@@ -1,0 +1,1 @@
+"""Shares of the host: what one session may take of its time and memory, beside the others."""

@@ -1,0 +1,117 @@
+"""Bearer tokens: who may call over HTTP, and under which name."""
+
+import hashlib
+import hmac
+import logging
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+
+from mcp.server.auth.provider import AccessToken
+
+from divingbell.errors import ConfigError
+from divingbell.host import owned_folder
+
+log = logging.getLogger("divingbell")
+
+VARIABLE = "DIVINGBELL_TOKENS"
+HASHED = "sha256:"
+SHORTEST = 16
+"""Characters of a token; shorter ones can be guessed."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+
+class Tokens:
+    """Names and the hashes of their tokens; the tokens themselves are not kept."""
+
+    def __init__(self, hashes: Mapping[str, str]) -> None:
+        self._hashes = {name: bytes.fromhex(value) for name, value in hashes.items()}
+
+    def __len__(self) -> int:
+        return len(self._hashes)
+
+    def name_of(self, token: str) -> str | None:
+        """Return whose token it is. Takes as long for a wrong one as for a right one."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        found = None
+        for name, expected in self._hashes.items():
+            if hmac.compare_digest(digest, expected):
+                found = name
+        return found
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """What the SDK asks; see `mcp.server.auth.provider.TokenVerifier`."""
+        name = self.name_of(token)
+        # The token is left out: nobody behind this point needs it.
+        return None if name is None else AccessToken(token="", client_id=name, scopes=[])
+
+
+def made() -> tuple[Tokens, str]:
+    """Make a token for one user, `local`; return it too."""
+    token = secrets.token_urlsafe(32)
+    return Tokens({"local": hash_of(token)}), token
+
+
+def load(
+    file: Path | None, given: tuple[str, ...], environment: Mapping[str, str] = os.environ
+) -> Tokens | None:
+    """Read the tokens of a file, of the command line and of the environment; None for none.
+
+    Each is `name token` or `name sha256:…`; in the environment commas stand between them.
+
+    Raises:
+        ConfigError: one can't be used; the message does not repeat it.
+    """
+    lines: list[tuple[str, str]] = []
+    if file is not None:
+        lines += [(f"{file}, line {at}", line) for at, line in enumerate(_read(file), 1)]
+    lines += [("--token", line.replace("=", " ", 1)) for line in given]
+    lines += [(VARIABLE, line) for line in environment.get(VARIABLE, "").split(",")]
+    hashes: dict[str, str] = {}
+    for where, line in lines:
+        words = [] if line.lstrip().startswith("#") else line.split()
+        if not words:
+            continue
+        name, value = words if len(words) == 2 else ("", "")
+        if not _NAME.fullmatch(name):
+            raise ConfigError(f"{where}: write a token as `name token`, with a plain name")
+        if name in hashes:
+            raise ConfigError(f"{where}: there is a token for {name} already")
+        hashes[name] = _hash(value, where)
+    if file is not None and not hashes:
+        raise ConfigError(f"{file} holds no token: write lines of `name token`")
+    return Tokens(hashes) if hashes else None
+
+
+def hash_of(token: str) -> str:
+    """Return what stands in a file of tokens after `sha256:`."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _hash(value: str, where: str) -> str:
+    if value.startswith(HASHED):
+        digest = value.removeprefix(HASHED).lower()
+        if not _HASH.fullmatch(digest):
+            raise ConfigError(f"{where}: {HASHED} needs 64 hexadecimal digits after it")
+        return digest
+    if len(value) < SHORTEST:
+        raise ConfigError(f"{where}: a token has at least {SHORTEST} characters")
+    return hash_of(value)
+
+
+def _read(file: Path) -> list[str]:
+    try:
+        with file.open(encoding="utf-8") as opened:
+            if not owned_folder.is_ours(opened.fileno()):
+                raise ConfigError(
+                    f"another user could add tokens to {file}: make it yours, and chmod 600 it"
+                )
+            if os.fstat(opened.fileno()).st_mode & 0o077:
+                log.warning("others on this machine can read the tokens in %s: chmod 600 it", file)
+            return opened.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ConfigError(f"the tokens in {file} can't be read: {reason}") from None

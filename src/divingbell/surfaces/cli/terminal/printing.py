@@ -1,0 +1,173 @@
+"""Events of a session, as they come, to the terminal; and a result as JSON."""
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from divingbell import escapes
+from divingbell.models import Event, Failure, Isolation, Limits, Output, Result
+from divingbell.surfaces.cli.options import size
+from divingbell.surfaces.cli.terminal import pictures
+from divingbell.surfaces.cli.terminal.notes import NOTE
+from divingbell.surfaces.cli.terminal.writer import STDERR, STDOUT, Writer
+
+_CLEAR_LINE = "\x1b[2K\r"
+
+
+class Printer:
+    """stdout to stdout, stderr to stderr, the value to stdout, images to files, the rest to
+    stderr. A terminal gets text and colours only; a file or a pipe gets what was printed."""
+
+    def __init__(
+        self, writer: Writer, plots: Path, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        self._writer = writer
+        self._album = pictures.Album(plots)
+        self._filters = {
+            descriptor: escapes.Filter() if os.isatty(descriptor) else None
+            for descriptor in (STDOUT, STDERR)
+        }
+        self._line_is_open = dict.fromkeys(self._filters, False)
+        on_terminal = self._filters[STDOUT] is not None
+        self._protocol = pictures.protocol_of(environment) if on_terminal else None
+
+    def show(self, event: Event) -> None:
+        """Show an event; the last one, `done`, shows how the cell ended."""
+        if event.type == "stdout":
+            self._text(STDOUT, event.text)
+        elif event.type == "stderr":
+            self._text(STDERR, event.text)
+        elif event.type in ("display", "result"):
+            self._display(event)
+        elif event.type == "notice":
+            self.note(event.text)
+        elif event.type in ("progress", "log"):
+            self.note(_of_a_tool(event))
+        elif event.type == "clear" and self._filters[STDOUT] is not None:
+            self._writer.write(STDOUT, _CLEAR_LINE)
+        elif event.result is not None:
+            self._done(event.result)
+
+    def note(self, text: str) -> None:
+        """Say something on stderr, on a line of its own."""
+        self._line(STDERR, NOTE + text)
+
+    def line(self, text: str) -> None:
+        """Say something on stdout, on a line of its own."""
+        self._line(STDOUT, text)
+
+    def _text(self, descriptor: int, text: str) -> None:
+        filter = self._filters[descriptor]
+        shown = text if filter is None else filter.feed(text)
+        if shown:
+            self._writer.write(descriptor, shown)
+            self._line_is_open[descriptor] = not shown.endswith("\n")
+
+    def _line(self, descriptor: int, text: str) -> None:
+        self._end_line(descriptor)
+        self._text(descriptor, text.rstrip("\n") + "\n")
+        self._end_colours()
+
+    def _end_line(self, descriptor: int) -> None:
+        both = self._filters[STDOUT] is not None and self._filters[STDERR] is not None
+        for candidate in self._filters if both else (descriptor,):
+            if self._line_is_open[candidate]:
+                self._line_is_open[candidate] = False
+                self._writer.write(candidate, "\n")
+
+    def _end_colours(self) -> None:
+        for descriptor, filter in self._filters.items():
+            if filter is not None:
+                self._writer.write(descriptor, filter.finish())
+
+    def _display(self, event: Event) -> None:
+        of_type = {output.type: output for output in event.outputs}
+        image = next((of_type[kind] for kind in pictures.IMAGES if kind in of_type), None)
+        kept = next((output for output in event.outputs if output.path is not None), image)
+        if kept is not None:
+            self._image(kept, event.display_id)
+        elif "text/plain" in of_type:
+            self._line(STDOUT, str(of_type["text/plain"].data))
+        elif of_type:
+            self.note(f"a display of {escapes.one_line(', '.join(of_type))} can't be shown here")
+
+    def _image(self, image: Output, display_id: str | None) -> None:
+        try:
+            path = self._album.save(image, display_id)
+        except OSError as error:
+            self.note(f"a plot could not be saved: {error}; choose a folder with --plots")
+            return
+        if path is None:
+            self.note(f"a plot was left out: there are {pictures.MAX_PICTURES} already")
+            return
+        if self._protocol is not None and isinstance(image.data, bytes):
+            self._end_line(STDOUT)
+            self._writer.write(STDOUT, pictures.inline(image.data, self._protocol))
+        self.note(f"plot saved as {path}")
+
+    def _done(self, result: Result) -> None:
+        self._end_colours()
+        if result.status == "cancelled" and self._filters[STDERR] is not None:
+            self._line_is_open[STDERR] = True  # the terminal itself has written ^C
+        if result.error is not None and (words := _words_of(result.error)):
+            self._line(STDERR, words)
+        for note in result.notes:
+            self.note(note)
+        if self._filters[STDOUT] is not None:
+            self._end_line(STDOUT)
+
+
+def _words_of(error: Failure) -> str:
+    """What Python itself would print: nothing for `sys.exit(3)`, its text for `sys.exit("why")`."""
+    if error.exit_status is not None:
+        return ""
+    return error.message if error.type == "SystemExit" else str(error)
+
+
+def as_json(result: Result) -> dict[str, Any]:
+    """The plain form of a result and everything else that it has; bytes are base64."""
+    return {
+        **result.to_dict(),
+        "status": result.status,
+        "limit": result.limit,
+        "value": result.value,
+        "cell": result.cell,
+        "state": result.state,
+        "state_cell": result.state_cell,
+        "usage": asdict(result.usage),
+        "outputs": [_output_as_json(output) for output in result.outputs],
+        "notes": list(result.notes),
+        "calls": [asdict(call) for call in result.calls],
+        "ledger": None if result.ledger is None else result.ledger.to_dict(),
+    }
+
+
+def _of_a_tool(event: Event) -> str:
+    """What a tool has to say while it works."""
+    words = f"{event.tool}: {escapes.one_line(event.text)}"
+    if event.progress is None:
+        return words
+    total = "" if event.total is None else f" of {event.total:g}"
+    return f"{words} ({event.progress:g}{total})"
+
+
+def _output_as_json(output: Output) -> dict[str, Any]:
+    found = asdict(output)
+    if isinstance(output.data, bytes):
+        found |= {"data": base64.b64encode(output.data).decode(), "encoding": "base64"}
+    return found
+
+
+def in_force(isolation: Isolation) -> str:
+    """What holds around a session, in one line."""
+    landlock = f"Landlock {isolation.landlock}" if isolation.landlock else "no Landlock"
+    uid = "a uid of its own" if isolation.own_uid else "the uid of its user"
+    return f"backend {isolation.backend}, limits by {isolation.limits_by}, {landlock}, {uid}"
+
+
+def limits_in_force(limits: Limits) -> str:
+    """The limits that people ask for most, in one line."""
+    return f"timeout {limits.timeout:g} s, memory {size(limits.memory)}, disk {size(limits.disk)}"

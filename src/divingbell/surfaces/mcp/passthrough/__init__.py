@@ -1,0 +1,1 @@
+"""Hybrid mode: chosen tools of upstream servers, offered to clients directly."""

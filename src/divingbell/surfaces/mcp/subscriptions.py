@@ -1,0 +1,198 @@
+"""Who is told of changes: of the lists of tools, prompts and resources, and of single resources.
+
+The older protocol tells every connection, and those that have subscribed to a resource. The newer
+one tells those who listen. Either way a user hears of nobody else's files.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.session import ServerSession
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+    ServerEvent,
+    ToolsListChanged,
+)
+
+from divingbell.principal import Principal
+from divingbell.surfaces.mcp.callers import Context, is_modern, principal_of
+
+log = logging.getLogger("divingbell")
+
+MAX_CONNECTIONS = 1000
+"""Connections of the older protocol that are told; the one that spoke longest ago is dropped."""
+PAUSE = 0.1
+"""Seconds between two tellings of the same kind."""
+MAX_SUBSCRIPTIONS = 1000
+"""Resources that one connection may want to hear of."""
+MAX_STREAMS = 64
+"""Streams of changes that one user may keep open."""
+
+
+class _Bus(InMemorySubscriptionBus):
+    """Knows whether anybody listens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.listeners = 0
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        undo = super().subscribe(listener)
+        self.listeners += 1
+        with contextlib.ExitStack() as leaving:
+            leaving.callback(undo)
+            leaving.callback(self._left)
+            return leaving.pop_all().close  # which does nothing when it is called again
+
+    def _left(self) -> None:
+        self.listeners -= 1
+
+
+class _Post:
+    """The streams of one user."""
+
+    def __init__(self) -> None:
+        self.bus = _Bus()
+        self.handler = ListenHandler(self.bus, max_subscriptions=MAX_STREAMS)
+
+
+class Subscriptions:
+    """Keeps the ways to those who want to know, and tells them."""
+
+    def __init__(self) -> None:
+        self._posts: dict[str, _Post] = {}
+        self._connections: dict[Principal, ServerSession] = {}
+        self._subscribed: dict[Principal, set[str]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._telling: dict[type[ServerEvent], ServerEvent | None] = {}
+        """The kinds of changes that are being told, and what has come since."""
+
+    # Who wants to know
+
+    async def listen(
+        self, ctx: Context, params: types.SubscriptionsListenRequestParams
+    ) -> types.SubscriptionsListenResult:
+        """Serve a stream of changes (2026-07-28)."""
+        post = self._posts.setdefault(principal_of(ctx).user, _Post())
+        return await post.handler(ctx, params)
+
+    async def remember(self, ctx: Context, call_next: Any) -> Any:
+        """Keep the way to a connection of the older protocol (a middleware)."""
+        if not is_modern(ctx) and ctx.method not in ("initialize", "ping"):
+            principal = principal_of(ctx)
+            self._connections.pop(principal, None)
+            self._connections[principal] = ctx.session
+            while len(self._connections) > MAX_CONNECTIONS:
+                self._drop(next(iter(self._connections)))
+        return await call_next(ctx)
+
+    def subscribe(self, principal: Principal, uri: str) -> None:
+        """Tell a connection when a resource is another one.
+
+        Raises:
+            MCPError: it has subscribed to too many.
+        """
+        wanted = self._subscribed.setdefault(principal, set())
+        if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
+            raise MCPError(types.INVALID_REQUEST, f"at most {MAX_SUBSCRIPTIONS} subscriptions")
+        wanted.add(uri)
+
+    def unsubscribe(self, principal: Principal, uri: str) -> None:
+        """Tell it no more."""
+        self._subscribed.get(principal, set()).discard(uri)
+
+    def wants(self, principal: Principal) -> bool:
+        """Whether it is worth while to look for changes of a principal's files."""
+        post = self._posts.get(principal.user)
+        return bool(self._subscribed.get(principal)) or (
+            post is not None and post.bus.listeners > 0
+        )
+
+    # Telling
+
+    def lists_changed(self, event: ServerEvent) -> None:
+        """Tell everybody that a list is another one.
+
+        Of each kind one telling is under way at most, and one follows: a server behind us may
+        announce changes without end, and a client may be slow to hear them.
+        """
+        kind = type(event)
+        if kind in self._telling:
+            self._telling[kind] = event
+        else:
+            self._telling[kind] = None
+            self._spawn(self._tell_of_lists(event))
+
+    async def _tell_of_lists(self, event: ServerEvent | None) -> None:
+        while event is not None:
+            kind = type(event)
+            try:
+                await self._tell(event, list(self._posts), list(self._connections))
+                await asyncio.sleep(PAUSE)
+            finally:
+                event = self._telling.pop(kind, None)
+            if event is not None:
+                self._telling[kind] = None
+
+    def files_changed(self, principal: Principal, uris: Iterable[str], listed: bool) -> None:
+        """Tell a principal that files of its own are others; `listed`: so is their list."""
+        events: list[ServerEvent] = [ResourceUpdated(uri=uri) for uri in uris]
+        if listed:
+            events.append(ResourcesListChanged())
+        for event in events:
+            self._spawn(self._tell(event, [principal.user], [principal]))
+
+    async def _tell(
+        self, event: ServerEvent, users: list[str], principals: list[Principal]
+    ) -> None:
+        for user in users:
+            if user in self._posts:
+                await self._posts[user].bus.publish(event)
+        for principal in principals:
+            session = self._connections.get(principal)
+            if session is None:
+                continue
+            try:
+                if isinstance(event, ToolsListChanged):
+                    await session.send_tool_list_changed()
+                elif isinstance(event, PromptsListChanged):
+                    await session.send_prompt_list_changed()
+                elif isinstance(event, ResourcesListChanged):
+                    await session.send_resource_list_changed()
+                elif event.uri in self._subscribed.get(principal, ()):
+                    await session.send_resource_updated(event.uri)
+            except Exception:
+                self._drop(principal)  # gone without a word
+
+    def _spawn(self, telling: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(telling)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Leaving
+
+    def leave(self, connection: str) -> None:
+        """A connection has ended."""
+        for principal in {*self._connections, *self._subscribed}:
+            if principal.conversation == connection:
+                self._drop(principal)
+
+    def close(self) -> None:
+        """Tell nobody any more."""
+        for post in self._posts.values():
+            post.handler.close()
+        for task in self._tasks:
+            task.cancel()
+
+    def _drop(self, principal: Principal) -> None:
+        self._connections.pop(principal, None)
+        self._subscribed.pop(principal, None)

@@ -1,0 +1,162 @@
+"""Calls that take several requests: the 2026 era asks the client between two of them.
+
+A call that has a question is kept, running, until the client comes back with the answer. The
+client holds a sealed word for it, which only the same user can use, for the same request.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, Generic, TypeVar
+
+import mcp_types as types
+from mcp import MCPError
+from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
+
+from divingbell.principal import Principal
+from divingbell.surfaces.mcp.callers import Context, principal_of
+from divingbell.surfaces.mcp.client_channel import ClientChannel
+from divingbell.surfaces.mcp.definitions import NAME
+
+log = logging.getLogger("divingbell")
+
+PATIENCE = 600.0
+"""Seconds that a call waits for an answer before it is given up."""
+MAX_KEPT = 16
+"""Calls of one user that wait for an answer."""
+STOP_TIMEOUT = 5.0
+
+R = TypeVar("R")
+Work = Callable[[ClientChannel], Awaitable[R]]
+
+
+class SuspendedCall(Generic[R]):
+    """A call that has begun: its work, and the person whom it may ask."""
+
+    def __init__(self, channel: ClientChannel, work: Work[R]) -> None:
+        self.channel = channel
+        self.task: asyncio.Task[R] = asyncio.create_task(_run(work, channel))
+        self.task.add_done_callback(_heard)
+        self.giving_up: asyncio.TimerHandle | None = None
+
+
+async def _run(work: Work[R], channel: ClientChannel) -> R:
+    return await work(channel)
+
+
+def _heard(task: "asyncio.Task[Any]") -> None:
+    """Nobody may come back for it: asyncio would complain of an error that none has seen."""
+    if not task.cancelled():
+        task.exception()
+
+
+class SuspendedCalls:
+    """Keeps the calls that wait for their client."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, SuspendedCall[Any]] = {}
+
+    def boundary(self) -> RequestStateBoundary:
+        """Return what seals the states that go out, and checks those that come in."""
+        security = RequestStateSecurity(
+            keys=[secrets.token_bytes(32)], ttl=PATIENCE, bind_principal=_principal
+        )
+        return RequestStateBoundary(security, default_audience=NAME)
+
+    async def begin(
+        self, ctx: Context, channel: ClientChannel, work: Work[R]
+    ) -> R | types.InputRequiredResult:
+        """Do the work, or return its first questions."""
+        return await self._go_on(ctx, SuspendedCall(channel, work))
+
+    async def resume(
+        self, ctx: Context, key: str, answers: types.InputResponses | None
+    ) -> Any | types.InputRequiredResult:
+        """Go on with work that has been kept.
+
+        Raises:
+            MCPError: there is none, or it is another principal's.
+        """
+        kept = self._kept.get(key)
+        if kept is None or kept.channel.principal != principal_of(ctx):
+            raise MCPError(types.INVALID_PARAMS, "Invalid or expired requestState")
+        self._forget(key)
+        kept.channel.answer(answers)
+        return await self._go_on(ctx, kept)
+
+    async def _go_on(self, ctx: Context, round: SuspendedCall[R]) -> R | types.InputRequiredResult:
+        channel, task = round.channel, round.task
+        channel.attach(ctx)
+        asking = asyncio.create_task(channel.asking.wait())
+        try:
+            await asyncio.wait((task, asking), return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+            channel.attach(None)
+            # The state first: keeping one more may end another.
+            state = state_of("kept", self._keep(round))
+            return types.InputRequiredResult(
+                input_requests=dict(channel.pending), request_state=state
+            )
+        except asyncio.CancelledError:
+            await _stop(task)
+            raise
+        finally:
+            asking.cancel()
+
+    def _keep(self, round: SuspendedCall[Any]) -> str:
+        key = secrets.token_urlsafe(16)
+        mine = [old for old, kept in self._kept.items() if kept.channel.user == round.channel.user]
+        for old in mine[: max(0, len(mine) - MAX_KEPT + 1)]:
+            self._give_up(old)
+        loop = asyncio.get_running_loop()
+        round.giving_up = loop.call_later(PATIENCE, self._give_up, key)
+        self._kept[key] = round
+        return key
+
+    def _forget(self, key: str) -> SuspendedCall[Any] | None:
+        kept = self._kept.pop(key, None)
+        if kept is not None and kept.giving_up is not None:
+            kept.giving_up.cancel()
+        return kept
+
+    def _give_up(self, key: str) -> None:
+        kept = self._forget(key)
+        if kept is not None:
+            kept.task.cancel()
+
+    async def close(self, connection: str | None = None) -> None:
+        """Give up the calls of a connection, or all of them."""
+        ending = [
+            key
+            for key, kept in self._kept.items()
+            if connection is None or kept.channel.principal.conversation == connection
+        ]
+        for kept in [kept for key in ending if (kept := self._forget(key))]:
+            await _stop(kept.task)
+
+
+def state_of(kind: str, value: Any) -> str:
+    """Write down what the next request needs."""
+    return json.dumps({kind: value})
+
+
+def read_state(state: str | None) -> dict[str, Any]:
+    """Return what an earlier request has written down; it was sealed, so it is ours."""
+    found = json.loads(state) if state else {}
+    assert isinstance(found, dict)
+    return found
+
+
+async def _stop(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError, Exception):
+        await asyncio.wait([task], timeout=STOP_TIMEOUT)
+
+
+def _principal(ctx: Context) -> str | None:
+    principal: Principal = principal_of(ctx)
+    return json.dumps([principal.user, principal.conversation])

@@ -1,0 +1,78 @@
+"""The weight of JSON, told before it is parsed."""
+
+import json
+import threading
+from typing import Any
+
+import mcp_types
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divingbell.shares import weight
+from divingbell.shares.weight import Scale, weight_of
+
+VALUES = st.recursive(
+    st.none() | st.integers() | st.text('\\"[{,:a', max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab", max_size=2), inner),
+    max_leaves=20,
+)
+
+
+def count(value: Any) -> int:
+    """How many values there are in one, itself among them."""
+    if isinstance(value, dict):
+        return 1 + len(value) + sum(map(count, value.values()))
+    return 1 + (sum(map(count, value)) if isinstance(value, list) else 0)
+
+
+@given(VALUES)
+def test_nothing_has_more_values_than_it_weighs(value: Any) -> None:
+    assert count([value]) <= weight_of(json.dumps([value]).encode(), 10**9)
+
+
+@given(VALUES, st.integers(1, 7))
+def test_pieces_weigh_as_much_as_the_whole(value: Any, size: int) -> None:
+    data = json.dumps([value]).encode()
+    whole, pieces = Scale(), Scale()
+    whole.add(data)
+    for start in range(0, len(data), size):
+        pieces.add(data[start : start + size])
+    assert pieces.weight == whole.weight
+
+
+def test_what_is_in_a_text_weighs_nothing() -> None:
+    text = json.dumps(["[{,:" * 100_000 + '\\"' * 100_000]).encode()
+    assert weight_of(text, 10**9) < 20
+
+
+@pytest.mark.parametrize("number", [b"1.5", b"1e1", b"1E1"])
+def test_a_float_weighs_more_than_an_integer(number: bytes) -> None:
+    assert weight_of(number + b",", 9) == 2 > weight_of(b"1,", 9)
+
+
+def test_a_list_of_booleans_may_be_long() -> None:
+    assert weight_of(json.dumps([True, False] * 90_000).encode(), 10**9) < weight.MAX_ARGUMENTS
+
+
+def test_no_more_is_weighed_than_is_needed() -> None:
+    found = weight_of(b"[]," * 10_000_000, 1000)
+    assert 1000 < found < 1_000_000
+
+
+def test_what_is_large_is_told_from_a_few_parts() -> None:
+    block = mcp_types.TextContent(type="text", text="x" * (weight.LARGE_TEXT - 100))
+    large: list[Any] = [
+        "x" * (weight.LARGE_TEXT + 1), [[]] * 10**6, {str(n): n for n in range(10**4)},
+        {"x" * (weight.LARGE_TEXT + 1): 1}, [{"x" * 1000 + str(n): n} for n in range(300)],
+        [[[[n] for n in range(100)]] * 100], mcp_types.CallToolResult(content=[block, block]),
+    ]  # fmt: skip
+    assert all(map(weight.is_large, large))
+    small: list[Any] = [None, 7, "text", {"a": [1, 2]}, mcp_types.CallToolResult(content=[block])]
+    assert not any(map(weight.is_large, small))
+
+
+@pytest.mark.parametrize(("value", "here"), [("small", True), ("x" * 10**6, False)])
+async def test_work_on_what_is_large_is_done_in_a_thread(value: str, here: bool) -> None:
+    worker = await weight.beside(lambda _: threading.get_ident(), value)
+    assert (worker == threading.get_ident()) is here

@@ -1,0 +1,99 @@
+"""Which room may import which: downwards only, as docs/architecture.md draws it."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src"
+LAYERS = (
+    ("amounts", "errors", "models", "principal", "text", "tool", "escapes"),
+    ("host", "shares"),
+    ("settings", "journal", "border"),
+    ("sandbox", "gateway"),
+    ("session",),
+    ("app",),
+    ("surfaces", "surfaces.mcp", "promises", "doctor"),
+    ("promises.check",),
+    ("surfaces.cli",),
+    ("", "__main__"),
+)
+"""From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
+BESIDE = {
+    ("escapes", "text"),
+    ("models", "errors"),
+    ("surfaces.mcp", "surfaces"),
+    ("tool", "text"),
+}
+"""The rooms of one layer that import each other, always in this direction."""
+INSIDE = {
+    "frames": ("session", "settings", "gateway"),
+    "layout": ("host", "sandbox", "session", "surfaces.mcp", "surfaces.cli"),
+    "landlock": ("host",),
+    "seccomp": ("sandbox",),
+    "syscalls": ("sandbox",),
+    "": ("promises.check",),
+}
+"""Modules of divingbell_inside that the host imports, and where: it runs nothing else of them."""
+
+
+def _modules() -> dict[str, Path]:
+    """Every module of the host, without the attacks, which run inside."""
+    found = {}
+    for path in (ROOT / "divingbell").rglob("*.py"):
+        name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        if not name.startswith(("divingbell.promises.probes", "divingbell.promises.servers")):
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+MODULES = _modules()
+
+
+def _room(module: str) -> tuple[str, int]:
+    """The room that a module is in, and its layer."""
+    name = module.removeprefix("divingbell").lstrip(".")
+    fitting = [
+        (room, layer)
+        for layer, rooms in enumerate(LAYERS)
+        for room in rooms
+        if name == room or (room and name.startswith(f"{room}."))
+    ]
+    assert fitting, f"{module} is in no room of docs/architecture.md"
+    return max(fitting, key=lambda found: len(found[0]))
+
+
+def _imported(path: Path) -> Iterator[str]:
+    """The modules that a file imports, at its top or within a function."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                is_module = inner in MODULES or (ROOT / f"{inner.replace('.', '/')}.py").exists()
+                yield inner if is_module else node.module
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_imports_go_downwards_only(module: str) -> None:
+    room, layer = _room(module)
+    for imported in _imported(MODULES[module]):
+        if imported.partition(".")[0] == "divingbell" and imported != "divingbell":
+            below, its_layer = _room(imported)
+            is_fine = below == room or its_layer < layer or (room, below) in BESIDE
+            assert is_fine, f"{module} imports {imported}, which is above it"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_runs_inside_is_imported_where_the_table_says(module: str) -> None:
+    for imported in _imported(MODULES[module]):
+        package, _, name = imported.partition(".")
+        if package == "divingbell_inside":
+            assert _room(module)[0] in INSIDE.get(name, ()), f"{module} imports {imported}"
+
+
+def test_what_runs_inside_imports_nothing_of_the_host() -> None:
+    for path in (ROOT / "divingbell_inside").rglob("*.py"):
+        assert not [each for each in _imported(path) if each.partition(".")[0] == "divingbell"]
