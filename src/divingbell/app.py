@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import DivingbellError, ProfileError
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.gateway import Gateway
@@ -17,7 +18,9 @@ from divingbell.gateway.upstream import orphan_groups
 from divingbell.gateway.upstream.fleet import Listener, load_sdk
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
-from divingbell.journal import totals
+from divingbell.journal import log_lines, totals
+from divingbell.journal.journal import Journal
+from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Backend
@@ -93,6 +96,10 @@ class Divingbell:
         self._starting: Starting | None = None
         self.backend: Backend | None = None
         self._owned = OwnedSessions(self._open_for)
+        self.journal = Journal()
+        """Told of everything that happens."""
+        self.border: Border = OpenBorder()
+        """Passed by everything that goes to a model, or comes from one."""
 
     async def __aenter__(self) -> Self:
         await self._enter()
@@ -135,13 +142,18 @@ class Divingbell:
         async with contextlib.AsyncExitStack() as undo:
             home = _Home()
             undo.callback(home.close)
-            gateway = _make_gateway(self.settings, home, self._on_approval)
+            gateway = _make_gateway(
+                self.settings, home, self.journal, self.border, self._on_approval
+            )
             undo.push_async_callback(gateway.stop)
+            self._ledgers = await self._subscribe(gateway, undo)
             starting = Starting(self._progress)
             self.backend = _make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
             )
-            engine = Engine(self.settings, self.backend, gateway)
+            engine = Engine(
+                self.settings, self.backend, gateway, self.journal, self.border, self._ledgers
+            )
             undo.push_async_callback(engine.stop)
             undo.push_async_callback(starting.stop)
             # The servers come up while the sandbox does; loading the SDK takes as long as either.
@@ -149,6 +161,24 @@ class Divingbell:
             await self._start_servers(gateway)
             self._engine, self._gateway, self._starting = engine, gateway, starting
             self._undo = undo.pop_all()
+
+    async def _subscribe(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> LedgerRecorder:
+        """Have the journal told to those who keep account; the ledger comes before the totals."""
+        ledgers = LedgerRecorder(gateway.catalog.tools, lambda: bool(gateway.fleet))
+        undo.push_async_callback(ledgers.close)
+
+        def changed(kind: str, server: str) -> None:
+            if kind == "tools":
+                ledgers.count_soon(gateway.catalog.tools(server))
+
+        undo.callback(gateway.on_change(changed))
+        undo.callback(self.journal.watch(ledgers.take))
+        if self.settings.servers:
+            kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
+            undo.push_async_callback(kept.close)
+            undo.callback(self.journal.watch(kept.take))
+        undo.callback(self.journal.watch(log_lines.write))
+        return ledgers
 
     async def _start_servers(self, gateway: Gateway) -> None:
         entries = self.settings.servers
@@ -228,6 +258,12 @@ class Divingbell:
         return await engine.open(id, principal, {})
 
     @property
+    def ledgers(self) -> LedgerRecorder:
+        """The account of tokens."""
+        self._running()
+        return self._ledgers
+
+    @property
     def gateway(self) -> Gateway:
         """The tools, and the servers that they come from."""
         self._running()
@@ -251,7 +287,7 @@ async def gateway_alone(settings: Settings) -> AsyncIterator[Gateway]:
     """The gateway without a sandbox, for those who only want to look at the servers."""
     home = _Home()
     try:
-        gateway = _make_gateway(replace(settings, search="words"), home, None)
+        gateway = _make_gateway(replace(settings, search="words"), home, Journal(), OpenBorder())
         try:
             gateway.fleet.start(settings.servers, lazy=False)
             yield gateway
@@ -297,7 +333,13 @@ class _Home:
         self._folders.close()
 
 
-def _make_gateway(settings: Settings, home: _Home, on_approval: Approver | None) -> Gateway:
+def _make_gateway(
+    settings: Settings,
+    home: _Home,
+    journal: Journal,
+    border: Border,
+    on_approval: Approver | None = None,
+) -> Gateway:
     def make_upstream(
         server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
     ) -> "Upstream":
@@ -319,14 +361,14 @@ def _make_gateway(settings: Settings, home: _Home, on_approval: Approver | None)
 
     kept = places.data_folder()
     pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if settings.policy.pin else None)
-    store = totals.Totals(kept / totals.FILE_NAME) if settings.servers else None
     return Gateway(
         settings.policy,
         home.servers,
         pins,
         make_upstream,
+        journal,
+        border,
         on_approval,
-        store,
         _meaning(settings) if settings.servers else None,
     )
 

@@ -7,6 +7,7 @@
     ├── CapacityError        every place is taken and none became free in time
     ├── SessionClosed        the session has ended
     ├── InvalidInput         code or a value that can't be given to a session
+    ├── NotRecorded          it could not be written down, so it was not done
     ├── FileRefused          a file can't be stored, read or listed
     └── ToolFailed           a call of a tool did not succeed; its code says how
 
@@ -44,6 +45,10 @@ class SessionClosed(DivingbellError):
 
 class InvalidInput(DivingbellError):
     code = "invalid_input"
+
+
+class NotRecorded(DivingbellError):
+    code = "not_recorded"
 
 
 class FileRefused(DivingbellError):

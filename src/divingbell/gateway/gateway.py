@@ -1,40 +1,34 @@
-"""The door: whatever is asked of a server passes here, and nowhere else.
+"""The gateway: upstream servers, their tools, and the way to them.
 
-Calls of tools, resources, prompts, lists and completions, by code and by clients alike: is there
-room in the budget → is there such a thing → may it be asked (divingbell.gateway.admission: rules,
-arguments, a person) → upstream → is the result what was promised → back.
+Hostile code stands in front of it, and servers that nobody trusts behind it. Whatever is asked of a
+server passes the pipeline (divingbell.gateway.pipeline), and nowhere else.
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
-from divingbell.errors import ToolFailed
-from divingbell.gateway.admission import Admission
+from divingbell.border.border import Border
 from divingbell.gateway.callers import Caller, SessionCaller
 from divingbell.gateway.catalog import wrappers
 from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS, Catalog, described
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.discovery import OWN, Discovery
+from divingbell.gateway.pipeline import Pipeline, Request, Send
 from divingbell.gateway.policy.approvals import Approver
-from divingbell.gateway.policy.meter import Meter
 from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.search.embedding_worker import EmbeddingWorker
 from divingbell.gateway.search.index import Index
 from divingbell.gateway.upstream.fleet import Fleet, MakeUpstream, OnChange, ServerState
-from divingbell.journal.recorder import LedgerRecorder
-from divingbell.journal.totals import Totals
-from divingbell.models import Ledger, Result
-from divingbell.principal import Principal
+from divingbell.journal.events import CallKind
+from divingbell.journal.journal import Journal
 from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Entry
 from divingbell.shares import weight
 from divingbell.tool import Tool
-from divingbell_inside import frames
 
 if TYPE_CHECKING:
     import mcp_types
@@ -44,10 +38,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("divingbell.gateway")
 
-MAX_NAME = 200
-"""Characters of what was called, in a message."""
-LARGE_ARGUMENTS = 1 << 16
-"""Bytes; more are parsed in a thread."""
 MAX_COUNTS = 1_000
 FETCHING = "fetch the content of a web page or download a file from a url"
 MAX_FETCHING = 2
@@ -63,11 +53,10 @@ LISTS = {
 """For each list its name in rules, and the method of an Upstream."""
 
 ListKind = Literal["resources", "templates", "prompts"]
-R = TypeVar("R")
 
 
 class Gateway:
-    """All upstream servers, the rules, and the way through."""
+    """All upstream servers, and what can be asked of them."""
 
     def __init__(
         self,
@@ -75,8 +64,9 @@ class Gateway:
         folder: Folder,
         pins: Pins,
         make_upstream: MakeUpstream,
+        journal: Journal,
+        border: Border,
         on_approval: Approver | None = None,
-        store: Totals | None = None,
         load_meaning: "Callable[[], Embeddings] | None" = None,
     ) -> None:
         self.policy = rules
@@ -85,12 +75,12 @@ class Gateway:
         self._encoding = asyncio.Lock()
         self.catalog = Catalog(folder, index, self._shown, self._is_public)
         self._learner = EmbeddingWorker(index, load_meaning) if load_meaning else None
-        self.fleet = Fleet(self.catalog, make_upstream)
+        self.fleet = Fleet(self.catalog, make_upstream, journal)
         self.fleet.on_change(self._tools_changed)
-        self.books = LedgerRecorder(store, self.catalog.tools)
-        self.admission = Admission(rules, self.catalog, pins, on_approval)
+        self.pipeline = Pipeline(
+            rules, self.catalog, self.fleet, pins, journal, border, self.find, on_approval
+        )
         self.discovery = Discovery(self)
-        self._meter = Meter(rules)
         self._counts: dict[tuple[str | None, str | None], int] = {}
         self._counted_at = -1
 
@@ -114,16 +104,13 @@ class Gateway:
     async def stop(self) -> None:
         """End every connection, and remember what is to be remembered."""
         await self.fleet.stop()
-        await self.books.close()
         if self._learner is not None:
             await asyncio.to_thread(self._learner.stop)
-        await self.admission.stop()
+        await self.pipeline.stop()
 
     def _tools_changed(self, kind: str, server: str) -> None:
-        if kind == "tools":
-            self.books.listed(self.catalog.tools(server))
-            if self._learner is not None:
-                self._learner.learn(self.catalog.tools())
+        if kind == "tools" and self._learner is not None:
+            self._learner.learn(self.catalog.tools())
 
     def _shown(self, tool: Tool) -> Tool | None:
         """The tool as code may see it; None if nobody may call it, whatever the arguments."""
@@ -133,7 +120,7 @@ class Gateway:
         """Whether its file may lie in /servers, which all sessions of all users see."""
         return self.policy.audience(tool) == "everyone"
 
-    # What code may ask for (divingbell.session.calls.Door)
+    # What code may ask for (divingbell.session.calls.ToolGateway)
 
     @property
     def generation(self) -> int:
@@ -145,46 +132,23 @@ class Gateway:
         return weight.weight_of(arguments, weight.MAX_ARGUMENTS) * weight.UNIT
 
     async def answer(self, context: CallContext, name: str, arguments: bytes) -> Answer:
-        # Whatever is asked counts: also what is not there costs the host some work.
-        await self._count(context)
-        self.policy.check_arguments(name[:MAX_NAME], arguments)
         if name in OWN:
-            answer = await self.discovery.answer(context, name, await _parsed(name, arguments))
-            self.policy.check_result_size(name, len(answer.body))
-            return answer
-        tool = await self.find(name, context.user)
-        given = await _parsed(name, arguments)
-        if await self.admission.problems(tool, given, context) and await self.fleet.refreshed(
-            tool.server
-        ):
-            tool = await self.find(name, context.user)  # it has changed since its list was kept
-        caller = SessionCaller(self.policy, context, tool.full_name)
-        result = await self._call(tool, given, context, caller)
-        await self._note_call(tool, given, result, context)
-        return await self._packed(tool, result, context)
+            request = Request("question", name, context, "code", raw=arguments)
+            await self.pipeline.run(
+                request, lambda: self.discovery.answer(context, name, request.given)
+            )
+        else:
+            request = Request("tool", name, context, "code", self._call_for_code, raw=arguments)
+            await self.pipeline.run(request)
+        assert request.answer is not None
+        return request.answer
 
-    async def _note_call(
-        self,
-        tool: Tool,
-        given: Mapping[str, Any],
-        result: "mcp_types.CallToolResult",
-        context: CallContext,
-    ) -> None:
-        """Enter into the books what code has got and no model has read."""
-        shown = await weight.beside(_shown, result)
-        images = sum(block.type == "image" for block in result.content)
-        accountant = self.books.of(context.key)
-        accountant.note_call(tool.full_name, json.dumps(given), shown, images=images)
-
-    async def _packed(
-        self, tool: Tool, result: "mcp_types.CallToolResult", context: CallContext
-    ) -> Answer:
-        from divingbell.gateway.schema import outcome
-
-        wire = await outcome.wire_of(tool, result, context.charge)
-        body = await weight.beside(_json, wire)
-        self.policy.check_result_size(tool.full_name, len(body))
-        return Answer(body, "tool")
+    def _call_for_code(
+        self, upstream: "Upstream", request: Request, timeout: float
+    ) -> Awaitable[Any]:
+        tool = request.tool
+        caller = SessionCaller(self.policy, request.context, tool.full_name)
+        return upstream.call_tool(tool.name, request.arguments, timeout=timeout, caller=caller)
 
     async def find(self, name: str, user: str) -> Tool:
         """See `Catalog.find`; a server that is just starting, or is broken, is heard first.
@@ -201,21 +165,12 @@ class Gateway:
         return self.catalog.find(name, self._seen_by(user))
 
     async def forget(self, session: str) -> None:
-        await self._meter.forget(session)
-        self.admission.approvals.forget(session)
-        self.books.forget(session)
+        await self.pipeline.meter.forget(session)
+        self.pipeline.approvals.forget(session)
         await self.fleet.forget(session)
 
     def end_run(self, session: str) -> None:
-        self.admission.approvals.end_run(session)
-
-    async def balance(
-        self, session: str, principal: Principal, code: str, result: Result
-    ) -> Ledger | None:
-        """The ledger of an execution; none where there are no tools to save anything on."""
-        if not self.fleet:
-            return None
-        return await self.books.balance(session, principal, code, result)
+        self.pipeline.approvals.end_run(session)
 
     async def search(
         self,
@@ -294,34 +249,41 @@ class Gateway:
             return None
         return wrappers.signature(self.policy.without_bound(tool))
 
-    # Through the door
+    # What is asked of servers: all of it by the pipeline
 
     async def call(
-        self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, caller: "Caller"
+        self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, caller: Caller
     ) -> "mcp_types.CallToolResult":
         """Call a tool for a client of ours, with the result as the server gave it.
 
         Raises:
             ToolFailed: it was refused, or the server could not be reached.
         """
-        await self._count(context)
-        found = self.catalog.find(tool.full_name, self._seen_by(context.user))
-        self.policy.check_arguments(found.full_name, json.dumps(arguments).encode())
-        result = await self._call(found, arguments, context, caller)
-        await self._check_result(found, result)
+
+        def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+            return upstream.call_tool(
+                request.tool.name, request.arguments, timeout=timeout, caller=caller
+            )
+
+        request = Request("tool", tool.full_name, context, "client", send, given=arguments)
+        await self.pipeline.run(request)
+        result: mcp_types.CallToolResult = request.result
         return result
 
     async def read_resource(
-        self, server: str, uri: str, context: CallContext, caller: "Caller"
+        self, server: str, uri: str, context: CallContext, caller: Caller
     ) -> "mcp_types.ReadResourceResult":
         """Read a resource. Raises: as `call`."""
-        return await self._request(
-            server,
-            "read_resource",
+        result: mcp_types.ReadResourceResult = await self._request(
+            "resource",
+            f"{server}.read_resource",
             {"uri": uri},
             context,
-            lambda upstream, timeout: upstream.read_resource(uri, caller, timeout=timeout),
+            lambda upstream, request, timeout: upstream.read_resource(
+                request.arguments["uri"], caller, timeout=timeout
+            ),
         )
+        return result
 
     async def get_prompt(
         self,
@@ -329,16 +291,22 @@ class Gateway:
         name: str,
         arguments: Mapping[str, str],
         context: CallContext,
-        caller: "Caller",
+        caller: Caller,
     ) -> "mcp_types.GetPromptResult":
         """Get a prompt. Raises: as `call`."""
-        return await self._request(
-            server,
-            "get_prompt",
+        result: mcp_types.GetPromptResult = await self._request(
+            "prompt",
+            f"{server}.get_prompt",
             {"name": name, "arguments": dict(arguments)},
             context,
-            lambda upstream, timeout: upstream.get_prompt(name, arguments, caller, timeout=timeout),
+            lambda upstream, request, timeout: upstream.get_prompt(
+                request.arguments["name"],
+                request.arguments["arguments"],
+                caller,
+                timeout=timeout,
+            ),
         )
+        return result
 
     async def complete(
         self,
@@ -351,73 +319,52 @@ class Gateway:
         """Ask what a value could go on with. Raises: as `call`."""
         given: dict[str, Any]
         given = {"name": ref.name} if ref.type == "ref/prompt" else {"uri": ref.uri}
+        named = tuple(given)
         given["arguments"] = arguments = dict[str, Any](known or {})
         said = argument.value
         # Both are sent where a name comes twice.
         arguments[argument.name] = (
             [said, arguments[argument.name]] if argument.name in arguments else said
         )
-        return await self._request(
-            server,
-            "complete",
-            given,
-            context,
-            lambda upstream, _: upstream.complete(ref, argument, known),
-        )
+
+        def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+            others = dict(request.arguments["arguments"])
+            value = others.pop(argument.name)
+            if isinstance(value, list):
+                value, others[argument.name] = value
+            return upstream.complete(
+                ref.model_copy(update={each: request.arguments[each] for each in named}),
+                argument.model_copy(update={"value": value}),
+                None if known is None else others,
+            )
+
+        name = f"{server}.complete"
+        result: mcp_types.CompleteResult
+        result = await self._request("completion", name, given, context, send)
+        return result
 
     async def lists(self, server: str, context: CallContext, *kinds: ListKind) -> list[Any]:
         """What a server has of these kinds, which all have one name in rules. Raises: as `call`."""
 
-        async def ask(upstream: "Upstream", _: float) -> list[Any]:
+        async def send(upstream: "Upstream", request: Request, timeout: float) -> list[Any]:
             found = [await getattr(upstream, LISTS[kind][1])() for kind in kinds]
             return [item for items in found for item in items]
 
-        return await self._request(server, LISTS[kinds[0]][0], {}, context, ask)
+        name = f"{server}.{LISTS[kinds[0]][0]}"
+        result: list[Any] = await self._request("list", name, {}, context, send)
+        return result
 
     async def _request(
         self,
-        server: str,
+        kind: CallKind,
         name: str,
         given: Mapping[str, Any],
         context: CallContext,
-        ask: 'Callable[["Upstream", float], Awaitable[R]]',
-    ) -> R:
-        """Put to a server what is no call of a tool; for rules it is `server.read_resource` …"""
-        await self._count(context)
-        server = self.catalog.check_server(str(server))
-        tool = Tool(server, name, server, name)
-        self.policy.check_arguments(tool.full_name, json.dumps(given).encode())
-        self.policy.check_bound(tool, given.get("arguments", {}))
-        await self.admission.admit_request(tool, given, context)
-        await self.fleet.begun(server)
-        upstream = self.fleet.upstream(server, context.key)
-        context.sent = True
-        result = await ask(upstream, self._timeout(tool))
-        await self._check_result(tool, result)
-        return result
-
-    async def _check_result(self, tool: Tool, result: Any) -> None:
-        self.policy.check_result_size(tool.full_name, await weight.beside(_size, result))
-
-    async def _count(self, context: CallContext) -> None:
-        """Count a call against the budgets, once. Raises ToolFailed if there is no room for it."""
-        if not context.counted:
-            context.counted = True
-            await self._meter.reserve(context.key, context.user, context.run)
-
-    def _timeout(self, tool: Tool) -> float:
-        entry = self.fleet.server(tool.server)
-        return (entry.timeout if entry else None) or self.policy.tool_timeout
-
-    async def _call(
-        self, tool: Tool, given: Mapping[str, Any], context: CallContext, caller: "Caller"
-    ) -> "mcp_types.CallToolResult":
-        arguments = await self.admission.admit(tool, given, context)
-        upstream = self.fleet.upstream(tool.server, context.key)
-        context.sent = True
-        return await upstream.call_tool(
-            tool.name, arguments, timeout=self._timeout(tool), caller=caller
-        )
+        send: Send,
+    ) -> Any:
+        request = Request(kind, name, context, "client", send, given=given)
+        await self.pipeline.run(request)
+        return request.result
 
 
 def _takes_address(tool: Tool) -> bool:
@@ -429,30 +376,3 @@ def _takes_address(tool: Tool) -> bool:
 
 def _says_it_gets(tool: Tool) -> bool:
     return any(verb in tool.name.lower() for verb in GETTING)
-
-
-def _json(wire: Mapping[str, Any]) -> bytes:
-    return json.dumps(wire, separators=(",", ":")).encode()
-
-
-def _size(result: Any) -> int:
-    items = result if isinstance(result, list) else [result]
-    return sum(len(item.model_dump_json(by_alias=True)) for item in items)
-
-
-def _shown(result: "mcp_types.CallToolResult") -> str:
-    """What a client would have shown to its model; the books count it."""
-    texts = "\n".join(block.text for block in result.content if block.type == "text")
-    if not texts and result.structured_content is not None:
-        return json.dumps(result.structured_content)
-    return texts
-
-
-async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
-    try:
-        if len(arguments) > LARGE_ARGUMENTS:
-            return await asyncio.to_thread(frames.parse, arguments)
-        return frames.parse(arguments)
-    except frames.FrameError as error:
-        words = str(error).removeprefix("the header ")
-        raise ToolFailed(f"{name[:MAX_NAME]}: the arguments: {words}", "tool_arguments") from None

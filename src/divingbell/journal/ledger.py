@@ -16,13 +16,16 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from divingbell.journal import tokens
 from divingbell.models import Ledger, ToolUse
 from divingbell.tool import Tool
 
-log = logging.getLogger("divingbell.telemetry")
+if TYPE_CHECKING:
+    import mcp_types
+
+log = logging.getLogger("divingbell.journal")
 
 MOST_KEPT = 1 << 20
 """Characters of calls that are kept to be counted; beyond that, calls are taken to be alike."""
@@ -130,7 +133,7 @@ class Accountant:
         self._images = 0
 
     def note_call(
-        self, tool: str, arguments: str | bytes, result: str | bytes, *, images: int = 0
+        self, tool: str, arguments: str | bytes, *result: str | bytes, images: int = 0
     ) -> None:
         """Note a call: `server.tool`, its arguments as JSON, and what a client would have shown
         to the model of its result (the text; images are only counted)."""
@@ -138,8 +141,24 @@ class Accountant:
         calls = self._calls.setdefault(tool if known else OTHERS, _Texts())
         calls.calls += 1
         self._images += images
-        for text in (f'{{"name":"{tool}","arguments":', arguments, "}\n", result, "\n"):
+        for text in (f'{{"name":"{tool}","arguments":', arguments, "}\n", *result, "\n"):
             self._kept += calls.add(text, MOST_KEPT - self._kept)
+
+    def note_result(
+        self,
+        tool: str,
+        arguments: bytes,
+        result: "mcp_types.CallToolResult",
+        body: bytes,
+    ) -> None:
+        """Note a call by what its server answered; `body` is its value as JSON, for one that has no
+        text beside it. Only as much is taken as there is room for."""
+        texts = [block.text for block in result.content if block.type == "text"]
+        images = sum(block.type == "image" for block in result.content)
+        shown: list[str | bytes] = [*texts]
+        if not any(texts) and result.structured_content is not None:
+            shown = [body]
+        self.note_call(tool, arguments, *shown, images=images)
 
     def note_shown(self, text: str) -> None:
         """Note what the model was shown outside of an execution: found tools, their details."""

@@ -1,44 +1,52 @@
-"""The books of all sessions, and what is entered in them."""
+"""The ledgers of all sessions: what their calls brought, counted when a cell has ended."""
 
 import asyncio
 from collections.abc import Callable, Iterable
 
 from divingbell.journal import tokens
+from divingbell.journal.events import CallEnded, JournalEvent, SessionEnded
 from divingbell.journal.ledger import Accountant, Definitions
-from divingbell.journal.totals import Totals
 from divingbell.models import Ledger, Result
-from divingbell.principal import Principal
 from divingbell.tool import Tool
 
 
 class LedgerRecorder:
-    """One accountant a session; `tools` tells all tools that there are.
+    """A subscriber that keeps an accountant for each session; `tools` tells all that there are.
 
-    The totals on disk are of sessions whose results a model reads. A command and a program have
-    ledgers too, of what their calls brought, and add nothing to the totals.
+    A command and a program have ledgers too, of what their calls brought; the definitions of tools
+    count where a model reads.
     """
 
-    def __init__(self, store: Totals | None, tools: Callable[[], Iterable[Tool]]) -> None:
-        self._store = store
+    def __init__(
+        self, tools: Callable[[], Iterable[Tool]], has_servers: Callable[[], bool]
+    ) -> None:
         self._tools = tools
+        self._has_servers = has_servers
         self._definitions = Definitions()
         self._accountants: dict[str, Accountant] = {}
-        self._read_by_models: set[str] = set()
         self._warming: set[asyncio.Task[int]] = set()
         self._surface: str | None = None
         self._is_spared: Callable[[Tool], bool] = lambda _: True
+
+    def take(self, event: JournalEvent) -> None:
+        """Enter what code has got from a tool, and no model has read; see the journal."""
+        if isinstance(event, CallEnded):
+            is_call = event.kind == "tool" and event.by == "code"
+            if is_call and event.result is not None:
+                accountant = self.of(event.key)
+                accountant.note_result(event.name, event.raw, event.result, event.body)
+        elif isinstance(event, SessionEnded):
+            self._accountants.pop(event.key, None)
 
     def serve_models(self, surface: str, is_spared: Callable[[Tool], bool]) -> None:
         """From now on models read: Divingbell's own `surface`, and the definitions of those tools
         that are not spared them."""
         self._surface, self._is_spared = surface, is_spared
-        self.listed(self._tools())
+        self.count_soon(self._tools())
 
-    def read_by_model(self, session: str, *, first: bool) -> None:
-        """A model reads what the session with this key shows; `first`: its conversation begins."""
-        self._read_by_models.add(session)
-        if first:
-            self.of(session).open_conversation(self._surface or "")
+    def open_conversation(self, session: str) -> None:
+        """A model begins to read what the session with this key shows."""
+        self.of(session).open_conversation(self._surface or "")
 
     def of(self, session: str) -> Accountant:
         """The accountant of the session with this key."""
@@ -47,40 +55,32 @@ class LedgerRecorder:
             found = self._accountants[session] = Accountant(self._definitions)
         return found
 
-    def listed(self, tools: Iterable[Tool]) -> None:
+    def count_soon(self, tools: Iterable[Tool]) -> None:
         """Count new definitions beforehand, where models are served: the first result shall not
         have to wait for it."""
         if self._surface is not None:
-            task = asyncio.create_task(self._warm(list(tools)))
+            task = asyncio.create_task(self._count(list(tools)))
             self._warming.add(task)
             task.add_done_callback(self._warming.discard)
 
-    async def _warm(self, tools: list[Tool]) -> int:
+    async def _count(self, tools: list[Tool]) -> int:
         await asyncio.to_thread(tokens.count, "a")
         return await self._definitions.count_later(tools)
 
-    async def balance(
-        self, session: str, principal: Principal, code: str, result: Result
-    ) -> Ledger:
-        """Return the ledger of an execution that has ended; remember it if a model reads it."""
+    async def ledger_of(self, session: str, code: str, result: Result) -> Ledger | None:
+        """Return the ledger of a cell that has ended; none where no tools could save anything."""
+        if not self._has_servers():
+            return None
         shown = result.text + "".join(result.notes) + str(result.error or "")
         images = sum(output.type.startswith("image/") for output in result.outputs)
-        accountant = self.of(session)
+        # Not kept: its session may have ended already.
+        accountant = self._accountants.get(session) or Accountant(self._definitions)
         opens = accountant.opens_conversation
         spared = filter(self._is_spared, self._tools()) if opens else ()
-        ledger = await accountant.close_execution(code, shown, spared, images=images)
-        if self._store is not None and session in self._read_by_models:
-            self._store.record(ledger, principal.user)
-        return ledger
-
-    def forget(self, session: str) -> None:
-        self._accountants.pop(session, None)
-        self._read_by_models.discard(session)
+        return await accountant.close_execution(code, shown, spared, images=images)
 
     async def close(self) -> None:
         for task in list(self._warming):
             task.cancel()
         if self._warming:
             await asyncio.wait(self._warming)
-        if self._store is not None:
-            await self._store.close()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-log = logging.getLogger("divingbell.telemetry")
+log = logging.getLogger("divingbell.journal")
 
 ENCODING = "o200k_base"
 MOST_COUNTED = 2 << 20

@@ -21,11 +21,14 @@ from typing import Any
 
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
+from divingbell.journal.events import CellEnded, JournalEvent
 from divingbell.models import Ledger
 
-log = logging.getLogger("divingbell.telemetry")
+log = logging.getLogger("divingbell.journal")
 
 FILE_NAME = "ledger.db"
+READ_BY_MODELS = ("stdio", "http")
+"""The ways in behind which models read the results; programs and people read the others."""
 KEPT_DAYS = 400
 MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
@@ -124,6 +127,13 @@ class Totals:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="divingbell-ledger")
         self._writing: Future[None] | None = None
         self._closed = False
+
+    def take(self, event: JournalEvent) -> None:
+        """Add the ledger of a cell whose result a model reads; see the journal."""
+        if not isinstance(event, CellEnded) or event.principal.client not in READ_BY_MODELS:
+            return
+        if event.result is not None and event.result.ledger is not None:
+            self.record(event.result.ledger, event.principal.user)
 
     def record(self, ledger: Ledger, user: str = "") -> None:
         """Have a ledger added; returns at once."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.gateway.context import Answer, Asker, CallContext, key_of, to_nobody
-from divingbell.models import NOT_MADE, Event, Result, ToolCall
+from divingbell.models import NOT_MADE, Event, ToolCall
 from divingbell.principal import Principal
 from divingbell.session.hints import Surroundings
 from divingbell.session.tether import field_of
@@ -21,7 +21,7 @@ from divingbell.shares.turns import Turns
 from divingbell_inside import frames
 
 if TYPE_CHECKING:
-    from divingbell.models import Ledger
+    pass
 
 log = logging.getLogger("divingbell")
 
@@ -71,11 +71,6 @@ class ToolGateway(Surroundings, Protocol):
 
     def end_run(self, session: str) -> None:
         """A cell of the session with this key has ended."""
-
-    async def balance(
-        self, session: str, principal: Principal, code: str, result: Result
-    ) -> "Ledger | None":
-        """What a run has cost the model, and would have cost it with direct calls."""
 
     async def forget(self, session: str) -> None:
         """The session with this key has ended."""
@@ -163,7 +158,7 @@ class Calls:
         self._gateway = gateway
         self._session = session
         self.key = f"{key_of(principal, session)}#{next(_serials)}"
-        self._principal = replace(principal, conversation=principal.conversation or self.key)
+        self.principal = replace(principal, conversation=principal.conversation or self.key)
         self._send = send
         self._drained = drained
         self._bytes = 0
@@ -223,13 +218,6 @@ class Calls:
         for number in self._runs:
             self._runs[number] = run
             run.call_began()
-
-    async def with_ledger(self, code: str, result: Result) -> Result:
-        """The result of a run, with what it cost and saved."""
-        if self._gateway is None:
-            return result
-        ledger = await self._gateway.balance(self.key, self._principal, code, result)
-        return replace(result, ledger=ledger)
 
     def end_run(self) -> None:
         """The cell has ended."""
@@ -313,7 +301,7 @@ class Calls:
         name = waiting.name
         run = self._runs.get(number)
         context = CallContext(
-            self._principal,
+            self.principal,
             self._session,
             self.key,
             run.number if run else 0,

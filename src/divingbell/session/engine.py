@@ -7,8 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import CapacityError, InvalidInput, SessionClosed
 from divingbell.host import requirements
+from divingbell.journal.journal import Journal
 from divingbell.models import Limits
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Backend
@@ -17,7 +19,7 @@ from divingbell.session.copies import Copies
 from divingbell.session.hints import Hints
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.pool import Pool
-from divingbell.session.session import Session, SessionTimings
+from divingbell.session.session import Ledgers, Session, SessionServices
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 
@@ -38,16 +40,25 @@ class _Opening:
 
 class Engine:
     def __init__(
-        self, settings: Settings, backend: Backend, gateway: ToolGateway | None = None
+        self,
+        settings: Settings,
+        backend: Backend,
+        gateway: ToolGateway | None = None,
+        journal: Journal | None = None,
+        border: Border | None = None,
+        ledgers: Ledgers | None = None,
     ) -> None:
         self._settings = settings
         self._backend = backend
         self._gateway = gateway
         self._copies = Copies(settings.copy_after)
-        self._rules = SessionTimings(
+        self._services = SessionServices(
             settings.interrupt_grace,
             self._copies,
             Hints(requirements.at_hand(settings.packages), gateway, tuple(settings.mounts)),
+            journal or Journal(),
+            border or OpenBorder(),
+            ledgers,
         )
         self._sessions: dict[Key, Session] = {}
         self._openings: dict[Key, _Opening] = {}
@@ -145,20 +156,18 @@ class Engine:
             identifier,
             principal,
             interpreter,
-            self._rules,
+            self._services,
             self._prepare,
             lambda closed: self._forget(key, closed),
             self._gateway,
         )
         self._sessions[key] = session
-        log.info("session %s of %s opened", identifier, principal.user or "nobody")
         return session
 
     def _forget(self, key: Key, session: Session) -> None:
         self._places.release()
         if self._sessions.get(key) is session:
             del self._sessions[key]
-        log.info("session %s of %s closed", key[1], key[0] or "nobody")
 
     async def _prepare(self, limits: Limits) -> Interpreter:
         if self._stopped:

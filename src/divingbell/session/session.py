@@ -8,11 +8,14 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
-from divingbell.models import Completion, Event, Isolation, Limits, Result, Variable
+from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
+from divingbell.journal.journal import Journal
+from divingbell.models import Completion, Event, Isolation, Ledger, Limits, Result, Variable
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Sandbox
 from divingbell.session.calls import Calls, ToolGateway
@@ -40,13 +43,24 @@ OVERDRAFT_BETWEEN = 0.5
 """The same between cells, where nobody waits for what is sent and no clock runs."""
 
 
+class Ledgers(Protocol):
+    """What keeps account of tokens (divingbell.journal.recorder)."""
+
+    async def ledger_of(self, session: str, code: str, result: Result) -> Ledger | None:
+        """Return the ledger of a cell that has ended."""
+
+
 @dataclass(frozen=True, slots=True)
-class SessionTimings:
-    """How sessions behave, from the settings, and what they share."""
+class SessionServices:
+    """What all sessions of an engine share."""
 
     interrupt_grace: float
+    """Seconds between the interrupt and the kill of a cell."""
     copies: Copies
     hints: Hints = dataclasses.field(default_factory=Hints)
+    journal: Journal = dataclasses.field(default_factory=Journal)
+    border: Border = dataclasses.field(default_factory=OpenBorder)
+    ledgers: Ledgers | None = None
 
 
 class Session:
@@ -57,13 +71,12 @@ class Session:
         identifier: str,
         principal: Principal,
         interpreter: Interpreter,
-        rules: SessionTimings,
+        services: SessionServices,
         renew: Callable[[Limits], Awaitable[Interpreter]],
         on_close: Callable[["Session"], None],
         gateway: ToolGateway | None = None,
     ) -> None:
         self.id = identifier
-        self.principal = principal
         self.limits: Limits = interpreter.sandbox.limits
         self.files = Files(self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
@@ -72,13 +85,14 @@ class Session:
         self.cells = 0
         """How many cells have been run."""
         self._interpreter = interpreter
-        self._rules = rules
+        self._services = services
         self._renew = renew
         self._on_close = on_close
         self._queue = asyncio.Lock()
         self._cell: Cell | None = None
         self._closed: str | None = None
-        self._copy = Copy(rules.copies)
+        self._told_closed = False
+        self._copy = Copy(services.copies)
         self._background: list[tuple[str, bytes, int]] = []
         self._background_bytes = 0
         self._seen: asyncio.Future[list[Any]] | None = None
@@ -90,6 +104,12 @@ class Session:
         """What happened to the state with no result to tell it; the next one does."""
         self._ending: asyncio.Task[None] | None = None
         interpreter.listen(self, self.key)
+        services.journal.note(SessionOpened(self.principal, identifier, self.key))
+
+    @property
+    def principal(self) -> Principal:
+        """On whose behalf it runs."""
+        return self._calls.principal
 
     @property
     def user(self) -> str | None:
@@ -155,8 +175,7 @@ class Session:
             InvalidInput: the code is no text or too long, or a context value is not plain data.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
         """
-        given = _encode(code, context, argv)
-        return await self._run(code, given, timeout, asker, lambda event: None)
+        return await self._run(code, context, argv, timeout, asker, lambda event: None)
 
     async def stream(
         self,
@@ -172,8 +191,11 @@ class Session:
         Leaving the loop early interrupts the cell. Takes and raises what `run` does.
         """
         events: asyncio.Queue[Event | None] = asyncio.Queue()
-        given = _encode(code, context, argv)
-        task = asyncio.create_task(self._run(code, given, timeout, asker, events.put_nowait))
+
+        def tell(event: Event) -> None:
+            events.put_nowait(self._services.border.outward(event, self.principal))
+
+        task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tell))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -214,7 +236,8 @@ class Session:
         Raises:
             DivingbellError: looking at one of them got stuck; the interpreter was replaced.
         """
-        return _variables_of(await self._look({"op": "variables"}))
+        found = _variables_of(await self._look({"op": "variables"}))
+        return self._services.border.outward(found, self.principal)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
         """Say how the code could go on at that position: names, attributes, files.
@@ -226,7 +249,7 @@ class Session:
         source, _ = _encode(code, None, None)
         at = min(max(0, position), len(code))
         found = await self._look({"op": "complete", "position": at}, source)
-        return _completions_of(found, len(code))
+        return self._services.border.outward(_completions_of(found, len(code)), self.principal)
 
     async def _look(self, request: frames.Header, body: bytes = b"") -> list[Any]:
         """Have the interpreter look at what it holds."""
@@ -258,7 +281,7 @@ class Session:
     async def _end_look(self, seen: asyncio.Future[list[Any]]) -> None:
         """Where an object of the user's has got stuck, or nobody waits any more: free the
         interpreter of it, so that the session stays usable."""
-        until = time.monotonic() + self._rules.interrupt_grace
+        until = time.monotonic() + self._services.interrupt_grace
         while not seen.done() and time.monotonic() < until:
             self.sandbox.interrupt()  # one that comes before it has begun is not heard
             await asyncio.wait([seen], timeout=INTERRUPT_EVERY)
@@ -280,66 +303,91 @@ class Session:
             await self._interpreter.stop()
         finally:
             await self._calls.close()
+            if not self._told_closed:
+                self._told_closed = True
+                reason = self._closed or reason
+                ended = SessionEnded(self.principal, self.id, self.key, reason)
+                self._services.journal.note(ended)
 
     # Running
 
     async def _run(
         self,
         code: str,
-        given: tuple[bytes, bytes],
+        context: Mapping[str, Any] | None,
+        argv: Sequence[str] | None,
         timeout: float | None,
         asker: Asker | None,
         sink: Sink,
     ) -> Result:
-        source, values = given
+        services, whose = self._services, self.principal
+        source, values = _encode(services.border.inward(code, whose), context, argv)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         async with self._queue:
             self._check_open()
             self._copy.hold()
             await self._ensure_alive()
-            self.last_used = time.monotonic()
-            self.cells += 1
-            limits = self.limits
-            cell = Cell(
-                self.cells,
-                limits,
-                limits.timeout if timeout is None else timeout,
-                self._rules.interrupt_grace,
-                self._interpreter,
-                sink,
-                self._calls.cancel_all,
-            )
-            self._cell = cell
-            self._calls.asker = asker
-            self._calls.adopt(cell)
-            self._pass_on_background(cell)
-            made = self._gateway.generation if self._gateway else 0
-            self._interpreter.send(
-                {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
-                values + source,
-            )
-            concluding: asyncio.Task[Result] | None = None
+            number = self.cells + 1
+            await services.journal.intend(CellStarted(whose, self.key, number, code))
+            self.cells = number
+            result: Result | None = None
             try:
-                with cells.run(self.key):
-                    ending = await cell.wait()
-                    if ending.finished and cell.plain:
-                        result = await self._tell(cell, ending, code)
-                    else:
-                        concluding = asyncio.create_task(self._conclude(cell, code))
-                        result = await asyncio.shield(concluding)
-                self._untold = StateChange()
+                result = await self._run_cell(code, values, source, timeout, asker, sink)
                 return result
-            except asyncio.CancelledError:
-                cell.stop("cancelled")
-                await _see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
-                raise
             finally:
-                self._cell = None
-                self._calls.end_run()
-                self.last_used = time.monotonic()
-                if self._closed is None:
-                    self._copy.plan(self._interpreter, cell.number, changed=not cell.only_read)
+                services.journal.note(CellEnded(whose, self.key, number, code, result))
+
+    async def _run_cell(
+        self,
+        code: str,
+        values: bytes,
+        source: bytes,
+        timeout: float | None,
+        asker: Asker | None,
+        sink: Sink,
+    ) -> Result:
+        self.last_used = time.monotonic()
+        limits = self.limits
+        cell = Cell(
+            self.cells,
+            limits,
+            limits.timeout if timeout is None else timeout,
+            self._services.interrupt_grace,
+            self._interpreter,
+            sink,
+            self._calls.cancel_all,
+        )
+        self._cell = cell
+        self._calls.asker = asker
+        self._calls.adopt(cell)
+        self._pass_on_background(cell)
+        made = self._gateway.generation if self._gateway else 0
+        self._interpreter.send(
+            {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
+            values + source,
+        )
+        concluding: asyncio.Task[Result] | None = None
+        try:
+            with cells.run(self.key):
+                ending = await cell.wait()
+                if ending.finished and cell.plain:
+                    result = await self._tell(cell, ending, code)
+                else:
+                    concluding = asyncio.create_task(self._conclude(cell, code))
+                    result = await asyncio.shield(concluding)
+            self._untold = StateChange()
+            return result
+        except asyncio.CancelledError:
+            cell.stop("cancelled")
+            await _see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
+            raise
+        finally:
+            self._cell = None
+            self._calls.end_run()
+            self.last_used = time.monotonic()
+            if self._closed is None:
+                self._copy.plan(self._interpreter, cell.number, changed=not cell.only_read)
 
     async def _conclude(self, cell: Cell, code: str) -> Result:
         """Wait for the end of a cell, put an interpreter in place where it has lost its own."""
@@ -352,8 +400,13 @@ class Session:
 
     async def _tell(self, cell: Cell, ending: Ending, code: str) -> Result:
         result = cell.result(ending, self._untold)
-        result = self._rules.hints.added(result, ending.header, self.principal.user)
-        return await self._calls.with_ledger(code, result)
+        services = self._services
+        result = services.hints.added(result, ending.header, self.principal.user)
+        result = services.border.outward(result, self.principal)
+        if services.ledgers is None:
+            return result
+        ledger = await services.ledgers.ledger_of(self.key, code, result)
+        return dataclasses.replace(result, ledger=ledger)
 
     async def _ensure_alive(self) -> None:
         """Put an interpreter in place where there is none; the next result tells of it."""

@@ -18,6 +18,7 @@ from divingbell.gateway.policy.approvals import (
     Approver,
     NobodyThere,
 )
+from divingbell.journal.journal import Journal
 
 PATIENCE = 30.0
 ASKED = Approval("github.star", 'repo: "x"', "writes to GitHub", "s", "u", 1, 1, "hash")
@@ -62,7 +63,10 @@ async def refused(approvals: Approvals, approver: Approver | None, asked: Approv
 
 
 async def test_a_yes_is_for_one_call() -> None:
-    approvals, (approver, asked) = Approvals(PATIENCE), saying(True, "yes", Answer("yes", "ok"))
+    approvals, (approver, asked) = (
+        Approvals(PATIENCE, Journal()),
+        saying(True, "yes", Answer("yes", "ok")),
+    )
     for comment in ("", "", "ok"):
         assert await approvals.ask(ASKED, approver) == Answer("yes", comment)
     assert len(asked) == 3
@@ -70,7 +74,7 @@ async def test_a_yes_is_for_one_call() -> None:
 
 async def test_a_no_is_told_with_its_comment() -> None:
     approvals, (approver, _) = (
-        Approvals(PATIENCE),
+        Approvals(PATIENCE, Journal()),
         saying(False, "no", Answer("no", "not\x1b[2J now")),
     )
     expected = "github.star was denied by the person who was asked"
@@ -80,7 +84,7 @@ async def test_a_no_is_told_with_its_comment() -> None:
 
 
 async def test_always_is_for_the_like_until_the_run_ends() -> None:
-    approvals, (approver, asked) = Approvals(PATIENCE), saying("always", "yes")
+    approvals, (approver, asked) = Approvals(PATIENCE, Journal()), saying("always", "yes")
     for _ in range(3):
         await approvals.ask(ASKED, approver)
     assert len(asked) == 1
@@ -93,7 +97,7 @@ async def test_always_is_for_the_like_until_the_run_ends() -> None:
 
 async def test_always_is_not_for_another_run_however_late_it_comes() -> None:
     """A call is left over from a cell; its person answers when the next cell runs."""
-    approvals, person, (approver, asked) = Approvals(PATIENCE), Person(), saying("yes")
+    approvals, person, (approver, asked) = Approvals(PATIENCE, Journal()), Person(), saying("yes")
     async with asyncio.timeout(PATIENCE):
         late = asyncio.create_task(approvals.ask(ASKED, person))
         await person.questions.get()
@@ -105,7 +109,7 @@ async def test_always_is_not_for_another_run_however_late_it_comes() -> None:
 
 
 async def test_between_two_cells_there_is_no_run_that_always_could_be_for() -> None:
-    approvals, (approver, asked) = Approvals(PATIENCE), saying("always", "yes", "yes")
+    approvals, (approver, asked) = Approvals(PATIENCE, Journal()), saying("always", "yes", "yes")
     await approvals.ask(replace(ASKED, run=0), approver)
     await approvals.ask(replace(ASKED, run=0), approver)
     await approvals.ask(replace(ASKED, run=1), approver)
@@ -114,7 +118,7 @@ async def test_between_two_cells_there_is_no_run_that_always_could_be_for() -> N
 
 async def test_an_answer_after_the_end_of_its_session_is_for_no_later_one() -> None:
     """A client that calls directly has the same key again when it comes back."""
-    approvals, person, (approver, asked) = Approvals(PATIENCE), Person(), saying("yes")
+    approvals, person, (approver, asked) = Approvals(PATIENCE, Journal()), Person(), saying("yes")
     async with asyncio.timeout(PATIENCE):
         late = asyncio.create_task(approvals.ask(ASKED, person))
         await person.questions.get()
@@ -126,7 +130,7 @@ async def test_an_answer_after_the_end_of_its_session_is_for_no_later_one() -> N
 
 
 async def test_session_is_for_the_like_until_the_session_ends() -> None:
-    approvals, (approver, asked) = Approvals(PATIENCE), saying("session", "yes")
+    approvals, (approver, asked) = Approvals(PATIENCE, Journal()), saying("session", "yes")
     await approvals.ask(ASKED, approver)
     approvals.end_run("s")
     await approvals.ask(ASKED, approver)
@@ -147,14 +151,14 @@ async def test_session_is_for_the_like_until_the_session_ends() -> None:
     ],
 )
 async def test_what_is_not_alike_is_asked_about(other: Approval) -> None:
-    approvals, (approver, asked) = Approvals(PATIENCE), saying("session", "no")
+    approvals, (approver, asked) = Approvals(PATIENCE, Journal()), saying("session", "no")
     await approvals.ask(ASKED, approver)
     await refused(approvals, approver, other)
     assert len(asked) == 2
 
 
 async def test_nobody_to_ask_is_a_no() -> None:
-    said = await refused(Approvals(PATIENCE), None)
+    said = await refused(Approvals(PATIENCE, Journal()), None)
     assert said.startswith(
         "github.star needs approval (writes to GitHub) and nobody could be asked"
     )
@@ -163,11 +167,13 @@ async def test_nobody_to_ask_is_a_no() -> None:
 @pytest.mark.parametrize("answer", [None, 1, "maybe", "", "YES ", {}, Answer("perhaps")])  # type: ignore[arg-type]
 async def test_an_answer_that_makes_no_sense_is_a_no(answer: Any) -> None:
     approver, _ = saying(answer)
-    assert "the answer was not understood" in await refused(Approvals(PATIENCE), approver)
+    assert "the answer was not understood" in await refused(
+        Approvals(PATIENCE, Journal()), approver
+    )
 
 
 async def test_no_answer_in_time_is_a_no() -> None:
-    assert "no answer came in 0.01 s" in await refused(Approvals(0.01), Person())
+    assert "no answer came in 0.01 s" in await refused(Approvals(0.01, Journal()), Person())
 
 
 @pytest.mark.parametrize(
@@ -184,12 +190,12 @@ async def test_asking_that_fails_is_a_no_and_its_secrets_stay_here(
     async def approver(_: Approval) -> bool:
         raise error
 
-    said = await refused(Approvals(PATIENCE), approver)
+    said = await refused(Approvals(PATIENCE, Journal()), approver)
     assert words in said and "hunter2" not in said
 
 
 async def test_a_loop_that_is_allowed_is_asked_about_once() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         tasks = [group.create_task(approvals.ask(ASKED, person)) for _ in range(50)]
         assert (await person.questions.get()).tool == "github.star"
@@ -199,7 +205,7 @@ async def test_a_loop_that_is_allowed_is_asked_about_once() -> None:
 
 
 async def test_a_loop_that_is_refused_is_asked_about_once() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE):
         asking = asyncio.gather(
             *(approvals.ask(ASKED, person) for _ in range(50)), return_exceptions=True
@@ -215,7 +221,7 @@ async def test_a_loop_that_is_refused_is_asked_about_once() -> None:
 
 
 async def test_a_plain_yes_is_not_one_for_those_who_wait() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         for _ in range(3):
             group.create_task(approvals.ask(ASKED, person))
@@ -227,7 +233,7 @@ async def test_a_plain_yes_is_not_one_for_those_who_wait() -> None:
 
 
 async def test_nobody_is_asked_two_things_at_once() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         for number in range(5):
             group.create_task(approvals.ask(replace(ASKED, tool=f"a.t{number}"), person))
@@ -238,7 +244,7 @@ async def test_nobody_is_asked_two_things_at_once() -> None:
 
 
 async def test_nobody_waits_for_the_questions_of_another_user() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         for session in ("s1", "s2"):
             group.create_task(approvals.ask(replace(ASKED, session=session), person))
@@ -251,7 +257,7 @@ async def test_nobody_waits_for_the_questions_of_another_user() -> None:
 
 
 async def test_a_session_has_only_so_many_questions_open() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
     kinds = [replace(ASKED, tool=f"a.t{number}") for number in range(MAX_OPEN)]
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         for kind in kinds * 2:  # of each kind two: they are one question
@@ -268,7 +274,7 @@ async def test_a_session_has_only_so_many_questions_open() -> None:
 
 
 async def test_two_people_can_be_asked_at_once() -> None:
-    approvals, one, other = Approvals(PATIENCE), Person(), Person()
+    approvals, one, other = Approvals(PATIENCE, Journal()), Person(), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         group.create_task(approvals.ask(ASKED, one))
         group.create_task(approvals.ask(replace(ASKED, session="t"), other))
@@ -279,7 +285,7 @@ async def test_two_people_can_be_asked_at_once() -> None:
 
 
 async def test_a_call_that_is_cancelled_leaves_the_question_to_the_next() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE):
         first = asyncio.create_task(approvals.ask(ASKED, person))
         await person.questions.get()
@@ -334,7 +340,7 @@ class Client:
 )
 async def test_a_person_behind_a_client_is_asked_with_a_form(decision: str, word: str) -> None:
     client = Client(lambda: ElicitResult(action="accept", content={"decision": decision}))
-    answer = await Approvals(PATIENCE).ask(ASKED, ElicitingApprover(client))
+    answer = await Approvals(PATIENCE, Journal()).ask(ASKED, ElicitingApprover(client))
     assert answer.word == word
     [form] = client.asked
     assert isinstance(form, ElicitRequestFormParams)
@@ -354,12 +360,12 @@ async def test_a_person_behind_a_client_is_asked_with_a_form(decision: str, word
     ],
 )
 async def test_whatever_else_a_client_answers_is_a_no(result: ElicitResult) -> None:
-    said = await refused(Approvals(PATIENCE), ElicitingApprover(Client(lambda: result)))
+    said = await refused(Approvals(PATIENCE, Journal()), ElicitingApprover(Client(lambda: result)))
     assert ("not this one" in said) is ((result.content or {}).get("comment") is not None)
 
 
 async def test_a_person_behind_a_client_is_asked_one_thing_at_a_time() -> None:
-    approvals, person = Approvals(PATIENCE), Person()
+    approvals, person = Approvals(PATIENCE, Journal()), Person()
 
     class Busy:
         async def elicit(self, params: ElicitRequestParams) -> ElicitResult:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from divingbell.errors import ToolFailed
+from divingbell.journal.events import ApprovalAnswered, ApprovalAsked
+from divingbell.journal.journal import Journal
 from divingbell.text import one_line
 
 log = logging.getLogger("divingbell.gateway")
@@ -106,8 +108,9 @@ class Approvals:
     wait for them: else whoever leaves questions open would hold up everybody's calls.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(self, timeout: float, journal: Journal) -> None:
         self._timeout = timeout
+        self._journal = journal
         self._kinds: dict[Kind, _Turn] = {}
         self._lines: dict[tuple[Hashable, str], _Turn] = {}
         """By approver and user."""
@@ -177,11 +180,27 @@ class Approvals:
         try:
             async with line.lock:
                 # Counted now: more may have come while another question was open.
-                return await self._put(replace(approval, waiting=turn.waiting - 1), approver)
+                return await self._noted(replace(approval, waiting=turn.waiting - 1), approver)
         finally:
             line.waiting -= 1
             if not line.waiting:
                 self._lines.pop(key, None)
+
+    async def _noted(self, approval: Approval, approver: Approver) -> Answer:
+        what = (approval.identifier, approval.tool, approval.user, approval.session, approval.run)
+        self._journal.note(ApprovalAsked(*what, approval.arguments))
+        word, comment = "nobody", ""
+        try:
+            answer = await self._put(approval, approver)
+            word, comment = answer.word, answer.comment
+        finally:
+            self._journal.note(ApprovalAnswered(*what, word, comment))
+        if word == "no":
+            words = f": {comment}" if comment else ""
+            raise ToolFailed(
+                f"{approval.tool} was denied by the person who was asked{words}", "tool_denied"
+            )
+        return answer
 
     async def _put(self, approval: Approval, approver: Approver) -> Answer:
         try:
@@ -201,11 +220,6 @@ class Approvals:
         if answer is None:
             log.warning("the answer about %s was not understood", approval.tool)
             raise _nobody(approval, "the answer was not understood")
-        if answer.word == "no":
-            words = f": {answer.comment}" if answer.comment else ""
-            raise ToolFailed(
-                f"{approval.tool} was denied by the person who was asked{words}", "tool_denied"
-            )
         return answer
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import ConfigError, ToolFailed
 from divingbell.gateway.catalog.catalog import Catalog
+from divingbell.journal.events import ServerDown, ServerUp
+from divingbell.journal.journal import Journal
 from divingbell.settings.servers import Entry, Server, UnusableServer
 from divingbell.text import one_line, without_folders
 
@@ -47,7 +49,8 @@ class ServerState:
 class Fleet:
     """All of them. A dead one costs the others nothing."""
 
-    def __init__(self, catalog: Catalog, make_upstream: MakeUpstream) -> None:
+    def __init__(self, catalog: Catalog, make_upstream: MakeUpstream, journal: Journal) -> None:
+        self._journal = journal
         self._catalog = catalog
         self._make_upstream = make_upstream
         self._entries: dict[str, Server] = {}
@@ -317,6 +320,10 @@ class Fleet:
         task.add_done_callback(self._soon.discard)
 
     def _state_changed(self, name: str, state: str) -> None:
+        if state == "ready":
+            self._journal.note(ServerUp(name))
+        elif state in ("failed", "stopped"):
+            self._journal.note(ServerDown(name, state))
         if state in ("failed", "stopped") and name in self._first_lists:
             self._first_lists[name].set()
 

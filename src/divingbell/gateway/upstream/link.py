@@ -27,6 +27,7 @@ from divingbell.gateway.upstream.questions import Questions
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
 from divingbell.gateway.upstream.remote import RemoteConnection
 from divingbell.gateway.upstream.server_log import ServerLog
+from divingbell.gateway.upstream.short_pages import shortened
 from divingbell.gateway.upstream.stdio import StdioConnection
 from divingbell.gateway.upstream.tool_list_cache import Listing, ToolListCache
 from divingbell.settings.servers import Server, secrets_of
@@ -281,7 +282,7 @@ class Link:
 
     def _new_client(self, connection: Connection, over: asyncio.Event, mode: _Mode) -> Client:
         return Client(
-            connection.open(over),
+            shortened(connection.open(over)),
             mode=mode,
             cache=None,
             client_info=_INFO,

@@ -59,7 +59,7 @@ async def requests_of_clients(bench: ToolRig) -> str:
             made = dict(zip(_METHODS, map(int.__sub__, after, before), strict=True))
             expect(set(made.values()) == {reached}, f"the server was asked by the {user}: {made}")
             key = key_of(person.principal, session_of(person.principal))
-            counted = bench.bell.gateway._meter.used(key)
+            counted = bench.bell.gateway.pipeline.meter.used(key)
             expect(counted == len(_METHODS), f"{counted} of {len(_METHODS)} requests count")
     await passing.contexts.leave("T60")
     return f"{len(_METHODS)} kinds of requests are decided and counted as calls are"

@@ -122,7 +122,7 @@ class ToolRig(CheckRig):
             undo.callback(root.removeHandler, self.recorder)
             gateway = (await undo.enter_async_context(self.bell)).gateway
             # Nothing of the check is remembered on this machine: neither pins nor lists of tools.
-            gateway.admission.pins = Pins(None)
+            gateway.pipeline.pins = Pins(None)
             gateway.fleet._make_upstream = self._make_upstream
             for name in (NAME, NAGGING, SWELLING):
                 gateway.add(

@@ -98,7 +98,7 @@ class Surface:
         self._conversing: Remembered[bool] = Remembered(MAX_CALLERS)
         """Callers that have run code: their models have read what there is to read."""
         self._texts = self._told(definitions.configured(bell.settings.servers))
-        bell.gateway.books.serve_models(
+        bell.ledgers.serve_models(
             self._texts.as_read(), lambda tool: not self._passthrough.passes(tool)
         )
         self._unhear = bell.gateway.on_change(self._changed)
@@ -215,11 +215,12 @@ class Surface:
         name, teller = checked(_optional(given, "session_id")), execution.Teller(channel)
         await self._sandbox(teller)
         session, lost = await self.owned.open(channel.principal, name)
-        books = self._bell.gateway.books
-        books.read_by_model(session.key, first=channel.principal not in self._conversing)
-        self._conversing[channel.principal] = True
+        ledgers = self._bell.ledgers
+        if channel.principal not in self._conversing:
+            self._conversing[channel.principal] = True
+            ledgers.open_conversation(session.key)
         if searched := self._searched.pop(channel.principal, ""):
-            books.of(session.key).note_shown(searched)
+            ledgers.of(session.key).note_shown(searched)
         result = await execution.execute(session, given, teller)
         if self._subscriptions.wants(channel.principal):
             self._subscriptions.files_changed(

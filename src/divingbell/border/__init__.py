@@ -1,0 +1,1 @@
+"""The border between the host and a model."""

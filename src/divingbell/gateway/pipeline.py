@@ -1,0 +1,424 @@
+"""The pipeline: everything that is asked of a server passes these steps, and no other way.
+
+budget → size → find → parse → restore → bind → decide → check → pin → approve → intend → send →
+check_result → screen → pack
+
+Calls of tools, resources, prompts, lists and completions, by code and by clients alike. Each step
+may change the request or refuse it, and nothing is sent before all until `send` have passed. The
+budget comes first: what is refused, or not there at all, costs the host some work too. Whatever
+becomes of a request, the journal has its end.
+"""
+
+import asyncio
+import itertools
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from divingbell.border.border import Border
+from divingbell.errors import DivingbellError, NotRecorded, ToolFailed
+from divingbell.gateway.catalog import wrappers
+from divingbell.gateway.catalog.catalog import Catalog
+from divingbell.gateway.context import Answer, CallContext
+from divingbell.gateway.policy.approval_form import ElicitingApprover
+from divingbell.gateway.policy.approvals import Approval, Approvals, Approver
+from divingbell.gateway.policy.meter import Meter
+from divingbell.gateway.policy.pins import Pins
+from divingbell.gateway.policy.preview import preview
+from divingbell.gateway.schema import check
+from divingbell.gateway.schema.problem import Problem
+from divingbell.gateway.upstream.fleet import Fleet
+from divingbell.journal.events import (
+    By,
+    CallDecided,
+    CallEnded,
+    CallKind,
+    CallOutcome,
+    CallRequested,
+    CallSent,
+)
+from divingbell.journal.journal import Journal
+from divingbell.models import Event
+from divingbell.settings import policy
+from divingbell.settings.policy import Decision, Policy
+from divingbell.shares import weight
+from divingbell.tool import Tool
+from divingbell_inside import frames
+
+if TYPE_CHECKING:
+    from divingbell.gateway.upstream.upstream import Upstream
+
+log = logging.getLogger("divingbell.gateway")
+
+MAX_NAME = 200
+"""Characters of what was called, in a message."""
+MAX_PROBLEMS = 3
+LARGE_ARGUMENTS = 1 << 16
+"""Bytes; more are parsed in a thread."""
+_numbers = itertools.count(1)
+
+ALLOWED = Decision("allow")
+Send = Callable[["Upstream", "Request", float], Awaitable[Any]]
+"""Puts a request to its server, by a connection, within so many seconds."""
+
+
+@dataclass(slots=True)
+class Request:
+    """One request on its way: what is asked for, by whom, and what the steps have made of it."""
+
+    kind: CallKind
+    name: str
+    """As it was asked for: `server.tool`, or for rules `server.read_resource` and the like."""
+    context: CallContext
+    by: By
+    send: Send | None = None
+    raw: bytes | None = None
+    """The arguments as they came, where they are not parsed yet."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments as they were given."""
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments as they are sent: with those that the host sets."""
+    found: Tool | None = None
+    decision: Decision = ALLOWED
+    must_ask: bool = False
+    reason: str = ""
+    """Why the person is asked."""
+    result: Any = None
+    """As the server gave it."""
+    wire: Any = None
+    """The result in the form that code gets, for a call of a tool by code."""
+    answer: Answer | None = None
+    """The same as it goes back into the session."""
+    number: int = field(default_factory=lambda: next(_numbers))
+
+    @property
+    def tool(self) -> Tool:
+        assert self.found is not None
+        return self.found
+
+    @property
+    def is_tool(self) -> bool:
+        return self.kind == "tool"
+
+
+Step = Callable[[Request], Awaitable[None]]
+
+
+class Pipeline:
+    """Takes requests through the steps."""
+
+    def __init__(
+        self,
+        rules: Policy,
+        catalog: Catalog,
+        fleet: Fleet,
+        pins: Pins,
+        journal: Journal,
+        border: Border,
+        find: Callable[[str, str], Awaitable[Tool]],
+        on_approval: Approver | None = None,
+    ) -> None:
+        self.pins = pins
+        self.approvals = Approvals(rules.approval_timeout, journal)
+        self.meter = Meter(rules)
+        self._policy = rules
+        self._catalog = catalog
+        self._fleet = fleet
+        self._journal = journal
+        self._border = border
+        self._find = find
+        self._on_approval = on_approval
+        self._saving: asyncio.Task[None] | None = None
+        self._to_server: tuple[Step, ...] = (
+            self.budget,
+            self.size,
+            self.find,
+            self.parse,
+            self.restore,
+            self.bind,
+            self.decide,
+            self.check,
+            self.pin,
+            self.approve,
+            self.intend,
+            self.send,
+            self.check_result,
+            self.screen,
+            self.pack,
+        )
+        self._to_gateway: tuple[Step, ...] = (
+            self.budget,
+            self.size,
+            self.parse,
+            self.restore,
+        )
+
+    async def stop(self) -> None:
+        """Remember what is to be remembered."""
+        if self._saving is not None:
+            await asyncio.wait([self._saving])
+        if self.pins.unsaved:
+            await asyncio.to_thread(self.pins.save)
+
+    async def run(
+        self, request: Request, question: Callable[[], Awaitable[Answer]] | None = None
+    ) -> None:
+        """Take a request through all steps; `question` answers one that is for the gateway itself.
+
+        Raises:
+            ToolFailed: a step has refused it, or the server could not be reached.
+        """
+        context, began = request.context, time.perf_counter()
+        who = (context.principal, context.key, context.run, request.by, request.kind)
+        self._journal.note(CallRequested(request.number, *who, request.name))
+        outcome: CallOutcome = "failed"
+        code = "tool_error"
+        try:
+            if question is None:
+                for step in self._to_server:
+                    await step(request)
+            else:
+                for step in self._to_gateway:
+                    await step(request)
+                request.answer = await question()
+                self._policy.check_result_size(request.name, len(request.answer.body))
+            if not getattr(request.result, "is_error", False):
+                outcome, code = "ok", ""
+        except asyncio.CancelledError:
+            outcome, code = "cancelled", "tool_cancelled"
+            raise
+        except DivingbellError as error:
+            code = error.code
+            if code == "tool_denied":
+                outcome = "denied"
+            elif not context.sent:
+                outcome = "refused"
+            raise
+        finally:
+            self._journal.note(
+                CallEnded(
+                    request.number,
+                    *who,
+                    request.name if request.found is None else request.found.full_name,
+                    outcome,
+                    code,
+                    context.sent,
+                    request.given,
+                    request.raw or b"",
+                    request.result,
+                    b"" if request.answer is None else request.answer.body,
+                    time.perf_counter() - began,
+                )
+            )
+
+    # The steps, in their order
+
+    async def budget(self, request: Request) -> None:
+        """Count it against the budgets, once: a question may lead to requests to servers."""
+        context = request.context
+        if not context.counted:
+            context.counted = True
+            await self.meter.reserve(context.key, context.user, context.run)
+
+    async def size(self, request: Request) -> None:
+        """Refuse arguments that are too large, before anything is made of them."""
+        if request.raw is None:
+            data = await weight.beside(_written, request.given)
+        else:
+            data = request.raw
+        self._policy.check_arguments(request.name[:MAX_NAME], data)
+
+    async def find(self, request: Request) -> None:
+        """Find the tool, or for what is none of a tool, its server."""
+        if request.is_tool:
+            request.found = await self._find(request.name, request.context.user)
+        else:
+            name, _, what = request.name.rpartition(".")
+            server = self._catalog.check_server(name)
+            request.found = Tool(server, what, server, what)
+
+    async def parse(self, request: Request) -> None:
+        """Parse the arguments of code, which come as strict JSON."""
+        if request.raw is not None:
+            request.given = await _parsed(request.name, request.raw)
+
+    async def restore(self, request: Request) -> None:
+        """Put back what a model was shown something else for."""
+        request.given = self._border.inward(request.given, request.context.principal)
+
+    async def bind(self, request: Request) -> None:
+        """Add the arguments that the host sets, and refuse those that it alone may set."""
+        context = request.context
+        if request.is_tool:
+            request.arguments = self._policy.bind(
+                request.tool, request.given, context.user, context.session
+            )
+        else:
+            self._policy.check_bound(request.tool, request.given.get("arguments", {}))
+            request.arguments = request.given
+
+    async def decide(self, request: Request) -> None:
+        """Ask the rules."""
+        user = request.context.user
+        request.decision = self._policy.decide(request.tool, request.arguments, user)
+        if request.decision.action == "deny":
+            self._note_decision(request)
+            raise policy.denied(request.tool, request.decision)
+
+    async def check(self, request: Request) -> None:
+        """Refuse arguments that the tool's own schema does."""
+        if not request.is_tool:
+            return
+        problems = await self._problems(request)
+        if problems and await self._fleet.refreshed(request.tool.server):
+            # The list of its tools was kept from an earlier start, and it may be another now.
+            for step in (self.find, self.bind, self.decide):
+                await step(request)
+            problems = await self._problems(request)
+        if problems:
+            seen = self._policy.without_bound(request.tool)
+            words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
+            raise ToolFailed(
+                f"{request.tool.full_name}: {words}. It is called as {wrappers.signature(seen)}",
+                "tool_arguments",
+            )
+
+    async def pin(self, request: Request) -> None:
+        """Compare the definition with the one that was seen first."""
+        request.must_ask = request.decision.action == "ask"
+        request.reason = request.decision.reason
+        if self._policy.pin:
+            review = self.pins.review(request.tool, request.decision.action)
+            if review == "warn":
+                name = request.tool.full_name
+                words = f"{name}: its definition has changed since it was first seen"
+                log.warning("%s", words)
+                request.context.tell(Event("log", text=words, tool=name))
+            elif review == "ask":
+                request.must_ask = True
+                request.reason = f"its definition has changed. {request.reason}".strip()
+            self._save_pins()
+        self._note_decision(request)
+
+    async def approve(self, request: Request) -> None:
+        """Ask the person, where the rules say so or the definition is another than it was."""
+        if not request.must_ask:
+            return
+        tool, context = request.tool, request.context
+        approver = ElicitingApprover(context.asker) if context.asker else self._on_approval
+        shown = preview(request.arguments, tool.input_schema)
+        if shown is None:
+            raise ToolFailed(
+                f"{tool.full_name} needs approval, and {len(request.arguments):,} arguments, or "
+                "such long names, are more than a person can read: send fewer",
+                "tool_denied",
+            )
+        approval = Approval(
+            tool=tool.full_name,
+            arguments=shown,
+            reason=request.reason,
+            session=context.key,
+            user=context.user,
+            run=context.run,
+            rule=request.decision.rule,
+            definition=self.pins.digest(tool),
+        )
+        was_listed = self._catalog.lists(tool)
+        await self.approvals.ask(approval, approver)
+        if was_listed and not self._catalog.lists(tool):
+            raise ToolFailed(
+                f"{tool.full_name} was changed by its server while the person was asked: "
+                "look at it again, then call it again",
+                "tool_denied",
+            )
+        self.pins.approve(tool)
+        self._save_pins()
+
+    async def intend(self, request: Request) -> None:
+        """Have it written down before it leaves, by those who keep everything."""
+        context, name = request.context, request.tool.full_name
+        who = (context.principal, context.key, context.run, request.by, request.kind)
+        try:
+            await self._journal.intend(CallSent(request.number, *who, name, request.arguments))
+        except NotRecorded as error:
+            raise ToolFailed(f"{name}: no call was made: {error}", "tool_unavailable") from None
+
+    async def send(self, request: Request) -> None:
+        """Put it to its server."""
+        assert request.send is not None
+        server = request.tool.server
+        await self._fleet.begun(server)
+        upstream = self._fleet.upstream(server, request.context.key)
+        entry = self._fleet.server(server)
+        timeout = (entry.timeout if entry else None) or self._policy.tool_timeout
+        request.context.sent = True
+        request.result = await request.send(upstream, request, timeout)
+
+    async def check_result(self, request: Request) -> None:
+        """Refuse a result that is too large, or for code not what the server has promised."""
+        if request.is_tool and request.by == "code":
+            from divingbell.gateway.schema import outcome  # it loads the SDK
+
+            charge = request.context.charge
+            request.wire = await outcome.wire_of(request.tool, request.result, charge)
+        else:
+            size = await weight.beside(_size, request.result)
+            self._policy.check_result_size(request.tool.full_name, size)
+
+    async def screen(self, request: Request) -> None:
+        """Pass what goes back into a session over the border; clients have an exit of their own."""
+        if request.wire is not None:
+            principal = request.context.principal
+            request.wire = self._border.outward(request.wire, principal, "sandbox")
+
+    async def pack(self, request: Request) -> None:
+        """Write down what goes back into a session."""
+        if request.wire is not None:
+            request.answer = Answer(await weight.beside(_compact, request.wire), "tool")
+            size = len(request.answer.body)
+            self._policy.check_result_size(request.tool.full_name, size)
+
+    # What they share
+
+    async def _problems(self, request: Request) -> list[Problem]:
+        known = self._policy.without_bound(request.tool).input_schema or {}
+        found = await check.checked(request.given, known, request.context.charge)
+        return found or check.unknown_names(request.given, known)
+
+    def _note_decision(self, request: Request) -> None:
+        decision = request.decision
+        action = "ask" if request.must_ask else decision.action
+        tool = request.tool.full_name
+        self._journal.note(
+            CallDecided(request.number, tool, action, decision.rule, decision.reason)
+        )
+
+    def _save_pins(self) -> None:
+        if self.pins.unsaved and (self._saving is None or self._saving.done()):
+            self._saving = asyncio.create_task(asyncio.to_thread(self.pins.save))
+
+
+def _written(given: Mapping[str, Any]) -> bytes:
+    return json.dumps(given).encode()
+
+
+def _compact(wire: Mapping[str, Any]) -> bytes:
+    return json.dumps(wire, separators=(",", ":")).encode()
+
+
+def _size(result: Any) -> int:
+    items = result if isinstance(result, list) else [result]
+    return sum(len(item.model_dump_json(by_alias=True)) for item in items)
+
+
+async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
+    try:
+        if len(arguments) > LARGE_ARGUMENTS:
+            return await asyncio.to_thread(frames.parse, arguments)
+        return frames.parse(arguments)
+    except frames.FrameError as error:
+        words = str(error).removeprefix("the header ")
+        raise ToolFailed(f"{name[:MAX_NAME]}: the arguments: {words}", "tool_arguments") from None

@@ -1,0 +1,222 @@
+"""Short pages: a long list of a server, handed to the SDK a part at a time.
+
+The SDK takes each page of a list in one piece, checks it twice and makes objects of it, and nobody
+else runs meanwhile. Measured: 2,000 tools in one page took 0.16 s, 100 take 8 ms. So a page that is
+longer is cut here, and given a cursor of ours; when the SDK asks for what comes then, the server
+need not be asked.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import mcp_types
+from mcp.shared.message import SessionMessage
+
+log = logging.getLogger("divingbell.gateway")
+
+MOST_ITEMS = 100
+MOST_PARTS = 5_000
+"""Values within the items of a page: the SDK takes about a millisecond for a thousand."""
+LARGEST_ITEM = 20_000
+"""Values within one item; a larger one is left out of its list."""
+_LISTS = {
+    "tools/list": "tools",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "prompts/list": "prompts",
+}
+_Streams = tuple[Any, Any]
+
+
+@contextlib.asynccontextmanager
+async def shortened(
+    connection: contextlib.AbstractAsyncContextManager[_Streams],
+) -> AsyncIterator[_Streams]:
+    """A connection to a server, whose lists come in short pages."""
+    async with connection as (read, write):
+        pages = _Pages(read)
+        try:
+            yield pages, _Asking(pages, write)
+        finally:
+            await pages.stop()
+
+
+class _Rest:
+    """What is left of a page that was cut."""
+
+    def __init__(self, name: str, result: dict[str, Any]) -> None:
+        self._name = name
+        self._items: list[Any] = result[name]
+        self._result = result
+        self._at = 0
+
+    def next(self, cursor: str) -> tuple[dict[str, Any], bool]:
+        """Return a short page, and whether it was the last."""
+        page = {**self._result, self._name: self._some()}
+        is_last = self._at >= len(self._items)
+        if not is_last:
+            page["nextCursor"] = cursor
+        return page, is_last
+
+    def _some(self) -> list[Any]:
+        found: list[Any] = []
+        room = MOST_PARTS
+        while self._at < len(self._items) and len(found) < MOST_ITEMS:
+            item = self._items[self._at]
+            parts = _parts(item, LARGEST_ITEM)
+            if parts >= LARGEST_ITEM:
+                log.warning("one of the %s of a server is too large, and left out", self._name)
+                room -= LARGEST_ITEM
+            elif found and parts > room:
+                break
+            else:
+                found.append(item)
+                room -= parts
+            self._at += 1
+            if room < -LARGEST_ITEM:
+                break
+        return found
+
+
+class _Pages:
+    """What comes from the server, with lists cut; and what is left of the one that was cut last."""
+
+    def __init__(self, read: Any) -> None:
+        self._read = read
+        self._asked: dict[int | str, str] = {}
+        """Requests for lists that have no answer yet, and what the items are called there."""
+        self._rest: _Rest | None = None
+        self._cursor = ""
+        self._own: deque[SessionMessage] = deque()
+        self._answered = asyncio.Event()
+        self._reading: asyncio.Task[SessionMessage] | None = None
+
+    @property
+    def last_context(self) -> Any:
+        return getattr(self._read, "last_context", None)
+
+    def asks(self, item: SessionMessage) -> bool:
+        """Take note of a request; return whether it is answered here."""
+        message = item.message
+        if not isinstance(message, mcp_types.JSONRPCRequest) or message.method not in _LISTS:
+            return False
+        cursor = (message.params or {}).get("cursor")
+        if self._rest is not None and cursor == self._cursor:
+            page, is_last = self._rest.next(self._cursor)
+            if is_last:
+                self._rest = None
+            answer = mcp_types.JSONRPCResponse(jsonrpc="2.0", id=message.id, result=page)
+            self._own.append(SessionMessage(answer))
+            self._answered.set()
+            return True
+        self._asked[message.id] = _LISTS[message.method]
+        return False
+
+    async def receive(self) -> Any:
+        if self._rest is None and not self._own and self._reading is None:
+            return self._cut(await self._read.receive())
+        while not self._own:
+            if self._reading is None:
+                self._reading = asyncio.ensure_future(self._read.receive())
+            self._answered.clear()
+            answered = asyncio.ensure_future(self._answered.wait())
+            try:
+                await asyncio.wait({self._reading, answered}, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                answered.cancel()
+            if self._reading.done():
+                reading, self._reading = self._reading, None
+                return self._cut(reading.result())
+        return self._own.popleft()
+
+    def _cut(self, item: Any) -> Any:
+        message = getattr(item, "message", None)
+        if not isinstance(message, mcp_types.JSONRPCResponse):
+            if isinstance(message, mcp_types.JSONRPCError) and message.id is not None:
+                self._asked.pop(message.id, None)
+            return item
+        name = self._asked.pop(message.id, None)
+        items = None if name is None else message.result.get(name)
+        if name is None or not isinstance(items, list):
+            return item
+        self._cursor = f"divingbell:{secrets.token_hex(8)}"
+        rest = _Rest(name, message.result)
+        page, is_last = rest.next(self._cursor)
+        self._rest = None if is_last else rest
+        answer = message.model_copy(update={"result": page})
+        return SessionMessage(answer, item.metadata)
+
+    async def stop(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+            self._reading = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return await self.receive()
+        except anyio.EndOfStream:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        await self._read.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+class _Asking:
+    """What goes to the server, without what is answered here."""
+
+    def __init__(self, pages: _Pages, write: Any) -> None:
+        self._pages = pages
+        self._write = write
+
+    async def send(self, item: SessionMessage, /) -> None:
+        if not self._pages.asks(item):
+            await self._write.send(item)
+
+    async def aclose(self) -> None:
+        await self._write.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+
+def _parts(value: Any, most: int) -> int:
+    """How many values there are in a value, counted up to `most`."""
+    count, left = 0, [value]
+    while left and count < most:
+        item = left.pop()
+        count += 1
+        if isinstance(item, dict):
+            left += item.values()
+        elif isinstance(item, list):
+            left += item
+    return min(count + len(left), most)

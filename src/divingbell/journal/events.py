@@ -1,0 +1,222 @@
+"""Events of the journal: typed, frozen, with payloads by reference.
+
+Nothing in them is copied or written out. Whoever keeps an event keeps all that it refers to, so a
+subscriber takes from it what it needs and lets go of it.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from divingbell.models import Result
+from divingbell.principal import Principal
+
+if TYPE_CHECKING:
+    import mcp_types
+
+CallKind = Literal["tool", "resource", "prompt", "list", "completion", "question"]
+"""A question is one to the gateway itself, such as `search_tools`; the others go to a server."""
+CallOutcome = Literal["ok", "denied", "refused", "failed", "cancelled"]
+"""denied: by a rule or a person. refused: a limit, wrong arguments, no such tool, a server that is
+not there; nothing was sent. failed: it was sent, and the server or its result failed."""
+By = Literal["code", "client"]
+"""The code of a session, or a client that calls directly."""
+
+
+def _now() -> float:
+    return time.time()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOpened:
+    """A session was opened."""
+
+    principal: Principal
+    session: str
+    """Its id, as its owner knows it."""
+    key: str
+    """What tells it from all others, also from a later one of its id."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnded:
+    """A session has ended, with everything that ran in it."""
+
+    principal: Principal
+    session: str
+    key: str
+    reason: str
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CellStarted:
+    """Code is about to run (an intent: durable subscribers may refuse it)."""
+
+    principal: Principal
+    key: str
+    cell: int
+    code: str
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CellEnded:
+    """A cell has ended. There is no result where its caller has left."""
+
+    principal: Principal
+    key: str
+    cell: int
+    code: str
+    result: Result | None
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRequested:
+    """Something was asked of the gateway. Each has one `CallEnded`."""
+
+    call: int
+    """Its number, which the other events of the call have too."""
+    principal: Principal
+    key: str
+    cell: int
+    by: By
+    kind: CallKind
+    name: str
+    """As it was asked for: text of others."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CallDecided:
+    """The rules have said what is to happen with a call."""
+
+    call: int
+    tool: str
+    """`server.tool`."""
+    action: Literal["allow", "deny", "ask"]
+    rule: int | None
+    """The number of the rule, counted from 1; None where no rule matched."""
+    reason: str
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CallSent:
+    """A call is about to leave for its server (an intent: durable subscribers may refuse it)."""
+
+    call: int
+    principal: Principal
+    key: str
+    cell: int
+    by: By
+    kind: CallKind
+    tool: str
+    arguments: Mapping[str, Any]
+    """With those that the host sets."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """A call has ended, however far it came."""
+
+    call: int
+    principal: Principal
+    key: str
+    cell: int
+    by: By
+    kind: CallKind
+    name: str
+    outcome: CallOutcome
+    code: str
+    """How it failed, as `ToolFailed.code` says; empty where it did not."""
+    sent: bool
+    """Whether it had left for its server."""
+    arguments: Mapping[str, Any]
+    """As they were given; empty where they were not parsed."""
+    raw: bytes
+    """The same as JSON, as it came from code; empty for those of a client."""
+    result: "mcp_types.CallToolResult | Any"
+    """As the server gave it; None where there is none."""
+    body: bytes
+    """What goes back into the session; empty where nothing does."""
+    seconds: float
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A person is asked about a call."""
+
+    approval: int
+    """The number of the question."""
+    tool: str
+    user: str
+    key: str
+    cell: int
+    arguments: str
+    """As the person reads them."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalAnswered:
+    """The person has answered, or could not be asked."""
+
+    approval: int
+    tool: str
+    user: str
+    key: str
+    cell: int
+    word: str
+    """yes, no, always or session; nobody where there was no answer."""
+    comment: str
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerUp:
+    """An upstream server is ready."""
+
+    server: str
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDown:
+    """An upstream server is not there any more, or did not come up."""
+
+    server: str
+    state: str
+    """failed or stopped."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """A person has signed in at a remote server."""
+
+    server: str
+    at: float = field(default_factory=_now)
+
+
+Intent: TypeAlias = CellStarted | CallSent
+JournalEvent: TypeAlias = (
+    SessionOpened
+    | SessionEnded
+    | CellStarted
+    | CellEnded
+    | CallRequested
+    | CallDecided
+    | CallSent
+    | CallEnded
+    | ApprovalAsked
+    | ApprovalAnswered
+    | ServerUp
+    | ServerDown
+    | SignedIn
+)

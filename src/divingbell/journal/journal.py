@@ -1,0 +1,142 @@
+"""The journal: everything that happens is told here once, to all who subscribe.
+
+What can change or refuse something is a step on its way, not a subscriber; the one exception is a
+subscriber that has to write an intent down before it takes effect, and can't.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from divingbell.journal.events import Intent, JournalEvent
+
+log = logging.getLogger("divingbell")
+
+MOST_KEPT = 1_000
+"""Events that wait for a follower who is slow; those that come then are dropped, and counted."""
+
+Watcher = Callable[[JournalEvent], None]
+"""Takes an event at once, on the event loop: in microseconds, and without keeping it all."""
+
+
+class Durable(Protocol):
+    """A subscriber that keeps everything."""
+
+    async def intend(self, event: Intent) -> None:
+        """Keep an intent before it takes effect.
+
+        Raises:
+            NotRecorded: it can't be kept, so what is intended is not done.
+        """
+
+    def note(self, event: JournalEvent) -> None:
+        """Take what has happened, to be kept soon."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """So many events were dropped here: their reader was too slow."""
+
+    count: int
+
+
+class Feed:
+    """Events as they come, for a reader who may be slow. It ends when it is closed."""
+
+    def __init__(self, most: int, on_close: Callable[[], None]) -> None:
+        self._most = most
+        self._on_close = on_close
+        self._waiting: deque[JournalEvent] = deque()
+        self._dropped = 0
+        self._more = asyncio.Event()
+        self._closed = False
+
+    def take(self, event: JournalEvent) -> None:
+        if len(self._waiting) >= self._most:
+            self._dropped += 1
+        else:
+            self._waiting.append(event)
+        self._more.set()
+
+    def close(self) -> None:
+        """End it; what waits can still be read."""
+        if not self._closed:
+            self._closed = True
+            self._on_close()
+            self._more.set()
+
+    def __aiter__(self) -> "Feed":
+        return self
+
+    async def __anext__(self) -> JournalEvent | Dropped:
+        while not self._waiting and not self._dropped and not self._closed:
+            self._more.clear()
+            await self._more.wait()
+        if self._waiting:
+            return self._waiting.popleft()
+        if self._dropped:
+            count, self._dropped = self._dropped, 0
+            return Dropped(count)
+        raise StopAsyncIteration
+
+
+class Journal:
+    """Tells events to subscribers, in the order in which they happen."""
+
+    def __init__(self) -> None:
+        self._durable: tuple[Durable, ...] = ()
+        self._watchers: tuple[Watcher, ...] = ()
+
+    def keep(self, subscriber: Durable) -> Callable[[], None]:
+        """Tell a durable subscriber from now on; returns the undo."""
+        self._durable += (subscriber,)
+
+        def undo() -> None:
+            self._durable = tuple(each for each in self._durable if each is not subscriber)
+
+        return undo
+
+    def watch(self, watcher: Watcher) -> Callable[[], None]:
+        """Call back with each event from now on; returns the undo. What it raises is logged."""
+        self._watchers += (watcher,)
+
+        def undo() -> None:
+            # By equality: a bound method is another object each time it is looked up.
+            self._watchers = tuple(each for each in self._watchers if each != watcher)
+
+        return undo
+
+    def follow(self, most: int = MOST_KEPT) -> Feed:
+        """Return the events from now on, for a reader who may be slow."""
+        feed = Feed(most, lambda: undo())
+        undo = self.watch(feed.take)
+        return feed
+
+    async def intend(self, event: Intent) -> None:
+        """Tell what is about to be done, once the durable subscribers have it.
+
+        Raises:
+            NotRecorded: one of them can't keep it; then it must not be done.
+        """
+        for subscriber in self._durable:
+            await subscriber.intend(event)
+        self._tell(event)
+
+    def note(self, event: JournalEvent) -> None:
+        """Tell what has happened."""
+        for subscriber in self._durable:
+            try:
+                subscriber.note(event)
+            except Exception:  # its own trouble: what has happened has happened
+                log.exception("an event was not kept")
+        self._tell(event)
+
+    def _tell(self, event: JournalEvent) -> None:
+        for watcher in self._watchers:
+            try:
+                watcher(event)
+            except Exception:  # whoever only observes costs nobody anything
+                log.exception("a subscriber of the journal failed")
