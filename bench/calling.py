@@ -161,7 +161,7 @@ async def _both(
         connect(bell, entry, era)
         try:
             await run(session, ONE_BY_ONE, count=1)
-            spoken = bell.gateway.upstream("bench").protocol_version
+            spoken = bell.gateway.fleet.upstream("bench").protocol_version
             assert spoken == client.protocol_version and spoken.startswith(era), spoken
             yield session, client
         finally:
@@ -172,7 +172,7 @@ def connect(bell: Divingbell, entry: Mapping[str, Any], era: Era) -> None:
     """Add the server; left to itself, the gateway would choose the newest protocol."""
     (known,) = servers.read_entries({"bench": entry}, {}, "the benchmark", folder=Path.cwd())
     bell.gateway.add(known)
-    bell.gateway.upstream("bench")._legacy = era == "2025"
+    bell.gateway.fleet.upstream("bench")._legacy = era == "2025"
 
 
 def _times(ratio: float) -> str:

@@ -169,7 +169,7 @@ async def test_completions_and_lists_of_resources_pass_the_same_rules() -> None:
 
 
 def test_nothing_is_asked_of_a_server_past_the_door() -> None:
-    """Whoever has an Upstream can ask it anything; so only the gateway has one."""
+    """Whoever has an Upstream can ask it anything; so only the pipeline has one."""
     source = Path(divingbell.__file__).parent
     having = {
         str(path.relative_to(source))
@@ -177,7 +177,7 @@ def test_nothing_is_asked_of_a_server_past_the_door() -> None:
         for path in (source / folder).rglob("*.py")
         if re.search(r"\.upstream\(", path.read_text("utf-8"))
     }
-    assert having == {"gateway/gateway.py"}
+    assert having == {"gateway/pipeline.py"}
 
 
 async def test_a_bound_argument_can_not_be_given_to_a_prompt() -> None:
@@ -363,7 +363,7 @@ async def test_servers_come_and_go_while_it_runs() -> None:
 async def test_a_killed_server_is_started_again() -> None:
     async with galley() as (bell, session):
         assert await value(session, "servers.galley.count()") == 1
-        upstream = bell.gateway.upstream("galley")
+        upstream = bell.gateway.fleet.upstream("galley")
         before = upstream.pid
         assert before is not None
         os.kill(before, signal.SIGKILL)
@@ -378,7 +378,7 @@ async def test_a_stateful_server_can_have_a_connection_for_each_session() -> Non
             assert await value(session, "servers.galley.count()") == 1
             assert await value(session, "servers.galley.count()") == 2
             assert await value(other, "servers.galley.count()") == 1
-            pid = bell.gateway.upstream("galley", other.key).pid
+            pid = bell.gateway.fleet.upstream("galley", other.key).pid
             assert pid is not None
         await until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the other's server")
         assert await value(session, "servers.galley.count()") == 3

@@ -215,7 +215,7 @@ async def test_the_bench_of_tools_leaves_nothing_behind(own_bell: Divingbell) ->
 
     before = kept()
     async with ToolRig(own_bell) as bench:
-        pid = bench.bell.gateway.upstream("hostile").pid
+        pid = bench.bell.gateway.fleet.upstream("hostile").pid
         assert pid is not None
         async with bench.session() as session:
             assert await bench.value(session, "servers.hostile.echo('here')") == "here"

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from divingbell import Divingbell, Result, Session
-from divingbell.gateway import gateway
+from divingbell.gateway import pipeline
 from divingbell.gateway.context import Answer
 from divingbell.models import Event
 from divingbell.principal import Principal
@@ -580,7 +580,7 @@ async def test_without_servers_a_call_says_how_to_get_some(bell: Divingbell) -> 
 async def test_no_process_of_a_server_is_left(kitchen: Divingbell) -> None:
     async with galley() as (bell, session):
         await good(session, "servers.galley.add(1, 1)")
-        pid = bell.gateway.upstream("galley").pid
+        pid = bell.gateway.fleet.upstream("galley").pid
         assert pid is not None
     await until(lambda: not _lives(pid), "the end of the server's process")
 
@@ -627,9 +627,9 @@ async def test_what_is_too_large_is_refused_before_it_is_parsed(
     session: Session, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parsed: list[int] = []
-    parse = gateway.frames.parse
+    parse = pipeline.frames.parse
     monkeypatch.setattr(
-        gateway.frames, "parse", lambda text: parsed.append(len(text)) or parse(text)
+        pipeline.frames, "parse", lambda text: parsed.append(len(text)) or parse(text)
     )
     result = await session.run(
         "for value in ('x' * 2_000_000, [[]] * 100_000):\n"

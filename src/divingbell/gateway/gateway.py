@@ -95,9 +95,6 @@ class Gateway:
     def servers(self) -> list[ServerState]:
         return self.fleet.servers()
 
-    def upstream(self, name: str, session: str | None = None) -> "Upstream":
-        return self.fleet.upstream(name, session)
-
     def on_change(self, callback: OnChange) -> Callable[[], None]:
         return self.fleet.on_change(callback)
 

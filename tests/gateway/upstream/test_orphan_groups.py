@@ -63,7 +63,7 @@ def test_a_process_that_heads_no_group_is_not_written_down(tmp_path: Path) -> No
 async def test_servers_are_written_down_as_long_as_they_run() -> None:
     async with galley() as (bell, session):
         assert (await session.run("servers.galley.add(1, 1)")).value == 2
-        pid = bell.gateway.upstream("galley").pid
+        pid = bell.gateway.fleet.upstream("galley").pid
         noted = profile.home().glob(f"running/divingbell-*-*/{GROUPS}/{pid}")
         assert [path.name for path in noted] == [str(pid)]
     assert not list(profile.home().glob(f"running/divingbell-*-*/{GROUPS}/{pid}"))
@@ -90,8 +90,8 @@ async def test_the_next_start_ends_what_a_killed_host_has_left(tmp_path: Path) -
         "async def main():\n"
         f"    entry = {{'command': sys.executable, 'args': [{str(tmp_path / 'deaf.py')!r}]}}\n"
         "    async with Divingbell(pool=0, preload=[], servers={'deaf': entry}) as bell:\n"
-        "        await bell.gateway.upstream('deaf').ready()\n"
-        "        print(bell.gateway.upstream('deaf').pid, flush=True)\n"
+        "        await bell.gateway.fleet.upstream('deaf').ready()\n"
+        "        print(bell.gateway.fleet.upstream('deaf').pid, flush=True)\n"
         "        await asyncio.sleep(600)\n"
         "asyncio.run(main())\n"
     )

@@ -163,7 +163,7 @@ async def addresses_of_two_servers(bench: ToolRig) -> str:
     expect(len(set(listed)) == len(set(templates)) == 2, f"listed: {listed}, {templates}")
     for uri, server in zip(listed, servers, strict=True):
         [content] = (await passing.read(uri, person)).contents
-        pid = str(bench.bell.gateway.upstream(server).pid)
+        pid = str(bench.bell.gateway.fleet.upstream(server).pid)
         expect(getattr(content, "text", "") == pid, f"{uri} is not read from {server}")
     try:
         await passing.read("notes://mine", person)

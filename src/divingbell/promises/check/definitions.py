@@ -146,13 +146,13 @@ async def lists_without_end(bench: ToolRig) -> str:
 @tool_checks("D50", alone=True)
 async def results_to_choke_on(bench: ToolRig) -> str:
     gateway = bench.bell.gateway
-    before = gateway.upstream(NAME).pid
+    before = gateway.fleet.upstream(NAME).pid
     async with bench.session() as session:
         async with Watch() as watch:
             codes = [await _flooded(session, NAME, values) for values in (50_000, _VERY_MANY)]
         expect(codes == ["ok", "tool_result"], f"the calls ended with {codes}")
         await bench.value(session, f"servers.{NAME}.echo('goes on')")
-        expect(gateway.upstream(NAME).pid == before, "the server was lost to all who use it")
+        expect(gateway.fleet.upstream(NAME).pid == before, "the server was lost to all who use it")
     return f"a result of {_VERY_MANY:,} lists is refused unparsed; {watch.judge()}"
 
 

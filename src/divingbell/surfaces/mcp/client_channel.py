@@ -12,9 +12,9 @@ from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel
 
 from divingbell.principal import Principal
-from divingbell.surfaces.mcp import visible_definitions
 from divingbell.surfaces.mcp.callers import Context, is_modern
 from divingbell.surfaces.mcp.definitions import NAME
+from divingbell.surfaces.mcp.exits import MAX_MESSAGE, Exits
 from divingbell.text import visible
 
 log = logging.getLogger("divingbell")
@@ -23,7 +23,6 @@ LEVELS: tuple[str, ...] = get_args(types.LoggingLevel)
 DEFAULT_LEVEL: types.LoggingLevel = "info"
 MAX_QUESTIONS = 64
 """Questions of one call that wait for an answer at once."""
-MAX_MESSAGE = 4000
 
 KINDS: Mapping[str, tuple[type[Any], ...]] = {
     "elicitation/create": (types.ElicitResult,),
@@ -47,8 +46,10 @@ class ClientChannel:
         principal: Principal,
         level: types.LoggingLevel | None = None,
         given: Mapping[str, types.InputResponse] | None = None,
+        exits: Exits | None = None,
     ) -> None:
         self.principal = principal
+        self._exits = exits or Exits()
         self.given = given or {}
         """Answers that came with the first request, to questions that it knew would come."""
         self.missing: MCPError | None = None
@@ -75,14 +76,14 @@ class ClientChannel:
     ) -> None:
         """Pass on how far it is. Nothing is sent where the client has not asked for it."""
         if self._ctx is not None:
-            shown = None if message is None else visible(message, MAX_MESSAGE)
+            shown = None if message is None else self._exits.words(message, self.principal)
             await self._ctx.session.report_progress(progress, total, shown)
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
         """Pass on a line of a log, where the client wants lines of that level."""
         if self._ctx is not None and self._wants(params.level):
             notification = types.LoggingMessageNotification(
-                params=await visible_definitions.model(params)
+                params=await self._exits.model(params, self.principal)
             )
             await self._ctx.session.send_notification(notification, self._ctx.request_id)
 
@@ -138,7 +139,7 @@ class ClientChannel:
         for key, request in requests.items():
             given = self.given.get(key)
             if isinstance(given, KINDS[request.method]):
-                found[key] = given
+                found[key] = self._written(given)
             elif self._can(request):
                 to_ask[key] = request
             elif isinstance(request, types.CreateMessageRequest):
@@ -172,13 +173,16 @@ class ClientChannel:
         if any(visible(key, MAX_MESSAGE) != key for key in requests):
             raise MCPError(types.INVALID_PARAMS, "a question has a name that can't be shown")
         requests = {
-            key: await visible_definitions.model(request) for key, request in requests.items()
+            key: await self._exits.model(request, self.principal)
+            for key, request in requests.items()
         }
         ctx = self._ctx
         if ctx is not None and not is_modern(ctx):
             related = ServerMessageMetadata(related_request_id=ctx.request_id)
             return {
-                key: await ctx.session.send_request(request, _kind(request), metadata=related)
+                key: self._written(
+                    await ctx.session.send_request(request, _kind(request), metadata=related)
+                )
                 for key, request in requests.items()
             }
         if len(self.pending) + len(requests) > MAX_QUESTIONS or not requests.keys().isdisjoint(
@@ -192,12 +196,18 @@ class ClientChannel:
         if requests:
             self.asking.set()
         try:
-            return {key: await future for key, future in waiting.items()}
+            return {key: self._written(await future) for key, future in waiting.items()}
         finally:
             for key in requests:
                 self.pending.pop(key, None)
                 self._answers.pop(key, None)
             self._settle()
+
+    def _written(self, answer: Any) -> Any:
+        """An answer as the host takes it: what the client's model wrote crosses the border."""
+        if isinstance(answer, types.ElicitResult | types.ListRootsResult):
+            return answer
+        return self._exits.written(answer, self.principal)
 
     def answer(self, answers: Mapping[str, types.InputResponse] | None) -> None:
         """Take the client's answers to what was asked; others are left alone."""

@@ -30,6 +30,7 @@ from divingbell.surfaces.mcp.callers import (
 )
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.definitions import NAME, Texts
+from divingbell.surfaces.mcp.exits import Exits
 from divingbell.surfaces.mcp.file_reads import Reading
 from divingbell.surfaces.mcp.passthrough import passthrough
 from divingbell.surfaces.mcp.passthrough.passthrough import Passthrough
@@ -86,8 +87,9 @@ class Surface:
         entries = {entry.name: entry for entry in bell.settings.servers if isinstance(entry, Entry)}
         chosen = passthrough.chosen(bell.settings.mode, entries)
         self._passthrough = Passthrough(bell.gateway, chosen, bell.settings.idle_timeout)
+        self._exits = Exits(bell.border)
         self._suspended = SuspendedCalls()
-        self._subscriptions = Subscriptions()
+        self._subscriptions = Subscriptions(self._exits)
         self._files = workspace.Changes(self.owned)
         self._reading = Reading()
         self._levels: Remembered[types.LoggingLevel] = Remembered(MAX_CALLERS)
@@ -134,7 +136,7 @@ class Surface:
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
         server.middleware.append(self._suspended.boundary())
         server.middleware.append(self._subscriptions.remember)
-        server.middleware.append(visible_definitions.outgoing)
+        server.middleware.append(self._exits.answer)
         return server
 
     async def close(self) -> None:
@@ -191,9 +193,7 @@ class Surface:
         work: Callable[[ClientChannel], Awaitable[Any]],
     ) -> Any:
         """Do the work of a request; in the newer era it may take several requests."""
-        channel = ClientChannel(
-            principal_of(ctx), self._levels.get(principal_of(ctx)), params.input_responses
-        )
+        channel = self._new_channel(ctx, params.input_responses)
         if not is_modern(ctx):
             channel.attach(ctx)
             return await work(channel)
@@ -204,10 +204,16 @@ class Surface:
 
     def _channel(self, ctx: Context) -> ClientChannel:
         """The person behind a request that has no second round: asked in the older era alone."""
-        channel = ClientChannel(principal_of(ctx), self._levels.get(principal_of(ctx)))
+        channel = self._new_channel(ctx)
         if not is_modern(ctx):
             channel.attach(ctx)
         return channel
+
+    def _new_channel(
+        self, ctx: Context, given: Mapping[str, types.InputResponse] | None = None
+    ) -> ClientChannel:
+        principal = principal_of(ctx)
+        return ClientChannel(principal, self._levels.get(principal), given, self._exits)
 
     async def _execute(
         self, given: Mapping[str, Any], channel: ClientChannel
@@ -249,6 +255,7 @@ class Surface:
         if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be a number from 1 to {MAX_LIMIT}")
         query, server = _optional(given, "query") or "", _optional(given, "server")
+        query = self._exits.written(query, channel.principal)
         search = self._bell.gateway.discovery.search
         found = await search(query, detail, limit, server, channel.user)
         servers = []
@@ -316,7 +323,7 @@ class Surface:
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        uri = str(params.uri)
+        uri = self._exits.written(str(params.uri), principal_of(ctx))
         if not self._passthrough.addresses.has(uri):
             return await workspace.read(self.owned, self._reading, principal_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
@@ -327,14 +334,15 @@ class Surface:
     async def _subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
-        uri, principal = str(params.uri), principal_of(ctx)
+        principal = principal_of(ctx)
+        uri = self._exits.written(str(params.uri), principal)
         if self._passthrough.addresses.has(uri):
             self._passthrough.addresses.taken(uri)  # there has to be such a server
         elif uri.startswith(workspace.SCHEME):
             await self._files.look(principal)  # what it is like now, to tell a change from
         else:
             raise workspace.not_found(uri)
-        self._subscriptions.subscribe(principal, uri)
+        self._subscriptions.subscribe(principal, str(params.uri))
         return types.EmptyResult()
 
     async def _unsubscribe(

@@ -25,6 +25,7 @@ from mcp.server.subscriptions import (
 
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp.callers import Context, is_modern, principal_of
+from divingbell.surfaces.mcp.exits import Exits
 
 log = logging.getLogger("divingbell")
 
@@ -68,7 +69,8 @@ class _Post:
 class Subscriptions:
     """Keeps the ways to those who want to know, and tells them."""
 
-    def __init__(self) -> None:
+    def __init__(self, exits: Exits) -> None:
+        self._exits = exits
         self._posts: dict[str, _Post] = {}
         self._connections: dict[Principal, ServerSession] = {}
         self._subscribed: dict[Principal, set[str]] = {}
@@ -96,7 +98,7 @@ class Subscriptions:
         return await call_next(ctx)
 
     def subscribe(self, principal: Principal, uri: str) -> None:
-        """Tell a connection when a resource is another one.
+        """Tell a connection when a resource is another one, by the address that it knows it by.
 
         Raises:
             MCPError: it has subscribed to too many.
@@ -145,7 +147,8 @@ class Subscriptions:
 
     def files_changed(self, principal: Principal, uris: Iterable[str], listed: bool) -> None:
         """Tell a principal that files of its own are others; `listed`: so is their list."""
-        events: list[ServerEvent] = [ResourceUpdated(uri=uri) for uri in uris]
+        shown = (self._exits.address(uri, principal) for uri in uris)
+        events: list[ServerEvent] = [ResourceUpdated(uri=uri) for uri in shown]
         if listed:
             events.append(ResourcesListChanged())
         for event in events:

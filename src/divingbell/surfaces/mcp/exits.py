@@ -1,0 +1,116 @@
+"""The exits: whatever goes to a client passes here, and over the border.
+
+Names, descriptions, questions and errors are read by a model or a person. Characters that nobody
+sees can carry orders to the one and deceive the other, so they are written out; what acts on a
+terminal is removed. The content of results and of resources is data, and stays as it is.
+
+Results of `execute_python` have passed the border in their session, and what code prints is its
+own. Definitions of tools are documentation, and are not passed over the border.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from mcp import MCPError
+from pydantic import BaseModel
+
+from divingbell.border.border import Border, OpenBorder
+from divingbell.principal import Principal
+from divingbell.shares import weight
+from divingbell.surfaces.mcp.callers import Context, principal_of
+from divingbell.surfaces.mcp.definitions import EXECUTE, NAMES, SEARCH
+from divingbell.text import everywhere, visible
+
+MAX_TEXT = 64_000
+MAX_MESSAGE = 4_000
+LONG = 8_000
+"""Characters; where there are more, they are made visible beside the event loop. A hidden one
+takes 2 µs, a hundred times as long as others."""
+DOCUMENTATION = ("initialize", "server/discover", "tools/list")
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class Exits:
+    """The way out to the clients of one surface, and the way in for what their models write."""
+
+    def __init__(self, border: Border | None = None) -> None:
+        self._border = border or OpenBorder()
+
+    async def answer(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
+        """Pass each answer and each error on its way out (a middleware)."""
+        principal = principal_of(ctx)
+        try:
+            answer = await call_next(ctx)
+        except MCPError as error:
+            said = [error.message, error.error.data]
+            words, data = await weight.beside(_words, said, text=LONG)
+            words, data = self._border.outward([words, data], principal)
+            raise MCPError(error.code, words, data) from None
+        if not isinstance(answer, Mapping):
+            return answer
+        name = (ctx.params or {}).get("name") if ctx.method == "tools/call" else None
+        if name in NAMES and "inputRequests" not in answer:
+            if name == SEARCH.name or (name == EXECUTE.name and not answer.get("isError")):
+                return dict(answer)
+            return self._border.outward(dict(answer), principal)
+        seen = await weight.beside(lambda found: result(ctx.method, found), answer, text=LONG)
+        if ctx.method in DOCUMENTATION:
+            return seen
+        return self._border.outward(seen, principal)
+
+    async def model(self, model: Model, principal: Principal) -> Model:
+        """Return a question or a message with all its texts made visible."""
+
+        def made(given: Model) -> Model:
+            dumped = given.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            shown = self._border.outward(everywhere(dumped, MAX_TEXT), principal)
+            return type(given).model_validate(shown, by_name=False)
+
+        return await weight.beside(made, model, text=LONG)
+
+    def words(self, words: str, principal: Principal) -> str:
+        """Return a line that tells how something goes."""
+        return self._border.outward(visible(words, MAX_MESSAGE), principal)
+
+    def address(self, uri: str, principal: Principal) -> str:
+        """Return the address of a resource, which may hold the name of a file."""
+        return self._border.outward(uri, principal)
+
+    def written(self, value: Any, principal: Principal) -> Any:
+        """Return what the client's model wrote, as the host takes it."""
+        if isinstance(value, BaseModel):
+            dumped = value.model_dump(by_alias=True, mode="json", exclude_unset=True)
+            inward = self._border.inward(dumped, principal)
+            return type(value).model_validate(inward, by_name=False)
+        return self._border.inward(value, principal)
+
+
+def _words(said: list[Any]) -> Any:
+    return everywhere(said, MAX_TEXT)
+
+
+def result(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an answer with its words made visible, and its data as it is."""
+    if method not in ("tools/call", "resources/read") or answer.get("isError"):
+        return dict(everywhere(answer, MAX_TEXT))
+    return {name: _part(name, part) for name, part in answer.items()}
+
+
+def _part(name: str, part: Any) -> Any:
+    if name == "structuredContent":
+        return part
+    if name in ("content", "contents") and isinstance(part, list):
+        return [_block(block) for block in part]
+    return everywhere(part, MAX_TEXT)
+
+
+def _block(block: Any) -> Any:
+    """A block of content: what it is called is made visible, what is in it stays."""
+    if not isinstance(block, Mapping):
+        return everywhere(block, MAX_TEXT)
+    kept = {name: block[name] for name in ("text", "blob", "data") if name in block}
+    if "resource" in block:
+        kept["resource"] = _block(block["resource"])
+    words = {name: value for name, value in block.items() if name not in kept}
+    return everywhere(words, MAX_TEXT) | kept
