@@ -283,11 +283,15 @@ class Divingbell:
 
 
 @asynccontextmanager
-async def gateway_alone(settings: Settings) -> AsyncIterator[Gateway]:
+async def gateway_alone(
+    settings: Settings, journal: Journal | None = None
+) -> AsyncIterator[Gateway]:
     """The gateway without a sandbox, for those who only want to look at the servers."""
     home = _Home()
     try:
-        gateway = _make_gateway(replace(settings, search="words"), home, Journal(), OpenBorder())
+        gateway = _make_gateway(
+            replace(settings, search="words"), home, journal or Journal(), OpenBorder()
+        )
         try:
             gateway.fleet.start(settings.servers, lazy=False)
             yield gateway
