@@ -36,6 +36,24 @@ INSIDE = {
     "": ("promises.check",),
 }
 """Modules of divingbell_inside that the host imports, and where: it runs nothing else of them."""
+OPEN_TO_SURFACES = {
+    "gateway.callers",
+    "gateway.catalog.catalog",
+    "gateway.context",
+    "gateway.discovery",
+    "gateway.gateway",
+    "gateway.policy.approval_form",
+    "gateway.policy.approvals",
+    "gateway.sign_in.oauth",
+    "gateway.upstream.fleet",
+    "session.base",
+    "session.calls",
+    "session.inputs",
+    "session.needs",
+    "session.ownership",
+}
+"""What surfaces use of the gateway and of sessions: never a connection, nor how a session is made.
+The command `image` also makes the roots of containers."""
 
 
 def _modules() -> dict[str, Path]:
@@ -97,3 +115,13 @@ def test_what_runs_inside_is_imported_where_the_table_says(module: str) -> None:
 def test_what_runs_inside_imports_nothing_of_the_host() -> None:
     for path in (ROOT / "divingbell_inside").rglob("*.py"):
         assert not [each for each in _imported(path) if each.partition(".")[0] == "divingbell"]
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if ".surfaces." in name])
+def test_surfaces_use_what_is_open_to_them(module: str) -> None:
+    for imported in _imported(MODULES[module]):
+        name = imported.removeprefix("divingbell.")
+        if name.startswith(("gateway", "session")):
+            assert name in OPEN_TO_SURFACES, f"{module} imports {imported}"
+        if name.startswith("sandbox"):
+            assert module == "divingbell.surfaces.cli.image", f"{module} imports {imported}"

@@ -24,6 +24,7 @@ from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Backend
+from divingbell.session.base import SessionHandle
 from divingbell.session.engine import Engine
 from divingbell.session.needs import Needs
 from divingbell.session.ownership import OwnedSessions
@@ -252,7 +253,7 @@ class Divingbell:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
 
-    async def _open_for(self, id: str, principal: Principal) -> Session:
+    async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
         engine = self._running()
         await self.ready()
         return await engine.open(id, principal, {})

@@ -595,7 +595,7 @@ async def test_a_look_that_is_given_up_does_not_cost_the_next_cell(session: Sess
         "slow = Slow()\nx = 1"
     )
     looking = asyncio.create_task(session.complete("slow.", 5))
-    await until(lambda: session._seen is not None, "it looks")
+    await until(lambda: session._looks._seen is not None, "it looks")
     looking.cancel()
     await asyncio.wait({looking})
     result = await session.run("x", timeout=20)

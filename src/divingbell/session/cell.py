@@ -3,71 +3,28 @@
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
 
-from divingbell.models import (
-    LIMIT_NAMES,
-    Event,
-    Failure,
-    LimitName,
-    Limits,
-    Output,
-    Result,
-    State,
-    Status,
-    Usage,
-)
+from divingbell.models import Event, Limits, Output, Result, Status, Usage
 from divingbell.session.calls import Record, Waiting
 from divingbell.session.clock import Clock
 from divingbell.session.interpreter import Interpreter
+from divingbell.session.outcome import (
+    Ending,
+    Judgement,
+    StateChange,
+    StopReason,
+    size_in_words,
+    state_note,
+)
 from divingbell.session.spool import Spool
-from divingbell.session.tether import field_of
 from divingbell.session.transcript import Sink, Transcript, cell_of
 from divingbell_inside import frames, layout
 
-StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output", "host"]
 MIN_CPU_CHECK = 0.02
 INTERRUPT_EVERY = 0.2
-MAX_FAILURE = 1 << 16
 MAX_ASIDES = 10
 MAX_TOLD = 10_000
 """Messages of tools that one cell passes on."""
-
-_ADVICE: dict[str, str] = {
-    "memory": "Work on less data at once, and delete what is no longer needed (`del df`); whoever "
-    "runs Divingbell can raise the limit `memory`.",
-    "cpu": "Use a faster way (vectorise, sample the data) or split the work into several runs.",
-    "processes": "Start fewer processes or threads, and wait for those that you have started.",
-    "disk": "Remove files from /workspace and /tmp, or write less.",
-    "output": "Print a summary instead, or write to a file in /workspace.",
-    "host": "Print less, show less and make fewer calls at once, or write to a file in /workspace.",
-    "ceiling": "Start the slow work with one cell and look for its result with another.",
-    "timeout": "Split the work into several runs, use a faster way, or ask for a longer timeout.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How the run came to its end."""
-
-    finished: bool
-    """The interpreter said so itself, and lives."""
-    header: frames.Header | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class StateChange:
-    """What became of the session's state."""
-
-    state: State = "kept"
-    cell: int | None = None
-    """Variables are as they were after this one, where they are rewound."""
-    files_lost: bool = False
-    """The sandbox itself was lost, and the workspace with it."""
-    reason: str = ""
-    """Why, where no result has told it."""
 
 
 class Cell:
@@ -240,83 +197,27 @@ class Cell:
 
     # The result
 
-    def result(self, ending: Ending, aftermath: StateChange) -> Result:
+    def result(self, ending: Ending, change: StateChange) -> Result:
         """Put everything together."""
         used = self._interpreter.sandbox.consumption()
         outputs = self.transcript.finish(f"; {self._kept_words()}" if self._spool else "")
-        header = ending.header or {}
-        failure, limit_inside = _failure_of(header)
-        killed_for_memory = used.memory_kills > self._before.memory_kills
-        notes = self._notes(killed_for_memory and ending.finished)
-        status: Status
-        limit: LimitName | None = "output" if self.transcript.cut else None
-        if self._stopped_for == "timeout":
-            status, failure = (
-                "timeout",
-                self._out_of("timeout", f"the cell ran longer than its {self._timeout:g} s"),
-            )
-        elif self._stopped_for == "ceiling":
-            status, failure = (
-                "timeout",
-                self._out_of(
-                    "ceiling",
-                    "the cell and its tools took longer than the ceiling of "
-                    f"{max(self._limits.ceiling, self._timeout):g} s",
-                ),
-            )
-        elif self._stopped_for == "cpu":
-            status, limit = "limit", "cpu"
-            failure = self._out_of(
-                "cpu", f"the cell used more than its {self._limits.cpu_seconds:g} s of CPU time"
-            )
-        elif self._stopped_for == "output":
-            status, limit = "limit", "output"
-            failure = self._out_of("output", "the cell printed more than its disk can keep")
-        elif self._stopped_for == "host":
-            status, limit = "limit", "host"
-            failure = self._out_of(
-                "host", "the cell sent more than the host could take in beside its other sessions"
-            )
-        elif self._stopped_for == "cancelled":
-            status, failure = "cancelled", Failure("Cancelled", "the cell was interrupted")
-        elif not ending.finished:
-            if killed_for_memory:
-                status, limit = "limit", "memory"
-                failure = self._out_of("memory", self._memory_words())
-            else:
-                status, failure = "killed", Failure("Killed", ending.reason)
-        elif header.get("status") == "ok":
-            status = "ok"
-        elif limit_inside is not None and failure is not None:
-            status, limit = "limit", limit_inside
-            words = {
-                "memory": self._memory_words(),
-                "disk": f"the files of the session may take {_size(self._limits.disk)}",
-                "processes": f"the session may have {self._limits.processes} processes and threads",
-            }.get(limit_inside, limit_inside)
-            advice = f"{words}. {_ADVICE[limit_inside]}"
-            failure = Failure(
-                failure.type,
-                f"{failure.message} ({advice})" if failure.message else advice,
-                f"{failure.traceback}{advice}\n",
-            )
-        else:
-            status = "error"
-            failure = failure or Failure("KeyboardInterrupt", "the cell was interrupted")
-        if aftermath.state != "kept":
-            if aftermath.reason:
-                notes.append(aftermath.reason)
-            notes.append(_state_note(aftermath))
-        notes += self._asides
-        made = self._record.words() if status != "ok" else None
-        if made:
-            notes.append(made)
+        judgement = Judgement(
+            self._limits,
+            self._timeout,
+            self._interpreter.sandbox.isolation.limits_by,
+            self._stopped_for,
+            used.memory_kills > self._before.memory_kills,
+        )
+        status, limit, failure = judgement.outcome(ending)
+        value = None
+        if status == "ok":
+            value = (ending.header or {}).get("value", _text_of_value(outputs))
         return Result(
             status=status,
-            value=header.get("value", self._text_of_value(outputs)) if status == "ok" else None,
+            value=value,
             outputs=outputs,
             error=failure,
-            limit=limit,
+            limit=limit or ("output" if self.transcript.cut else None),
             usage=Usage(
                 wall_ms=(self._finished - self._started) * 1000,
                 cpu_ms=(used.cpu_seconds - self._before.cpu_seconds) * 1000,
@@ -324,19 +225,32 @@ class Cell:
                 output_bytes=self.transcript.bytes,
             ),
             cell=self.number,
-            state=aftermath.state,
-            state_cell=aftermath.cell,
-            notes=tuple(notes),
+            state=change.state,
+            state_cell=change.cell,
+            notes=tuple(self._notes(judgement, ending, change, status)),
             calls=tuple(self._record.calls),
         )
 
-    def _text_of_value(self, outputs: tuple[Output, ...]) -> str | None:
-        texts = [
-            str(output.data)
-            for output in outputs
-            if output.name == "result" and output.type == "text/plain"
-        ]
-        return "".join(texts) if texts else None
+    def _notes(
+        self, judgement: Judgement, ending: Ending, change: StateChange, status: Status
+    ) -> list[str]:
+        notes = []
+        if self._spool is not None:
+            words = f"the output is cut to {size_in_words(self._limits.output)}"
+            if not self.transcript.cut:
+                words = "some of the output was cleared"
+            notes.append(f"{words}; {self._kept_words()}")
+        if judgement.killed_for_memory and ending.finished:
+            notes.append(f"a process was ended because {judgement.memory_words()}")
+        if change.state != "kept":
+            if change.reason:
+                notes.append(change.reason)
+            notes.append(state_note(change))
+        notes += self._asides
+        made = self._record.words() if status != "ok" else None
+        if made:
+            notes.append(made)
+        return notes
 
     def _kept_words(self) -> str:
         """Where the text is that was left out."""
@@ -346,65 +260,11 @@ class Cell:
             return f"all of it is in {where}"
         return f"as much as could be kept is in {where} ({self._spool.failure})"
 
-    def _memory_words(self) -> str:
-        size = _size(self._limits.memory)
-        if self._interpreter.sandbox.isolation.limits_by == "rlimits":
-            return f"each process of the session may allocate {size} of memory"
-        return f"the session may hold {size} of memory, files included"
 
-    @staticmethod
-    def _out_of(name: str, words: str) -> Failure:
-        return Failure("LimitExceeded", f"{words}. {_ADVICE[name]}")
-
-    def _notes(self, child_killed: bool) -> list[str]:
-        notes = []
-        if self._spool is not None:
-            words = f"the output is cut to {_size(self._limits.output)}"
-            if not self.transcript.cut:
-                words = "some of the output was cleared"
-            notes.append(f"{words}; {self._kept_words()}")
-        if child_killed:
-            notes.append(f"a process was ended because {self._memory_words()}")
-        return notes
-
-
-def _exit_status(error: frames.Header) -> int | None:
-    found = field_of(error, "exit_status", int)
-    return found if found is not None and 0 <= found <= 255 else None
-
-
-def _failure_of(header: frames.Header) -> tuple[Failure | None, LimitName | None]:
-    error = header.get("error")
-    if not isinstance(error, dict):
-        return None, None
-    failure = Failure(
-        field_of(error, "type", str, "Exception")[:MAX_FAILURE],
-        field_of(error, "message", str, "")[:MAX_FAILURE],
-        field_of(error, "traceback", str, "")[:MAX_FAILURE],
-        exit_status=_exit_status(error),
-    )
-    limit = error.get("limit")
-    return failure, next((name for name in LIMIT_NAMES if name == limit), None)
-
-
-def _state_note(aftermath: StateChange) -> str:
-    if aftermath.files_lost:
-        return (
-            "the sandbox was lost and a new one is in its place: variables, imports and the files "
-            "in /workspace are gone; define and upload again what you need"
-        )
-    if aftermath.state == "rewound":
-        return (
-            "the interpreter had to be replaced: variables are as they were after cell "
-            f"{aftermath.cell}; "
-            "files in /workspace are as they are now; processes and threads were ended and "
-            "open files and connections are not restored"
-        )
-    return (
-        "the interpreter had to be replaced by a fresh one: variables and imports are gone, "
-        "files in /workspace are still there; define again what you need"
-    )
-
-
-def _size(number: int) -> str:
-    return f"{number >> 20} MB" if number >= 1 << 20 else f"{number >> 10} KB"
+def _text_of_value(outputs: tuple[Output, ...]) -> str | None:
+    texts = [
+        str(output.data)
+        for output in outputs
+        if output.name == "result" and output.type == "text/plain"
+    ]
+    return "".join(texts) if texts else None

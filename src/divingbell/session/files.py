@@ -7,18 +7,16 @@ import contextlib
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import Path
-from typing import BinaryIO
 
 from divingbell.errors import FileRefused
 from divingbell.models import FileInfo
+from divingbell.session.base import FilesHandle, Source
 from divingbell_inside import frames, layout
 
 PIECE = 1 << 18
 ANSWER_TIMEOUT = 60.0
 MAX_ENTRIES = 20_000
 MAX_PATH = 4096
-
-Source = bytes | bytearray | str | Path | BinaryIO | AsyncIterator[bytes]
 
 
 class Connection:
@@ -69,23 +67,14 @@ class Connection:
         self._socket.close()
 
 
-class Files:
-    """Put, get, list and remove files below /workspace."""
+class Files(FilesHandle):
+    """Files of a session of this process, by the file server inside."""
 
     def __init__(self, open_line: Callable[[], int], most: Callable[[], int]) -> None:
         self._open_line = open_line
         self._most = most
 
     async def put(self, path: str, data: Source) -> int:
-        """Store a file, making folders as needed; return its size.
-
-        `data` is bytes, text, a pathlib.Path of the host, an open binary file, or an
-        asynchronous iterator of bytes; the last three are streamed. The file appears under its
-        name only when it is complete.
-
-        Raises:
-            FileRefused: the path is not below the workspace, or the disk is full.
-        """
         async with self._request({"op": "put", "path": checked(path)}) as line:
             await line.receive("go")
             async with contextlib.aclosing(pieces_of(data)) as pieces:
@@ -96,11 +85,6 @@ class Files:
             return _size(header)
 
     async def get(self, path: str, *, most: int | None = None) -> bytes:
-        """Return the content of a file of at most `most` bytes (the disk limit by default).
-
-        Raises:
-            FileRefused: there is no such regular file, or it is larger.
-        """
         found = bytearray()
         async with contextlib.aclosing(self.stream(path, most=most)) as pieces:
             async for piece in pieces:
@@ -108,7 +92,6 @@ class Files:
         return bytes(found)
 
     async def stream(self, path: str, *, most: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the content of a file in pieces; see `get`."""
         allowed = self._most() if most is None else most
         request = {"op": "get", "path": checked(path), "most": allowed}
         async with self._request(request) as line:
@@ -126,7 +109,6 @@ class Files:
                 yield body
 
     async def list(self, path: str = "") -> list[FileInfo]:
-        """Return the regular files below a folder, sorted by path. Links are left out."""
         found: list[FileInfo] = []
         async with self._request({"op": "list", "path": checked(path)}) as line:
             while True:
@@ -138,11 +120,6 @@ class Files:
                     raise FileRefused("the session's file server lists without end")
 
     async def remove(self, path: str) -> None:
-        """Remove a file.
-
-        Raises:
-            FileRefused: there is no such file.
-        """
         async with self._request({"op": "remove", "path": checked(path)}) as line:
             await line.receive("end")
 

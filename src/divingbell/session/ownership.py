@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from divingbell.errors import CapacityError, InvalidInput
 from divingbell.principal import Principal
-from divingbell.session.session import Session
+from divingbell.session.base import SessionHandle
 
 log = logging.getLogger("divingbell")
 
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    session: Session
+    session: SessionHandle
     connection: str | None
     """The connection that it ends with; None for one that the client has named."""
 
@@ -35,7 +35,7 @@ class OwnedSessions:
     `open` makes a session of that id, which is released by closing it.
     """
 
-    def __init__(self, open: Callable[[str, Principal], Awaitable[Session]]) -> None:
+    def __init__(self, open: Callable[[str, Principal], Awaitable[SessionHandle]]) -> None:
         self._open = open
         self._held: dict[_Key, _Held] = {}
         self._secret: dict[Principal, str] = {}
@@ -44,7 +44,7 @@ class OwnedSessions:
         """Sessions that have ended by themselves, which their clients do not know yet."""
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def open(self, principal: Principal, name: str) -> tuple[Session, bool]:
+    async def open(self, principal: Principal, name: str) -> tuple[SessionHandle, bool]:
         """Return the principal's session of that name, and whether an earlier one was lost.
 
         Raises:
@@ -69,12 +69,12 @@ class OwnedSessions:
             self._lost.pop(key, None)
             return session, lost
 
-    def find(self, principal: Principal, name: str) -> Session | None:
+    def find(self, principal: Principal, name: str) -> SessionHandle | None:
         """Return the principal's open session of that name, if there is one."""
         held = self._held.get(self._key(principal, name))
         return None if held is None or held.session.closed else held.session
 
-    def of(self, principal: Principal) -> Iterable[tuple[str, Session]]:
+    def of(self, principal: Principal) -> Iterable[tuple[str, SessionHandle]]:
         """Return the names and sessions that the principal can reach."""
         own = self._secret.get(principal)
         for (user, identifier), held in list(self._held.items()):

@@ -1,12 +1,11 @@
-"""One conversation: a sandbox, its interpreter, its owner, its state."""
+"""A session that lives in this process."""
 
 import asyncio
 import contextlib
 import dataclasses
-import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,24 +17,24 @@ from divingbell.journal.journal import Journal
 from divingbell.models import Completion, Event, Isolation, Ledger, Limits, Result, Variable
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Sandbox
+from divingbell.session.background import BackgroundOutput
+from divingbell.session.base import SessionHandle
 from divingbell.session.calls import Calls, ToolGateway
-from divingbell.session.cell import INTERRUPT_EVERY, Cell, Ending, StateChange
+from divingbell.session.cell import INTERRUPT_EVERY, Cell
 from divingbell.session.copies import Copies, Copy
 from divingbell.session.files import Files
 from divingbell.session.hints import Hints
+from divingbell.session.inputs import encoded
 from divingbell.session.interpreter import Interpreter
-from divingbell.session.tether import field_of
-from divingbell.session.transcript import EVENT_COST, Sink, cell_of
+from divingbell.session.looks import Looks, completions_of, variables_of
+from divingbell.session.outcome import Ending, StateChange
+from divingbell.session.transcript import Sink, cell_of
 from divingbell.shares.running import cells
 from divingbell_inside import frames
 
 log = logging.getLogger("divingbell")
 
-MAX_CODE = frames.MAX_BODY
 LOOK_TIMEOUT = 5.0
-MAX_COMPLETIONS = 200
-MAX_COMPLETION = 200
-MAX_BACKGROUND = 1 << 16
 OVERDRAFT = 5.0
 """Seconds of the host's processor time that a cell may take beyond its share. By then it has been
 slowed down for twenty seconds."""
@@ -63,8 +62,8 @@ class SessionServices:
     ledgers: Ledgers | None = None
 
 
-class Session:
-    """Runs cells one after another, in the order in which they were asked for."""
+class Session(SessionHandle):
+    """A session of this process: a sandbox, its interpreter, its owner, its state."""
 
     def __init__(
         self,
@@ -83,7 +82,6 @@ class Session:
         self.holders = 0
         """How many `async with` blocks hold it."""
         self.cells = 0
-        """How many cells have been run."""
         self._interpreter = interpreter
         self._services = services
         self._renew = renew
@@ -93,11 +91,8 @@ class Session:
         self._closed: str | None = None
         self._told_closed = False
         self._copy = Copy(services.copies)
-        self._background: list[tuple[str, bytes, int]] = []
-        self._background_bytes = 0
-        self._seen: asyncio.Future[list[Any]] | None = None
-        """What the interpreter has seen when it looked at its variables."""
-        self._looks = 0
+        self._background = BackgroundOutput()
+        self._looks = Looks()
         self._gateway = gateway
         self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
         self._untold = StateChange()
@@ -108,13 +103,7 @@ class Session:
 
     @property
     def principal(self) -> Principal:
-        """On whose behalf it runs."""
         return self._calls.principal
-
-    @property
-    def user(self) -> str | None:
-        """The user whose session it is; None where nobody was named."""
-        return self.principal.user or None
 
     @property
     def sandbox(self) -> Sandbox:
@@ -127,12 +116,10 @@ class Session:
 
     @property
     def isolation(self) -> Isolation:
-        """What is in force around this session."""
         return self.sandbox.isolation
 
     @property
     def key(self) -> str:
-        """What tells it from all others, of all users, also from a later one of its id."""
         return self._calls.key
 
     @property
@@ -164,17 +151,6 @@ class Session:
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> Result:
-        """Run a cell and return its result.
-
-        Whatever the code does is told by the result. Cancelling this call interrupts the cell.
-        `argv` is `sys.argv` from now on; where its first is a file inside, that is `__file__`.
-        `asker` reaches the person who may be asked about calls of tools.
-
-        Raises:
-            SessionClosed: the session has ended.
-            InvalidInput: the code is no text or too long, or a context value is not plain data.
-            SandboxUnavailable: the sandbox is gone and a new one can't be made.
-        """
         return await self._run(code, context, argv, timeout, asker, lambda event: None)
 
     async def stream(
@@ -185,11 +161,7 @@ class Session:
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
-    ) -> AsyncIterator[Event]:
-        """Run a cell and yield its events as they come; the last one is `done` with the result.
-
-        Leaving the loop early interrupts the cell. Takes and raises what `run` does.
-        """
+    ) -> AsyncGenerator[Event, None]:
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
         def tell(event: Event) -> None:
@@ -209,47 +181,29 @@ class Session:
                     await task
 
     async def interrupt(self) -> bool:
-        """Stop the cell that is running; its result has the status `cancelled`.
-
-        Returns:
-            Whether one was running.
-        """
         if self._cell is None:
             return False
         self._cell.stop("cancelled")
         return True
 
     async def reset(self) -> None:
-        """Forget every variable. Files in the workspace stay."""
         async with self._queue:
             self._check_open()
             self._copy.hold()
             self.last_used = time.monotonic()
-            aftermath = await self._replace(fresh=True)
-            self._untold = aftermath if aftermath.files_lost else StateChange()
+            change = await self._replace(fresh=True)
+            self._untold = change if change.files_lost else StateChange()
             self._background.clear()
-            self._background_bytes = 0
 
     async def variables(self) -> list[Variable]:
-        """Describe the variables, without fetching them.
-
-        Raises:
-            DivingbellError: looking at one of them got stuck; the interpreter was replaced.
-        """
-        found = _variables_of(await self._look({"op": "variables"}))
+        found = variables_of(await self._look({"op": "variables"}))
         return self._services.border.outward(found, self.principal)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
-        """Say how the code could go on at that position: names, attributes, files.
-
-        Raises:
-            InvalidInput: the code is no text or too long.
-            DivingbellError: looking at what is there got stuck; the interpreter was replaced.
-        """
-        source, _ = _encode(code, None, None)
+        source, _ = encoded(code, None, None)
         at = min(max(0, position), len(code))
         found = await self._look({"op": "complete", "position": at}, source)
-        return self._services.border.outward(_completions_of(found, len(code)), self.principal)
+        return self._services.border.outward(completions_of(found, len(code)), self.principal)
 
     async def _look(self, request: frames.Header, body: bytes = b"") -> list[Any]:
         """Have the interpreter look at what it holds."""
@@ -257,10 +211,8 @@ class Session:
             self._check_open()
             self.last_used = time.monotonic()
             await self._ensure_alive()
-            seen: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
-            self._seen = seen
-            self._looks += 1  # one that was given up may still be answered
-            self._interpreter.send({**request, "look": self._looks}, body)
+            number, seen = self._looks.begin()
+            self._interpreter.send({**request, "look": number}, body)
             ending: asyncio.Task[None] | None = None
             try:
                 await asyncio.wait([seen], timeout=LOOK_TIMEOUT)
@@ -271,7 +223,7 @@ class Session:
                 await _see_through(ending or asyncio.create_task(self._end_look(seen)))
                 raise
             finally:
-                self._seen = None
+                self._looks.end()
             if not seen.done():
                 raise DivingbellError(
                     "looking at the variables got stuck, and the interpreter was replaced"
@@ -290,7 +242,6 @@ class Session:
             self._untold = await self._replace(fresh=False)
 
     async def close(self, reason: str = "it was closed") -> None:
-        """End every process of the session and remove its workspace. May be called again."""
         if self._closed is None:
             self._closed = reason
             self._copy.close()
@@ -321,7 +272,7 @@ class Session:
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
-        source, values = _encode(services.border.inward(code, whose), context, argv)
+        source, values = encoded(services.border.inward(code, whose), context, argv)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         async with self._queue:
@@ -361,7 +312,7 @@ class Session:
         self._cell = cell
         self._calls.asker = asker
         self._calls.adopt(cell)
-        self._pass_on_background(cell)
+        self._background.pass_on(cell.transcript)
         made = self._gateway.generation if self._gateway else 0
         self._interpreter.send(
             {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
@@ -446,7 +397,7 @@ class Session:
         if self._cell is not None:
             self._cell.text(data)
         else:
-            self._keep_background("stdout", data, self.cells)
+            self._background.add("stdout", data, self.cells)
 
     def frame(self, header: frames.Header, body: bytes) -> None:
         event = header.get("event")
@@ -457,13 +408,11 @@ class Session:
         elif event == "copied":
             self._copy.answered(header)
         elif event == "seen":
-            is_asked_for = header.get("look") == self._looks
-            if self._seen is not None and is_asked_for and not self._seen.done():
-                self._seen.set_result(field_of(header, "items", list, []))
+            self._looks.answered(header)
         elif self._cell is not None:
             self._cell.frame(header, body)
         elif event in ("stdout", "stderr"):
-            self._keep_background(str(event), body, cell_of(header, self.cells))
+            self._background.add(str(event), body, cell_of(header, self.cells))
 
     def _begin_call(self, header: frames.Header, body: bytes) -> None:
         try:
@@ -481,8 +430,7 @@ class Session:
         self._calls.line_lost()
         if self._cell is not None:
             self._cell.end(reason)
-        if self._seen is not None and not self._seen.done():
-            self._seen.set_result([])
+        self._looks.lost()
 
     def overdrawn(self, seconds: float, times: float) -> None:
         if self._cell is not None:
@@ -505,24 +453,12 @@ class Session:
             async with self._queue:
                 if self._closed is None and not self._interpreter.alive:
                     self._copy.hold()
-                    aftermath = await self._replace(fresh=False)
-                    self._untold = dataclasses.replace(aftermath, reason=reason)
+                    change = await self._replace(fresh=False)
+                    self._untold = dataclasses.replace(change, reason=reason)
         except DivingbellError as error:
             log.warning("session %s: it could not be replaced: %s", self.id, error)
         finally:
             self._ending = None
-
-    def _keep_background(self, name: str, data: bytes, cell: int) -> None:
-        """Output between cells belongs to an earlier one; the next result shows it."""
-        if self._background_bytes < MAX_BACKGROUND:
-            self._background.append((name, data[:MAX_BACKGROUND], cell))
-            self._background_bytes += len(data) + EVENT_COST
-
-    def _pass_on_background(self, cell: Cell) -> None:
-        for name, data, origin in self._background:
-            cell.transcript.text(name, data, origin)
-        self._background.clear()
-        self._background_bytes = 0
 
 
 async def _see_through(concluding: asyncio.Task[Any]) -> None:
@@ -532,68 +468,3 @@ async def _see_through(concluding: asyncio.Task[Any]) -> None:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.wait([concluding])
     concluding.exception()  # whoever is gone is not told; the next run meets it again
-
-
-def _encode(
-    code: str, context: Mapping[str, Any] | None, argv: Sequence[str] | None
-) -> tuple[bytes, bytes]:
-    if not isinstance(code, str):
-        raise InvalidInput(f"code must be text, not {type(code).__name__}")
-    try:
-        source = code.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"the code is not valid text: {error.reason} at {error.start}") from None
-    values = b""
-    if context or argv is not None:
-        names = dict(context or {})
-        for name in names:
-            if not isinstance(name, str) or not name.isidentifier():
-                raise InvalidInput(f"context: {name!r} can't be the name of a variable")
-        if argv is not None:
-            names[frames.ARGV] = _checked(argv)
-        try:
-            values = json.dumps(names, allow_nan=False).encode()
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidInput(
-                f"context: only plain data (numbers, text, lists, dicts …) can be passed: {error}"
-            ) from None
-    if len(source) + len(values) > MAX_CODE:
-        raise InvalidInput(
-            f"code and context have {len(source) + len(values):,} bytes, {MAX_CODE:,} are allowed; "
-            "put large data into a file with session.files.put()"
-        )
-    return source, values
-
-
-def _checked(argv: Sequence[str]) -> list[str]:
-    if isinstance(argv, str) or not argv or not all(isinstance(word, str) for word in argv):
-        raise InvalidInput("argv must be a list of texts, with the name of the script as the first")
-    return list(argv)
-
-
-def _completions_of(items: list[Any], length: int) -> list[Completion]:
-    found = []
-    for item in items[:MAX_COMPLETIONS]:
-        if isinstance(item, list) and [type(part) for part in item] == [int, int, str]:
-            start, end, text = item
-            if 0 <= start <= end <= length and len(text) <= MAX_COMPLETION:
-                found.append(Completion(start, end, text))
-    return found
-
-
-def _variables_of(items: list[Any]) -> list[Variable]:
-    found = []
-    for item in items:
-        if isinstance(item, dict) and isinstance(item.get("name"), str):
-            shape = item.get("shape")
-            sizes = isinstance(shape, list) and all(type(size) is int for size in shape)
-            found.append(
-                Variable(
-                    name=item["name"],
-                    type=field_of(item, "type", str, "?"),
-                    shape=tuple(shape) if sizes and shape is not None else None,
-                    length=field_of(item, "length", int),
-                    preview=field_of(item, "preview", str),
-                )
-            )
-    return found

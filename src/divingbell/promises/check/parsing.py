@@ -170,7 +170,7 @@ async def empty_background_events(bench: CheckRig) -> str:
     async with bench.session() as session, Watch() as watch:
         await bench.run(session, "H49.py")
         await asyncio.sleep(1.0)
-        kept = len(session._background)
+        kept = len(session._background._kept)
         expect(kept < 2000, f"the host keeps {kept:,} events that carry nothing")
         await bench.works(session)
     return f"{kept} kept; {watch.judge()}"

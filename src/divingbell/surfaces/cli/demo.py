@@ -16,7 +16,7 @@ from divingbell.app import Divingbell
 from divingbell.escapes import clean
 from divingbell.host import private_file
 from divingbell.models import Output, Result
-from divingbell.session.session import Session
+from divingbell.session.base import SessionHandle
 from divingbell.settings.config import Settings
 from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Server
@@ -143,7 +143,7 @@ class Stage:
             self.row(False, "this should have worked", str(result.error))
 
 
-async def _tools(stage: Stage, session: Session) -> None:
+async def _tools(stage: Stage, session: SessionHandle) -> None:
     stage.say("Code that calls the tools of an MCP server, as a model would write it", "bold")
     stage.code(TOOLS)
     result = await session.run(TOOLS)
@@ -166,7 +166,7 @@ async def _tools(stage: Stage, session: Session) -> None:
         stage.row(False, "tokens of the model", "were not counted")
 
 
-async def _work(stage: Stage, session: Session) -> Path:
+async def _work(stage: Stage, session: SessionHandle) -> Path:
     stage.title("A plot, and variables that stay")
     stage.code(PLOT)
     plot = await session.run(PLOT)
@@ -193,7 +193,7 @@ def _save(image: Output) -> Path:
     return path.absolute()
 
 
-async def _attacks(stage: Stage, session: Session, picture: Path) -> None:
+async def _attacks(stage: Stage, session: SessionHandle, picture: Path) -> None:
     stage.title(f"What the code can't do: {in_force(session.isolation)}")
     for attack in attacks(picture):
         result = await session.run(attack.code, timeout=10)
@@ -202,7 +202,7 @@ async def _attacks(stage: Stage, session: Session, picture: Path) -> None:
         stage.row(error is not None, attack.name, detail.splitlines()[0])
 
 
-async def _limits(stage: Stage, session: Session) -> None:
+async def _limits(stage: Stage, session: SessionHandle) -> None:
     stage.title("Limits, and a session that outlives them")
     before = await session.run(COUNT)
     stage.code(MEMORY)

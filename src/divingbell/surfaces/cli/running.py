@@ -14,8 +14,9 @@ from pathlib import Path
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, FileRefused, InvalidInput
 from divingbell.models import Result
+from divingbell.session.base import SessionHandle
+from divingbell.session.inputs import MAX_CODE
 from divingbell.session.needs import Needs
-from divingbell.session.session import MAX_CODE, Session
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server
 from divingbell.surfaces.cli import exit_status
@@ -90,13 +91,13 @@ async def opened(settings: Settings, needs: Needs | None = None) -> AsyncIterato
         yield bell
 
 
-async def put_files(session: Session, options: SandboxOptions) -> None:
+async def put_files(session: SessionHandle, options: SandboxOptions) -> None:
     """Copy what `--put` names."""
     for path in options.put:
         await put_file(session, path)
 
 
-async def put_file(session: Session, path: Path) -> int:
+async def put_file(session: SessionHandle, path: Path) -> int:
     """Copy a file of this machine to the workspace; return its size.
 
     Raises:
@@ -109,7 +110,7 @@ async def put_file(session: Session, path: Path) -> int:
         raise FileRefused(f"{path} can't be copied: {error.strerror}") from None
 
 
-async def get_file(session: Session, name: str) -> Path:
+async def get_file(session: SessionHandle, name: str) -> Path:
     """Copy a file of the workspace to the current folder; return its path here.
 
     Raises:
@@ -171,7 +172,7 @@ async def run_once(
             raise writer.failure from None
 
 
-async def _stream(session: Session, script: Script, printer: Printer | None) -> Result:
+async def _stream(session: SessionHandle, script: Script, printer: Printer | None) -> Result:
     result = None
     async for event in session.stream(script.code, argv=script.argv):
         if printer is not None:

@@ -9,8 +9,8 @@ from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, SessionClosed
 from divingbell.escapes import one_line
 from divingbell.models import Variable
+from divingbell.session.base import SessionHandle
 from divingbell.session.needs import Needs
-from divingbell.session.session import Session
 from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.options import SandboxOptions, size
@@ -102,7 +102,7 @@ class Shell:
             ".put": self._put,
             ".get": self._get,
         }
-        self.session: Session
+        self.session: SessionHandle
 
     async def __aenter__(self) -> "Shell":
         # Someone who is impatient and presses Ctrl-C twice still wants their variables.

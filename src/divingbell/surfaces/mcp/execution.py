@@ -15,7 +15,7 @@ import mcp_types as types
 
 from divingbell.errors import InvalidInput
 from divingbell.models import Event, Output, Result, as_text, with_line_ended
-from divingbell.session.session import Session
+from divingbell.session.base import SessionHandle
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.workspace import uri_of
 from divingbell_inside import layout
@@ -31,7 +31,7 @@ MAX_IMAGE_BYTES = 5 << 20
 SILENT = "[no output: print what you want to see]"
 
 
-async def execute(session: Session, arguments: Mapping[str, Any], teller: "Teller") -> Result:
+async def execute(session: SessionHandle, arguments: Mapping[str, Any], teller: "Teller") -> Result:
     """Run the code that the arguments hold, telling the person how it goes.
 
     Raises:
@@ -47,7 +47,7 @@ async def execute(session: Session, arguments: Mapping[str, Any], teller: "Telle
             raise InvalidInput(f"timeout must be seconds, more than 0 and at most {MAX_TIMEOUT:g}")
     asker = teller.channel if teller.channel.can_be_asked else None
     result: Result | None = None
-    async with contextlib.aclosing(session.stream(code, timeout=timeout, asker=asker)) as events:  # type: ignore[type-var]
+    async with contextlib.aclosing(session.stream(code, timeout=timeout, asker=asker)) as events:
         async for event in events:
             if event.type == "done":
                 result = event.result

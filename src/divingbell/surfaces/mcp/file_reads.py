@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 from divingbell.errors import FileRefused
-from divingbell.session.session import Session
+from divingbell.session.base import SessionHandle
 from divingbell.shares import allowance
 from divingbell.shares.allowance import Hold
 from divingbell.shares.host_time import HostTime
@@ -87,7 +87,7 @@ class Reading:
     def __init__(self) -> None:
         self._turns: defaultdict[str | None, _Turns] = defaultdict(_Turns)
 
-    async def read(self, user: str, session: Session, path: str, as_text: bool) -> Encoded:
+    async def read(self, user: str, session: SessionHandle, path: str, as_text: bool) -> Encoded:
         """Return the content of a file, as a text if it is asked for and is one.
 
         Raises:
@@ -104,7 +104,7 @@ class Reading:
             return encoded
 
 
-async def _pieces(session: Session, path: str) -> list[bytes]:
+async def _pieces(session: SessionHandle, path: str) -> list[bytes]:
     found: list[bytes] = []
     try:
         async with contextlib.aclosing(session.files.stream(path, most=MAX_READ)) as pieces:

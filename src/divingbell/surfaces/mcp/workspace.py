@@ -10,8 +10,8 @@ from mcp import MCPError
 
 from divingbell.errors import DivingbellError
 from divingbell.principal import Principal
+from divingbell.session.base import SessionHandle
 from divingbell.session.ownership import OwnedSessions
-from divingbell.session.session import Session
 from divingbell.surfaces.mcp.file_reads import Reading
 
 SCHEME = "divingbell://"
@@ -30,7 +30,9 @@ class Changes:
 
     def __init__(self, owned: OwnedSessions) -> None:
         self._owned = owned
-        self._seen: WeakKeyDictionary[Session, dict[str, tuple[int, float]]] = WeakKeyDictionary()
+        self._seen: WeakKeyDictionary[SessionHandle, dict[str, tuple[int, float]]] = (
+            WeakKeyDictionary()
+        )
 
     async def look(self, principal: Principal) -> tuple[list[str], bool]:
         """Return the URIs of files that are new or others, and whether the list is another."""

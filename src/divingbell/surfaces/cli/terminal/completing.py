@@ -9,13 +9,13 @@ from prompt_toolkit.document import Document
 
 from divingbell.errors import DivingbellError
 from divingbell.escapes import one_line
-from divingbell.session.session import Session
+from divingbell.session.base import SessionHandle
 
 
 class ShellCompleter(Completer):
     """Asks the session. It is the code in there that is looked at, in its own walls."""
 
-    def __init__(self, session: Callable[[], Session], commands: Sequence[str]) -> None:
+    def __init__(self, session: Callable[[], SessionHandle], commands: Sequence[str]) -> None:
         self._session = session
         self._commands = commands
         self._paths = PathCompleter(expanduser=True)

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from divingbell.session.session import Session
+from divingbell.session.base import SessionHandle
 from divingbell.surfaces.cli import exit_status
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -19,7 +19,7 @@ class Signals:
     def __init__(self) -> None:
         self.status: int | None = None
         """The exit status, once the command is to end."""
-        self.session: Session | None = None
+        self.session: SessionHandle | None = None
         """The session whose cell is to be interrupted."""
         self.leave_on_second = True
         """Whether a second Ctrl-C gives up on the cell, and on everything."""
@@ -62,7 +62,7 @@ class Signals:
             self._tasks.add(interrupting)
 
 
-async def _interrupt(session: Session) -> None:
+async def _interrupt(session: SessionHandle) -> None:
     await session.interrupt()
 
 

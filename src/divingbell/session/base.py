@@ -1,0 +1,176 @@
+"""The interface of a session: what those use who run code in one, wherever it lives.
+
+Nothing here passes a descriptor or a path of the host, so a session may live in another process.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from divingbell.gateway.context import Asker
+from divingbell.models import (
+    Completion,
+    Event,
+    FileInfo,
+    Isolation,
+    Limits,
+    Result,
+    Variable,
+)
+from divingbell.principal import Principal
+
+Source = bytes | bytearray | str | Path | BinaryIO | AsyncIterator[bytes]
+"""What a file can be made from. A path is one of the host."""
+
+
+class FilesHandle(ABC):
+    """The files below /workspace."""
+
+    @abstractmethod
+    async def put(self, path: str, data: Source) -> int:
+        """Store a file, making folders as needed; return its size.
+
+        `data` is bytes, text, a pathlib.Path of the host, an open binary file, or an
+        asynchronous iterator of bytes; the last three are streamed. The file appears under its
+        name only when it is complete.
+
+        Raises:
+            FileRefused: the path is not below the workspace, or the disk is full.
+        """
+
+    @abstractmethod
+    async def get(self, path: str, *, most: int | None = None) -> bytes:
+        """Return the content of a file of at most `most` bytes (the disk limit by default).
+
+        Raises:
+            FileRefused: there is no such regular file, or it is larger.
+        """
+
+    @abstractmethod
+    def stream(self, path: str, *, most: int | None = None) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a file in pieces; see `get`."""
+
+    @abstractmethod
+    async def list(self, path: str = "") -> list[FileInfo]:
+        """Return the regular files below a folder, sorted by path. Links are left out."""
+
+    @abstractmethod
+    async def remove(self, path: str) -> None:
+        """Remove a file.
+
+        Raises:
+            FileRefused: there is no such file.
+        """
+
+
+class SessionHandle(ABC):
+    """A session: cells run in it one after another, in the order in which they were asked for."""
+
+    id: str
+    """As its owner knows it."""
+    limits: Limits
+    files: FilesHandle
+    cells: int
+    """How many cells have been run."""
+
+    @property
+    @abstractmethod
+    def principal(self) -> Principal:
+        """On whose behalf it runs."""
+
+    @property
+    def user(self) -> str | None:
+        """The user whose session it is; None where nobody was named."""
+        return self.principal.user or None
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """What tells it from all others, of all users, also from a later one of its id."""
+
+    @property
+    @abstractmethod
+    def isolation(self) -> Isolation:
+        """What is in force around this session."""
+
+    @property
+    @abstractmethod
+    def busy(self) -> bool:
+        """Whether a cell runs, or something else that others wait for."""
+
+    @property
+    @abstractmethod
+    def closed(self) -> bool:
+        """Whether it has ended."""
+
+    @abstractmethod
+    async def run(
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
+        asker: Asker | None = None,
+    ) -> Result:
+        """Run a cell and return its result.
+
+        Whatever the code does is told by the result. Cancelling this call interrupts the cell.
+        `argv` is `sys.argv` from now on; where its first is a file inside, that is `__file__`.
+        `asker` reaches the person who may be asked about calls of tools.
+
+        Raises:
+            SessionClosed: the session has ended.
+            InvalidInput: the code is no text or too long, or a context value is not plain data.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+            NotRecorded: it could not be written down that the code runs, so it was not run.
+        """
+
+    @abstractmethod
+    def stream(
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
+        asker: Asker | None = None,
+    ) -> AsyncGenerator[Event, None]:
+        """Run a cell and yield its events as they come; the last one is `done` with the result.
+
+        Leaving the loop early interrupts the cell. Takes and raises what `run` does.
+        """
+
+    @abstractmethod
+    async def interrupt(self) -> bool:
+        """Stop the cell that is running; its result has the status `cancelled`.
+
+        Returns:
+            Whether one was running.
+        """
+
+    @abstractmethod
+    async def reset(self) -> None:
+        """Forget every variable. Files in the workspace stay."""
+
+    @abstractmethod
+    async def variables(self) -> list[Variable]:
+        """Describe the variables, without fetching them.
+
+        Raises:
+            DivingbellError: looking at one of them got stuck; the interpreter was replaced.
+        """
+
+    @abstractmethod
+    async def complete(self, code: str, position: int) -> list[Completion]:
+        """Say how the code could go on at that position: names, attributes, files.
+
+        Raises:
+            InvalidInput: the code is no text or too long.
+            DivingbellError: looking at what is there got stuck; the interpreter was replaced.
+        """
+
+    @abstractmethod
+    async def close(self, reason: str = "it was closed") -> None:
+        """End every process of the session and remove its workspace. May be called again."""

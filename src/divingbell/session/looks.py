@@ -1,0 +1,75 @@
+"""Looks at what an interpreter holds: its variables, and how code could go on.
+
+One look is under way at a time. What comes back is hostile, as everything from inside.
+"""
+
+import asyncio
+from typing import Any
+
+from divingbell.models import Completion, Variable
+from divingbell.session.tether import field_of
+from divingbell_inside import frames
+
+MAX_COMPLETIONS = 200
+MAX_COMPLETION = 200
+
+
+class Looks:
+    """The look that is under way, and its number."""
+
+    def __init__(self) -> None:
+        self._seen: asyncio.Future[list[Any]] | None = None
+        self._number = 0
+
+    def begin(self) -> tuple[int, "asyncio.Future[list[Any]]"]:
+        """Return the number of a new look, and what will have been seen."""
+        self._seen = asyncio.get_running_loop().create_future()
+        self._number += 1  # one that was given up may still be answered
+        return self._number, self._seen
+
+    def end(self) -> None:
+        """Nobody waits for it any more."""
+        self._seen = None
+
+    def answered(self, header: frames.Header) -> None:
+        """The interpreter says what it has seen, perhaps without being asked."""
+        if header.get("look") == self._number:
+            self._settle(field_of(header, "items", list, []))
+
+    def lost(self) -> None:
+        """The interpreter is gone: nothing was seen."""
+        self._settle([])
+
+    def _settle(self, items: list[Any]) -> None:
+        if self._seen is not None and not self._seen.done():
+            self._seen.set_result(items)
+
+
+def completions_of(items: list[Any], length: int) -> list[Completion]:
+    """Read the answer to a question how code of this length could go on."""
+    found = []
+    for item in items[:MAX_COMPLETIONS]:
+        if isinstance(item, list) and [type(part) for part in item] == [int, int, str]:
+            start, end, text = item
+            if 0 <= start <= end <= length and len(text) <= MAX_COMPLETION:
+                found.append(Completion(start, end, text))
+    return found
+
+
+def variables_of(items: list[Any]) -> list[Variable]:
+    """Read the answer to a look at the variables."""
+    found = []
+    for item in items:
+        if isinstance(item, dict) and isinstance(item.get("name"), str):
+            shape = item.get("shape")
+            sizes = isinstance(shape, list) and all(type(size) is int for size in shape)
+            found.append(
+                Variable(
+                    name=item["name"],
+                    type=field_of(item, "type", str, "?"),
+                    shape=tuple(shape) if sizes and shape is not None else None,
+                    length=field_of(item, "length", int),
+                    preview=field_of(item, "preview", str),
+                )
+            )
+    return found
