@@ -380,37 +380,6 @@ def test_no_page_tells_of_the_machine_it_was_written_on(page: Path) -> None:
     assert not re.findall(r"/(?:home|Users)/(?!diver\b)\w+|(?<!\w)/(?:work|root)/", text)
 
 
-def _map() -> dict[str, set[str]]:
-    """The map of the source: what it names below each of the two packages."""
-    found: dict[str, set[str]] = {}
-    package = ""
-    [_, after] = _text("docs/architecture.md").split("## The map of the source\n")
-    block = _FENCE.search(after)
-    assert block is not None
-    for line in block[2].splitlines():
-        if line.startswith("src/"):
-            package = line.split()[0]
-            found[package] = set()
-        elif line.strip():
-            found[package].add(line.split()[0])
-    return found
-
-
-def test_the_map_names_every_module_and_nothing_else() -> None:
-    named = _map()
-    assert set(named) == {"src/divingbell/", "src/divingbell_inside/"}
-    for package, names in named.items():
-        root = ROOT / package
-        folders = tuple(name for name in names if name.endswith("/"))
-        modules = {
-            path.relative_to(root).as_posix()
-            for path in root.rglob("*.py")
-            if path.name != "__init__.py"
-        }
-        assert all((root / folder).is_dir() for folder in folders)
-        assert names - set(folders) == {name for name in modules if not name.startswith(folders)}
-
-
 def test_the_readme_starts_with_the_two_commands_and_keeps_room_for_figures() -> None:
     text = _text("README.md")
     first_screen = "\n".join(text.splitlines()[:50])

@@ -125,3 +125,32 @@ def test_surfaces_use_what_is_open_to_them(module: str) -> None:
             assert name in OPEN_TO_SURFACES, f"{module} imports {imported}"
         if name.startswith("sandbox"):
             assert module == "divingbell.surfaces.cli.image", f"{module} imports {imported}"
+
+
+def _drawn() -> list[str]:
+    """The blocks of docs/architecture.md that draw the rooms, and the layers."""
+    [_, after] = (ROOT.parent / "docs/architecture.md").read_text("utf-8").split("## The rooms\n")
+    return [block.removeprefix("text\n") for block in after.split("```")[1:4:2]]
+
+
+def test_the_page_draws_every_room_and_no_other() -> None:
+    drawn, above = set(), [""]
+    for line in _drawn()[0].split("src/divingbell_inside/")[0].splitlines()[1:]:
+        name, depth = line.split()[0] if line.strip() else "", (len(line) - len(line.lstrip())) // 2
+        if name.endswith("/"):
+            above[depth:] = [above[depth - 1] + name]
+            drawn.add(above[depth].rstrip("/"))
+    folders = {
+        path.parent.relative_to(ROOT / "divingbell").as_posix()
+        for path in MODULES.values()
+        if path.name == "__init__.py"
+    }
+    data = {".", "host/profiles", "gateway/search/encoders"}
+    assert drawn == folders - data
+
+
+def test_the_page_draws_the_layers_as_they_are_kept() -> None:
+    lines = [line.split("(")[0].split() for line in _drawn()[1].splitlines() if line.strip()]
+    for names, layer in zip(reversed(lines), LAYERS, strict=False):
+        assert set(names) - {"…"} <= set(layer), names
+    assert len(lines) == len(LAYERS) - 1  # without the package itself
