@@ -24,7 +24,7 @@ log = logging.getLogger("divingbell.gateway")
 MOST_ITEMS = 100
 MOST_PARTS = 5_000
 """Values within the items of a page: the SDK takes about a millisecond for a thousand."""
-LARGEST_ITEM = 20_000
+LARGEST_ITEM = 50_000
 """Values within one item; a larger one is left out of its list."""
 _LISTS = {
     "tools/list": "tools",
@@ -109,9 +109,7 @@ class _Pages:
             return False
         cursor = (message.params or {}).get("cursor")
         if self._rest is not None and cursor == self._cursor:
-            page, is_last = self._rest.next(self._cursor)
-            if is_last:
-                self._rest = None
+            page = self._next(self._rest)
             answer = mcp_types.JSONRPCResponse(jsonrpc="2.0", id=message.id, result=page)
             self._own.append(SessionMessage(answer))
             self._answered.set()
@@ -146,12 +144,15 @@ class _Pages:
         items = None if name is None else message.result.get(name)
         if name is None or not isinstance(items, list):
             return item
+        answer = message.model_copy(update={"result": self._next(_Rest(name, message.result))})
+        return SessionMessage(answer, item.metadata)
+
+    def _next(self, rest: _Rest) -> dict[str, Any]:
+        # Another each time: a list that comes back to a cursor is taken to have no end.
         self._cursor = f"divingbell:{secrets.token_hex(8)}"
-        rest = _Rest(name, message.result)
         page, is_last = rest.next(self._cursor)
         self._rest = None if is_last else rest
-        answer = message.model_copy(update={"result": page})
-        return SessionMessage(answer, item.metadata)
+        return page
 
     async def stop(self) -> None:
         if self._reading is not None:
