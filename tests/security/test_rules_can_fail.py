@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway import gateway
+from divingbell.gateway import pipeline
 from divingbell.gateway.catalog import folder
 from divingbell.gateway.policy import approvals, preview
 from divingbell.promises.check import admission
@@ -30,7 +30,7 @@ def without_counting(patch: pytest.MonkeyPatch) -> None:
     async def count(*_: Any) -> None:
         """Nothing is counted."""
 
-    patch.setattr(gateway.Gateway, "_count", count)
+    patch.setattr(pipeline.Pipeline, "budget", count)
 
 
 def without_sharing(patch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from divingbell import Divingbell
-from divingbell.doctor import machine
 from divingbell.gateway.upstream import stdio
-from divingbell.host import requirements
+from divingbell.host import kernel, requirements
 from divingbell.session import engine
 from divingbell.settings import config, disclosure, sources, trust
 from tests.security.breaking import broken
@@ -52,7 +51,7 @@ async def test_programs_that_start_where_they_are_called_are_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stdio, "NO_FOLDER", None)
-    monkeypatch.setattr(machine, "_NOT_FROM_HERE", ())
+    monkeypatch.setattr(kernel, "_NOT_FROM_HERE", ())
     assert await broken(own_bell, {"G06", "G09"}) == {"G06", "G09"}
 
 

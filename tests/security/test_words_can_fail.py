@@ -10,7 +10,7 @@ from divingbell import Divingbell
 from divingbell.gateway import callers
 from divingbell.gateway.sign_in import issuer, oauth
 from divingbell.gateway.upstream import disguises, server_log
-from divingbell.surfaces.mcp import client_channel, visible_definitions
+from divingbell.surfaces.mcp import exits
 from tests.security.breaking import broken
 
 
@@ -53,8 +53,7 @@ async def test_words_as_they_come_are_noticed(
 
     monkeypatch.setattr(disguises.Disguises, "views", lambda *_: [])
     monkeypatch.setattr(server_log.ServerLog, "take", cut_first)
-    monkeypatch.setattr(visible_definitions, "everywhere", lambda value, _: value)
-    monkeypatch.setattr(client_channel, "visible", lambda words, _: words)
-    for module in (callers,):
-        monkeypatch.setattr(module, "signed", lambda params, _: params)
+    monkeypatch.setattr(exits, "everywhere", lambda value, _: value)
+    monkeypatch.setattr(exits, "visible", lambda words, _: words)
+    monkeypatch.setattr(callers, "signed", lambda params, _: params)
     assert await broken(own_bell, rows) == rows
