@@ -322,9 +322,11 @@ class _Home:
         above = profile.home() / "running"
         try:
             owned_folder.make(above.parent)  # all that is kept there is kept below it
-            self._folders = HostFolders(above, lambda left: orphan_groups.end_left(left / GROUPS))
+            self._folders = HostFolders(
+                above, lambda left: orphan_groups.end_orphans(left / GROUPS)
+            )
             self.servers = Folder(self._folders.path / "servers")
-            self.groups = orphan_groups.Groups(self._folders.path / GROUPS)
+            self.process_groups = orphan_groups.ProcessGroups(self._folders.path / GROUPS)
         except owned_folder.NotOurs:
             raise
         except OSError as error:
@@ -359,9 +361,9 @@ def _make_gateway(
             on_changed=on_changed,
             on_state=on_state,
             log_folder=profile.home() / "logs",
-            shelf=ToolListCache(profile.home() / "tool-lists"),
+            tool_list_cache=ToolListCache(profile.home() / "tool-lists"),
             credentials=Credentials(),
-            groups=home.groups,
+            process_groups=home.process_groups,
         )
 
     kept = places.data_folder()

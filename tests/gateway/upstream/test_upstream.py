@@ -353,12 +353,12 @@ async def test_secrets_are_in_no_result_error_log_or_description(tmp_path: Path)
 async def test_a_known_list_is_announced_at_once_and_the_server_starts_with_the_first_call(
     tmp_path: Path,
 ) -> None:
-    shelf = ToolListCache(tmp_path / "shelf")
-    async with running(shop(), tmp_path, shelf=shelf) as upstream:
+    cache = ToolListCache(tmp_path / "cache")
+    async with running(shop(), tmp_path, tool_list_cache=cache) as upstream:
         await upstream.ready()
         await upstream.call_tool("grow", {"name": "weed"})
         await until(lambda: len(upstream.lists) == 2, "the second list")
-    async with running(shop(), tmp_path, shelf=shelf) as upstream:
+    async with running(shop(), tmp_path, tool_list_cache=cache) as upstream:
         assert "weed" in upstream.lists[0]
         assert upstream.instructions == "A workshop for tests."
         assert (upstream.state, upstream.pid) == ("idle", None)
@@ -375,10 +375,10 @@ async def test_a_list_is_kept_beside_the_event_loop(tmp_path: Path) -> None:
             threads.append(threading.get_ident())
             super().store(server, listing)
 
-    shelf = Watched(tmp_path / "shelf")
-    async with running(shop(), tmp_path, shelf=shelf) as upstream:
+    cache = Watched(tmp_path / "cache")
+    async with running(shop(), tmp_path, tool_list_cache=cache) as upstream:
         await upstream.ready()
-        assert shelf.load(upstream.server) is not None
+        assert cache.load(upstream.server) is not None
     assert threads
     assert threading.get_ident() not in threads
 

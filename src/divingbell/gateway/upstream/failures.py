@@ -64,7 +64,7 @@ async def why(
     """Say why a connection failed, in words that hold no secret and hide nothing."""
     failure = await _why(error, connection, server, ready)
     hint = "" if ready else _about_paths(server)
-    return replace(failure, words=told(failure.words, redactor, MAX_REASON) + hint)
+    return replace(failure, words=readable(failure.words, redactor, MAX_REASON) + hint)
 
 
 async def _why(error: Exception, connection: _Connection, server: Server, ready: bool) -> Failure:
@@ -97,7 +97,7 @@ def failed_call(
     cause = root(error)
 
     def failed(words: str, code: ToolFailure = "tool_error") -> ToolFailed:
-        return ToolFailed(told(words, redactor), code)
+        return ToolFailed(readable(words, redactor), code)
 
     if isinstance(cause, ToolFailed):
         return failed(str(cause), cause.code)
@@ -130,7 +130,7 @@ def failed_call(
     return failed(f"{what}: {_short(cause)}")
 
 
-def closed(error: Exception) -> bool:
+def is_closed(error: Exception) -> bool:
     """Whether a call ended because its whole connection did."""
     if not isinstance(error, MCPError):
         return False
@@ -140,12 +140,12 @@ def closed(error: Exception) -> bool:
 def root(error: BaseException) -> BaseException:
     """Return the first error of a group that says something."""
     while isinstance(error, BaseExceptionGroup):
-        told = [one for one in error.exceptions if not _mute(one)]
-        error = (told or list(error.exceptions))[0]
+        speaking = [one for one in error.exceptions if not _mute(one)]
+        error = (speaking or list(error.exceptions))[0]
     return error
 
 
-def told(words: str, redactor: Redactor, most: int = MAX_WORDS) -> str:
+def readable(words: str, redactor: Redactor, most: int = MAX_WORDS) -> str:
     """Return words of a server without its secrets, with all that they hide, and then cut."""
     return text.visible(redactor.clean(words), most)
 

@@ -5,8 +5,6 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 from weakref import WeakValueDictionary
 
 import anyio
@@ -14,6 +12,7 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from divingbell.gateway.schema.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
+from divingbell.gateway.upstream.streams import ReadStream
 from divingbell.gateway.upstream.unanswered import TOO_LARGE, Unanswered
 from divingbell.shares import weight
 from divingbell.shares.allowance import RESULT, Hold
@@ -38,7 +37,7 @@ _FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb',\s*)?"id"\s*:\s*(\d{1,18})\
 _LAST = re.compile(rb'[,{]\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*' + _VERSION + rb")?\}\s*$")
 
 
-class Messages:
+class Messages(ReadStream):
     """What the server says, message by message; the side of the connection that the SDK reads."""
 
     def __init__(
@@ -158,28 +157,8 @@ class Messages:
             self.pipe.resume_reading()
         return item
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     async def aclose(self) -> None:
         self.end()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 class Output(asyncio.Protocol):

@@ -14,7 +14,7 @@ log = logging.getLogger("divingbell.gateway")
 MAX_NOTE = 1 << 10
 
 
-class Groups:
+class ProcessGroups:
     """A folder with a file for each group: its number, and by what its head is known again."""
 
     def __init__(self, folder: Path) -> None:
@@ -34,7 +34,7 @@ class Groups:
             (self._folder / str(pid)).unlink(missing_ok=True)
 
 
-def end_left(folder: Path) -> None:
+def end_orphans(folder: Path) -> None:
     """End the groups that a Divingbell which is gone has left there."""
     with contextlib.suppress(OSError):
         if not owned_folder.check(folder):

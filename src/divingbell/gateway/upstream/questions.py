@@ -11,7 +11,7 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel
 
 from divingbell.gateway.callers import Caller, ClientCaller
-from divingbell.gateway.upstream.failures import told
+from divingbell.gateway.upstream.failures import readable
 from divingbell.gateway.upstream.flights import Flight, Flights
 from divingbell.gateway.upstream.redaction import Redactor
 from divingbell.gateway.upstream.server_log import ServerLog
@@ -95,7 +95,7 @@ class Questions:
         return self._told(data if isinstance(data, str) else json.dumps(data))
 
     def _told(self, words: str) -> str:
-        return told(words, self._redactor, MAX_MESSAGE)
+        return readable(words, self._redactor, MAX_MESSAGE)
 
     async def elicit(
         self, context: Any, params: mcp_types.ElicitRequestParams

@@ -5,8 +5,7 @@ import contextlib
 import functools
 import ssl
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import httpx2
@@ -14,6 +13,7 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from divingbell.gateway.schema.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
+from divingbell.gateway.upstream.streams import ReadStream, Stream
 from divingbell.gateway.upstream.unanswered import Unanswered
 from divingbell.settings.servers import Server
 from divingbell.shares import weight
@@ -127,7 +127,7 @@ class CappedTransport(httpx2.AsyncHTTPTransport):
         return response
 
 
-class _Watched:
+class _Watched(ReadStream):
     """The SDK's stream of messages, with a word when it ends."""
 
     def __init__(
@@ -154,31 +154,11 @@ class _Watched:
             self._over.set()
             raise
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class _Counted:
+class _Counted(Stream):
     """The SDK's stream to write to, which counts the answers that have gone out."""
 
     def __init__(self, stream: Any, unanswered: Unanswered) -> None:
@@ -191,17 +171,6 @@ class _Counted:
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 class RemoteConnection:

@@ -11,8 +11,7 @@ import logging
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import mcp_types
@@ -22,9 +21,10 @@ from divingbell import text
 from divingbell.errors import ToolFailed
 from divingbell.gateway.upstream import own_uv
 from divingbell.gateway.upstream.messages import MAX_QUOTED, Messages, Output
-from divingbell.gateway.upstream.orphan_groups import Groups
+from divingbell.gateway.upstream.orphan_groups import ProcessGroups
 from divingbell.gateway.upstream.process import Process
 from divingbell.gateway.upstream.server_log import ServerLog
+from divingbell.gateway.upstream.streams import Stream
 from divingbell.gateway.upstream.unanswered import Unanswered
 from divingbell.settings.servers import Server
 
@@ -79,7 +79,7 @@ class _Input(asyncio.Protocol):
             await asyncio.shield(self._free)
 
 
-class Writer:
+class Writer(Stream):
     """The side of the connection that the SDK writes to."""
 
     def __init__(
@@ -107,17 +107,6 @@ class Writer:
     async def aclose(self) -> None:
         self._pipe.close()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
 
 class StdioConnection:
     """One run of a stdio server: the streams for the SDK, and why it ended."""
@@ -129,10 +118,10 @@ class StdioConnection:
         server: Server,
         environment: Mapping[str, str],
         server_log: ServerLog,
-        groups: Groups | None = None,
+        process_groups: ProcessGroups | None = None,
     ) -> None:
         self._server = server
-        self._groups = groups
+        self._process_groups = process_groups
         self._environment = environment
         self._log = server_log
         self._given_up: str | None = None
@@ -184,8 +173,8 @@ class StdioConnection:
         self._log.begin()
         process = Process(self._spawn())
         self._process = process
-        if self._groups is not None:
-            self._groups.note(process.pid)
+        if self._process_groups is not None:
+            self._process_groups.note(process.pid)
         unanswered = Unanswered()
         messages, pipes = Messages(over, unanswered, self.give_up), process.child
         self._messages = messages
@@ -204,8 +193,8 @@ class StdioConnection:
             yield messages, Writer(taken, feed, messages, unanswered)
         finally:
             await self._close(process, messages, output, opened, taken, watching)
-            if self._groups is not None:
-                self._groups.forget(process.pid)
+            if self._process_groups is not None:
+                self._process_groups.forget(process.pid)
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         server = self._server
