@@ -38,7 +38,8 @@ from validation import (
 )
 
 from divingbell.errors import ConfigError
-from divingbell.gateway.catalog.catalog import MAX_EXAMPLES, described
+from divingbell.gateway.catalog.catalog import MAX_EXAMPLES
+from divingbell.gateway.catalog.descriptions import described
 from divingbell.gateway.search.embeddings import Embeddings
 from divingbell.gateway.search.encoders import minilm, onnx
 from divingbell.gateway.search.encoders.base import Encoder

@@ -39,7 +39,7 @@ async def test_only_what_is_left_out_is_counted() -> None:
 async def test_details_that_are_too_long_together_count_as_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("divingbell.gateway.catalog.catalog.MAX_DESCRIBED", 1)
+    monkeypatch.setattr("divingbell.gateway.catalog.descriptions.MAX_DESCRIBED", 1)
     async with galley() as (bell, _):
         found = await bell.gateway.discovery.search("add two numbers", "full", 100, None, "")
         assert len(found.items) == 1 < found.total

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway.callers import SessionCaller
-from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS, described
+from divingbell.gateway.catalog.catalog import MAX_LIMIT
+from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.wrappers import module_source
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.search.stemming import words

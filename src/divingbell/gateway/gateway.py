@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from divingbell.border.border import Border
 from divingbell.gateway.callers import Caller, SessionCaller
 from divingbell.gateway.catalog import wrappers
-from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS, Catalog, described
+from divingbell.gateway.catalog.catalog import MAX_LIMIT, Catalog
+from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.discovery import OWN, Discovery

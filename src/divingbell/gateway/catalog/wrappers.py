@@ -13,8 +13,9 @@ from typing import Any
 from divingbell.amounts import amount
 from divingbell.gateway.catalog.naming import WRAPPER_NAMES, is_safe, unique
 from divingbell.gateway.schema.annotation import Annotations, literal, quoted
-from divingbell.gateway.schema.check import check, members_of
-from divingbell.gateway.schema.keywords import Schema
+from divingbell.gateway.schema.check import check
+from divingbell.gateway.schema.members import members_of
+from divingbell.gateway.schema.reference import Schema
 from divingbell.text import one_line, visible
 from divingbell.tool import Tool
 

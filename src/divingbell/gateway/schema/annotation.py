@@ -11,8 +11,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from divingbell.gateway.catalog.naming import RESERVED, identifier, is_safe
-from divingbell.gateway.schema.check import members_of
-from divingbell.gateway.schema.keywords import Schema, resolve
+from divingbell.gateway.schema.members import members_of
+from divingbell.gateway.schema.reference import Schema, resolve
 from divingbell.text import is_hiding, one_line
 
 MAX_DEPTH = 6
@@ -25,7 +25,7 @@ MAX_FIELDS = 120
 MAX_COMMENT = 160
 MAX_LITERAL = 200
 
-_PLAIN = {
+_TYPE_NAMES = {
     "string": "str",
     "integer": "int",
     "number": "float",
@@ -111,7 +111,7 @@ class Annotations:
             return f"list[{self.of(items, root, _singular(hint), depth)}]"
         if kind == "object":
             return self._object(schema, root, hint, depth)
-        return _PLAIN.get(kind, "Any")
+        return _TYPE_NAMES.get(kind, "Any")
 
     def _union(self, branches: list[Any], root: Schema, hint: str, depth: int) -> str:
         if len(branches) > MAX_BRANCHES:

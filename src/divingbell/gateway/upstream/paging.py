@@ -8,7 +8,7 @@ import mcp_types
 from mcp import Client, MCPError
 from pydantic import BaseModel
 
-from divingbell.gateway.catalog.catalog import MAX_TOOLS
+from divingbell.gateway.catalog.definitions import MAX_TOOLS
 
 MOST_PAGES = 1000
 MOST_ITEMS = 10_000
