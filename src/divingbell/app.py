@@ -376,11 +376,11 @@ def _make_gateway(
         journal,
         border,
         on_approval,
-        _meaning(settings) if settings.servers else None,
+        _embeddings_loader(settings) if settings.servers else None,
     )
 
 
-def _meaning(settings: Settings) -> Callable[[], "Embeddings"] | None:
+def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:
     """What loads the model for search by meaning, where it is wanted.
 
     Raises:

@@ -25,7 +25,7 @@ def test_what_is_left_out_is_counted(shown: int, total: int, is_list: bool, word
 async def test_only_what_is_left_out_is_counted() -> None:
     async with galley() as (bell, _):
         search = bell.gateway.discovery.search
-        await bell.gateway.fleet.listed("galley")
+        await bell.gateway.fleet.wait_for_tools("galley")
         everything = len(bell.gateway.tools("galley"))
         listed = await search("", "name_only", 3, "galley", "")
         assert (len(listed.items), listed.total, listed.is_list) == (3, everything, True)
@@ -50,7 +50,7 @@ async def test_tools_are_counted_once_until_a_list_is_another(
 ) -> None:
     async with galley() as (bell, _):
         gateway, looked = bell.gateway, list[str]()
-        await gateway.fleet.listed("galley")
+        await gateway.fleet.wait_for_tools("galley")
         everything = len(gateway.tools())
         may_see = gateway.may_see
 

@@ -16,10 +16,10 @@ from divingbell.gateway.catalog.definitions import (
 )
 from divingbell.gateway.catalog.descriptions import check_level, fitting
 from divingbell.gateway.catalog.folder import Folder
+from divingbell.gateway.search.entry import IndexEntry
 from divingbell.gateway.search.index import MAX_QUERY, Index
-from divingbell.gateway.search.indexed import IndexEntry
 from divingbell.gateway.search.section import Section
-from divingbell.gateway.search.stemming import words
+from divingbell.gateway.search.stemming import stems
 from divingbell.tool import Tool
 
 MAX_LIMIT = 100
@@ -265,7 +265,7 @@ class Catalog:
             InvalidInput: the limit is no number of things.
             ToolFailed: there is no such server.
         """
-        most = min(_checked(limit), MAX_SERVERS) if words(query[:MAX_QUERY]) else _checked(limit)
+        most = min(_checked(limit), MAX_SERVERS) if stems(query[:MAX_QUERY]) else _checked(limit)
         if server is None:
             names = self._index.best_servers(query, most, wanted, near)
         else:
