@@ -210,7 +210,7 @@ async def test_uv_is_found_where_it_came_with_us_and_path_has_none(
     environment = {**os.environ, "PATH": str(tmp_path)}
     server = Server("x", command=command, args=("--version",))
     async with running(server, tmp_path, environment=environment) as upstream:
-        with pytest.raises(ToolFailed, match=rf"no message of MCP: {command} \d"):
+        with pytest.raises(ToolFailed, match=rf"messages of MCP belong: {command} \d"):
             await upstream.ready()
 
 
@@ -220,7 +220,7 @@ async def test_uv_of_path_comes_before_ours(tmp_path: Path) -> None:
     theirs.chmod(0o755)
     environment = {**os.environ, "PATH": str(tmp_path)}
     async with running(Server("x", command="uvx"), tmp_path, environment=environment) as upstream:
-        with pytest.raises(ToolFailed, match="no message of MCP: their own"):
+        with pytest.raises(ToolFailed, match="messages of MCP belong: their own"):
             await upstream.ready()
 
 

@@ -261,7 +261,7 @@ async def test_a_server_that_prints_what_is_no_message_is_quoted(tmp_path: Path)
             await upstream.ready(20)
     words = str(caught.value)
     assert "it did not answer within 1 seconds of its start; on its standard output it" in words
-    assert "printed what is no message of MCP: Starting at [secret of loud] xxx" in words
+    assert "where only messages of MCP belong: Starting at [secret of loud] xxx" in words
     assert secret not in words and "\x1b" not in words and "x" * 300 not in words
 
 
@@ -596,6 +596,6 @@ async def test_a_server_that_only_prints_is_not_tried_in_another_way(tmp_path: P
     starts = tmp_path / "starts"
     code = f"echo start >> '{starts}'; while true; do echo 'hello I am garbage'; done"
     async with running(Server("x", command="sh", args=("-c", code)), tmp_path) as upstream:
-        with pytest.raises(ToolFailed, match="no message of MCP: hello I am garbage"):
+        with pytest.raises(ToolFailed, match="messages of MCP belong: hello I am garbage"):
             await upstream.ready()
         assert starts.read_text() == "start\n"

@@ -10,7 +10,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.upstream.flights import Flight
+from divingbell.gateway.upstream.pending_calls import PendingCall
 from divingbell.gateway.upstream.questions import Questions
 
 MOST_ROUNDS = 10
@@ -41,7 +41,7 @@ class Exchange(Generic[Result]):
         self,
         client: Client,
         given: Mapping[str, Any],
-        flight: Flight,
+        call: PendingCall,
         questions: Questions,
         log_level: mcp_types.LoggingLevel,
     ) -> Result:
@@ -51,7 +51,7 @@ class Exchange(Generic[Result]):
             ToolFailed: it asks without end.
             Exception: whatever the SDK raises.
         """
-        on_progress = questions.progress(flight)
+        on_progress = questions.progress(call)
         more: dict[str, Any] = {}
         if client.protocol_version not in HANDSHAKE_PROTOCOL_VERSIONS:
             more["_meta"] = {mcp_types.LOG_LEVEL_META_KEY: log_level}
@@ -65,7 +65,7 @@ class Exchange(Generic[Result]):
             assert isinstance(result, mcp_types.InputRequiredResult)
             more.pop("input_responses", None)
             if result.input_requests:
-                answers = await questions.answers(result.input_requests, flight)
+                answers = await questions.answers(result.input_requests, call)
                 more["input_responses"] = answers
             else:
                 await asyncio.sleep(ROUND_PAUSE)

@@ -25,7 +25,7 @@ LISTING_PATIENCE = 5.0
 """Seconds that a search waits for servers that are just starting."""
 
 SHARE = 10
-"""A server whose list took so long to take in may not tell another one for this many times that."""
+"""The next list of a server waits this many times as long as the last one took to be taken in."""
 
 MAX_REASON = 1000
 
@@ -217,11 +217,11 @@ class Fleet:
             raise ToolFailed(words, "tool_unavailable")
 
     def is_awaited(self, server: str) -> bool:
-        """Whether a server has not told its tools yet, and may still do so."""
+        """Whether a server has not listed its tools yet, and may still do so."""
         return server in self._first_lists and not self._first_lists[server].is_set()
 
     async def wait_for_tools(self, server: str | None = None) -> None:
-        """Wait until a server has told its tools for the first time, or has failed to.
+        """Wait until a server has listed its tools for the first time, or has failed to.
 
         Without a name, until all have, but not for long: a slow one holds nobody up.
         """
@@ -340,7 +340,7 @@ async def load_sdk() -> None:
 
 
 class _PendingTools:
-    """The latest tools that a server has told, until they are taken in."""
+    """The latest tools that a server has listed, until they are taken in."""
 
     def __init__(self) -> None:
         self.tools: list[Any] | None = None

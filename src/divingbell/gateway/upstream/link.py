@@ -62,7 +62,7 @@ class Link:
     ) -> None:
         self.state: State = "idle"
         self.reason = ""
-        """Why it is not ready, in words without secrets."""
+        """The reason why it is not ready, in words without secrets."""
         self.needs_person = False
         """Whether it fails until somebody has signed in."""
         self._server = server

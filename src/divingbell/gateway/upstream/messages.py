@@ -1,4 +1,4 @@
-"""Messages of a server, over a pipe: cut, weighed, and parsed when they are read."""
+"""Messages of a stdio server, out of its pipe: cut, weighed, and parsed when they are read."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ _LAST = re.compile(rb'[,{]\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*' + _VERSION + rb")?
 
 
 class Messages(ReadStream):
-    """What the server says, message by message; the side of the connection that the SDK reads."""
+    """The messages of a server, one by one: the end of the connection that the SDK reads."""
 
     def __init__(
         self, over: asyncio.Event, unanswered: Unanswered, give_up: Callable[[str], None]
@@ -58,7 +58,7 @@ class Messages(ReadStream):
         self.pipe: asyncio.ReadTransport | None = None
 
     def expect(self, number: int | str) -> None:
-        """A request leaves with this number; its answer counts against whoever makes it."""
+        """Note the number of a request; its answer counts against whoever makes it."""
         if isinstance(number, int):
             self._last_asked = max(self._last_asked, number)
         hold = RESULT.get()
@@ -82,8 +82,8 @@ class Messages(ReadStream):
         else:
             self._add(line)
 
-    def passed_over(self, ends: bytes) -> None:
-        """A line was too long to be kept; of these two ends one has its number."""
+    def pass_over(self, ends: bytes) -> None:
+        """Answer for a line that was too long to be kept; of its two ends one has its number."""
         if self._ended:
             return
         number = _number_of(ends)
@@ -102,6 +102,7 @@ class Messages(ReadStream):
         self._wake()
 
     def end(self) -> None:
+        """End it; what has come can still be read."""
         self._ended = True
         self._over.set()
         self._wake()
@@ -113,7 +114,7 @@ class Messages(ReadStream):
         self.end()
 
     def note_invalid(self, line: bytes) -> None:
-        """A line that is no message: many a server prints a greeting first."""
+        """Count a line that is no message: many a server prints a greeting first."""
         self.first_invalid = self.first_invalid or line[:MAX_QUOTED]
         self._invalid += 1
         if self._invalid > MAX_INVALID:
@@ -218,7 +219,7 @@ class Output(asyncio.Protocol):
         if self._over or not line.strip():
             return
         if too_long:
-            self._messages.passed_over(line + tail)
+            self._messages.pass_over(line + tail)
         else:
             self._messages.put(line, weight)
 
@@ -231,7 +232,7 @@ def _parsed(line: bytes) -> mcp_types.JSONRPCMessage | None:
 
 
 def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
-    """What to make of an answer to a question of ours that is none: whoever waits is to know."""
+    """Return an error in the place of an answer that is none: whoever waits for it is to know."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):

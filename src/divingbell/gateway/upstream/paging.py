@@ -1,4 +1,4 @@
-"""Lists of a server, all pages of them, with an end to each."""
+"""Paging: lists of a server, all pages of them, with a limit to each list."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

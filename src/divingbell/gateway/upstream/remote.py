@@ -1,4 +1,4 @@
-"""A server at an address: streamable HTTP, or SSE as older ones speak it."""
+"""The connection to a server at an address: streamable HTTP, or SSE as older ones speak it."""
 
 import asyncio
 import contextlib
@@ -27,12 +27,15 @@ CONNECT_TIMEOUT = 30.0
 
 @functools.cache
 def _trust() -> ssl.SSLContext:
-    """The trusted certificates, read once: it takes 30 ms, and there may be many servers."""
+    """Return the trusted certificates, read once: it takes 30 ms, and there may be many servers."""
     return httpx2.create_ssl_context()
 
 
 class AnswerTooLarge(httpx2.StreamError):
-    """The SDK makes a failed request of this one, where others would end the connection."""
+    """An answer is too large.
+
+    The SDK makes a failed request of this one, where others would end the connection.
+    """
 
 
 class _CappedStream(httpx2.AsyncByteStream):
@@ -68,7 +71,7 @@ class _CappedStream(httpx2.AsyncByteStream):
 
 
 class _CappedEvents(_CappedStream):
-    """The same for a stream of events. It has no end, and the SDK caps the bytes of each event.
+    """A stream of events, each of which ends as above. The SDK caps the bytes of each event.
 
     Only data is parsed, so only data is weighed: a quote in a comment begins no text.
     """
@@ -107,7 +110,7 @@ class _CappedEvents(_CappedStream):
 
 
 class CappedTransport(httpx2.AsyncHTTPTransport):
-    """HTTP with an end to each answer. Certificates are checked."""
+    """HTTP with a limit to each answer. Certificates are checked."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         # A small compressed answer can become a huge one.
@@ -128,7 +131,7 @@ class CappedTransport(httpx2.AsyncHTTPTransport):
 
 
 class _Watched(ReadStream):
-    """The SDK's stream of messages, with a word when it ends."""
+    """The SDK's stream of messages. It tells when it ends, which it does for a server that floods."""
 
     def __init__(
         self, stream: Any, over: asyncio.Event, unanswered: Unanswered, give_up: GiveUp
@@ -190,7 +193,7 @@ class RemoteConnection:
         self._given_up = self._given_up or reason
 
     async def reason(self) -> str | None:
-        """Why the connection ended, if it is known here."""
+        """Return why the connection ended, if it is known here."""
         return self._given_up
 
     @contextlib.asynccontextmanager

@@ -30,13 +30,14 @@ from divingbell.settings.servers import Server
 
 log = logging.getLogger(__name__)
 
-REST = 1.0
+LAST_OUTPUT = 1.0
 """Seconds that output may still come after the process itself has ended."""
 MAX_PRINTED = 200
 """Characters of what a server prints that is no message, in a reason."""
 NO_FOLDER = "/"
-"""Where a server starts whose entry names no folder. In the current one, which may be a stranger's
-clone, Python would import modules that lie there, and npx and uvx would obey settings that do."""
+"""The folder in which a server starts whose entry names none. In the current one, which may be a
+stranger's clone, Python would import modules that lie there, and npx and uvx would obey settings
+that do."""
 
 SAFE_VARIABLES = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
@@ -45,7 +46,7 @@ SAFE_VARIABLES = (
 
 
 def environment_for(server: Server, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the server sees: a few basics and what its entry names, nothing else."""
+    """Return the environment of a server: a few basics and what its entry names, nothing else."""
     basics = {
         name: environment[name]
         for name in SAFE_VARIABLES
@@ -56,7 +57,7 @@ def environment_for(server: Server, environment: Mapping[str, str]) -> dict[str,
 
 
 class _Input(asyncio.Protocol):
-    """The server's standard input, with a word when it takes no more for now."""
+    """The server's standard input. It tells when it takes no more for now."""
 
     def __init__(self) -> None:
         self._free: asyncio.Future[None] | None = None
@@ -128,38 +129,40 @@ class StdioConnection:
         self._process: Process | None = None
         self._output: Output | None = None
         self._messages: Messages | None = None
-        self._story: str | None = None
+        self._ending: str | None = None
         self._closed = False
 
     @property
     def pid(self) -> int | None:
+        """The process, once it is started."""
         return None if self._process is None else self._process.pid
 
     async def reason(self) -> str | None:
-        """Why the server ended, in words; None if it did not end by itself."""
+        """Return why the server ended, in words; None if it did not end by itself."""
         if self._given_up is not None:
             return self._given_up + self._printed()
-        if self._story is not None:
-            return self._story
+        if self._ending is not None:
+            return self._ending
         process, output = self._process, self._output
         if process is None or output is None or self._closed:
             return None
         if not process.exited.done() and not output.closed.done():
             return None
-        await process.wait(REST)
+        await process.wait(LAST_OUTPUT)
         last = self._log.last_words()
-        self._story = process.words() + (f"; its last words: {last}" if last else "")
-        self._story += self._printed()
-        return self._story
+        self._ending = process.ending() + (f"; its last words: {last}" if last else "")
+        self._ending += self._printed()
+        return self._ending
 
     def _printed(self) -> str:
-        """What it has printed in the place of messages, in one line."""
+        """Return what it has printed in the place of messages, as the end of a sentence."""
         said = b"" if self._messages is None else self._messages.first_invalid
         if not said.strip():
             return ""
         words = self._log.readable(said, is_whole=len(said) < MAX_QUOTED)
-        return "; on its standard output it printed what is no message of MCP: " + text.one_line(
-            words, MAX_PRINTED
+        return (
+            "; it printed this on its standard output, where only messages of MCP belong: "
+            + text.one_line(words, MAX_PRINTED)
         )
 
     @contextlib.asynccontextmanager
@@ -202,7 +205,7 @@ class StdioConnection:
         environment = environment_for(server, self._environment)
         try:
             return subprocess.Popen(
-                [own_uv.found(server.command, environment), *server.args],
+                [own_uv.program_for(server.command, environment), *server.args],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -229,7 +232,7 @@ class StdioConnection:
     async def _watch(self, process: Process, output: Output, messages: Messages) -> None:
         # A child of the server may hold its output open. The server is gone all the same.
         await asyncio.wait([process.exited])
-        await asyncio.wait([output.closed], timeout=REST)
+        await asyncio.wait([output.closed], timeout=LAST_OUTPUT)
         messages.end()
 
     async def _close(

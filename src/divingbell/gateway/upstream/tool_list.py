@@ -9,19 +9,20 @@ from mcp import Client
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from divingbell.gateway.upstream import paging
+from divingbell.gateway.upstream.redaction import Redactor
 from divingbell.gateway.upstream.server_log import ServerLog
 from divingbell.gateway.upstream.tool_list_cache import Listing, ToolListCache
 from divingbell.settings.servers import Server
 
 TIMEOUT = 30.0
-"""Seconds that a server has to tell a list."""
+"""Seconds that a server has to give a list."""
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.25, 60.0
 PAUSE_SHARE = 10
 """The pause after a new list is so many times as long as reading that list took."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ListedTools:
     """Tools as a server has listed them, without its secrets, and all of them as one text."""
 
     tools: list[mcp_types.Tool]
@@ -30,17 +31,16 @@ class Reading:
 
 
 class ToolList:
-    """The tools and the instructions of a server, as it last told them.
+    """The tools and the instructions of a server, as it last gave them.
 
-    `clean` takes the server's secrets out of a tool, `on_tools` hears each list that is another one
-    than the one before.
+    `on_tools` hears each list that is another one than the one before.
     """
 
     def __init__(
         self,
         server: Server,
         cache: ToolListCache | None,
-        clean: Callable[[mcp_types.Tool], mcp_types.Tool],
+        redactor: Redactor,
         server_log: ServerLog,
         on_tools: Callable[[list[mcp_types.Tool]], None],
     ) -> None:
@@ -49,7 +49,7 @@ class ToolList:
         self.protocol_version: str | None = None
         self._server = server
         self._cache = cache
-        self._clean = clean
+        self._redactor = redactor
         self._log = server_log
         self._on_tools = on_tools
         self._announced: str | None = None
@@ -70,15 +70,15 @@ class ToolList:
         self._announce(self._cleaned(kept.tools))
         return True
 
-    async def read(self, client: Client) -> Reading:
+    async def read(self, client: Client) -> ListedTools:
         """Ask the server for its tools. Raises: whatever the SDK does."""
         # Beside the event loop, which thousands of long descriptions would hold up.
         return await asyncio.to_thread(self._cleaned, await paging.tools(client))
 
-    async def take(self, reading: Reading) -> None:
+    async def take(self, listed: ListedTools) -> None:
         """Have this list from now on: keep it for the next start, and announce it if it is new."""
-        await self._keep(reading)
-        self._announce(reading)
+        await self._keep(listed)
+        self._announce(listed)
 
     async def renew(self, client: Client) -> None:
         """Read the list again. Raises: TimeoutError, and whatever the SDK does."""
@@ -104,20 +104,20 @@ class ToolList:
             pause = max(SHORTEST_PAUSE, PAUSE_SHARE * (now() - began))
             await asyncio.sleep(min(pause, LONGEST_PAUSE))
 
-    def _cleaned(self, tools: list[mcp_types.Tool]) -> Reading:
-        clean = [self._clean(tool) for tool in tools]
-        return Reading(clean, "\n".join(tool.model_dump_json(by_alias=True) for tool in clean))
+    def _cleaned(self, tools: list[mcp_types.Tool]) -> ListedTools:
+        clean = [self._redactor.clean_model(tool) for tool in tools]
+        return ListedTools(clean, "\n".join(tool.model_dump_json(by_alias=True) for tool in clean))
 
-    async def _keep(self, reading: Reading) -> None:
+    async def _keep(self, listed: ListedTools) -> None:
         about = (self.instructions, self.protocol_version)
-        if self._cache is None or (reading.text == self._announced and self._kept == about):
+        if self._cache is None or (listed.text == self._announced and self._kept == about):
             return
         self._kept = about
-        listing = Listing(reading.tools, self.instructions, self.protocol_version)
+        listing = Listing(listed.tools, self.instructions, self.protocol_version)
         await asyncio.to_thread(self._cache.store, self._server, listing)
 
-    def _announce(self, reading: Reading) -> None:
-        if reading.text != self._announced:
-            self._announced = reading.text
-            self.tools = reading.tools
-            self._on_tools(reading.tools)
+    def _announce(self, listed: ListedTools) -> None:
+        if listed.text != self._announced:
+            self._announced = listed.text
+            self.tools = listed.tools
+            self._on_tools(listed.tools)

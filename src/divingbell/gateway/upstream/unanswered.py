@@ -9,13 +9,13 @@ from divingbell.shares import weight
 MAX_UNANSWERED = 256
 """The SDK makes a task for each of them, and they all wait if the server does not read."""
 MAX_PARTS, MAX_TEXT = 5_000, 1 << 20
-"""Of one question or notification. An answer may be larger: somebody has asked for it."""
+"""Limits of one question or notification. An answer may be larger: somebody has asked for it."""
 
 TOO_LARGE = "it sent a question or a notification that is far too large"
 
 
 class Unanswered:
-    """How many there are on one connection."""
+    """The number of them on one connection."""
 
     def __init__(self) -> None:
         self._count = 0

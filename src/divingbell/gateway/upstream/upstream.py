@@ -21,10 +21,10 @@ from divingbell.gateway.upstream import exchange, list_changes, paging
 from divingbell.gateway.upstream.connector import Connector
 from divingbell.gateway.upstream.exchange import Exchange, Result
 from divingbell.gateway.upstream.failures import NO_WORDS, failed_call, is_closed
-from divingbell.gateway.upstream.flights import Flights
 from divingbell.gateway.upstream.link import Link, Mode, State
 from divingbell.gateway.upstream.orphan_groups import ProcessGroups
 from divingbell.gateway.upstream.paging import Item
+from divingbell.gateway.upstream.pending_calls import PendingCalls
 from divingbell.gateway.upstream.questions import Questions
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
 from divingbell.gateway.upstream.server_log import ServerLog
@@ -39,13 +39,13 @@ Change = Literal["resources", "prompts"]
 
 CALL_TIMEOUT = 60.0
 MOST_VALUES = 100
-"""Of a completion: the limit of the protocol."""
+"""Values of a completion: the limit of the protocol."""
 MAX_NAME = 8_000
 _INFO = mcp_types.Implementation(name="divingbell", version="0.1.0")
 
 
 class Upstream:
-    """Connects, lists, calls, and says in words what is wrong when it can't.
+    """A server that can be called; where it can't, the errors say in words what is wrong.
 
     `on_tools` hears each new list of tools, `on_changed` that resources or prompts are others
     now, `on_state` each change of `state`. All three are called on the event loop and must not
@@ -69,11 +69,11 @@ class Upstream:
         self.server = server
         self._redactor = redactor = Redactor(secrets_of(server), server.name)
         self._log = log = ServerLog(log_folder, server.name, redactor)
-        self._flights = Flights()
-        self._questions = Questions(self._flights, redactor, log)
+        self._pending_calls = PendingCalls()
+        self._questions = Questions(self._pending_calls, redactor, log)
         self._log_level: mcp_types.LoggingLevel = "info"
         self._on_changed = on_changed
-        self._tool_list = ToolList(server, tool_list_cache, self._questions.cleaned, log, on_tools)
+        self._tool_list = ToolList(server, tool_list_cache, redactor, log, on_tools)
         self._link = Link(
             server,
             Connector(server, redactor, log, environment, credentials, process_groups),
@@ -87,12 +87,12 @@ class Upstream:
 
     @property
     def state(self) -> State:
-        """Whether it is connected, or what is done about it."""
+        """The state of its connection."""
         return self._link.state
 
     @property
     def reason(self) -> str:
-        """Why it is not ready, in words without secrets; empty if it is."""
+        """The reason why it is not ready, in words without secrets; empty if it is."""
         return self._link.reason
 
     @property
@@ -193,7 +193,7 @@ class Upstream:
         argument: mcp_types.CompletionArgument,
         context: Mapping[str, str] | None = None,
     ) -> mcp_types.CompleteResult:
-        """Return what a value could go on with. Raises: as `call_tool`."""
+        """Return the ways in which a value could go on. Raises: as `call_tool`."""
         known = None
         if context is not None:
             known = mcp_types.CompletionContext(arguments=dict(context))
@@ -231,7 +231,7 @@ class Upstream:
 
     def _presentable(self, items: list[Item]) -> list[Item]:
         """The items that can be named, without secrets."""
-        return [self._questions.cleaned(item) for item in items if _can_be_named(item)]
+        return [self._redactor.clean_model(item) for item in items if _can_be_named(item)]
 
     async def _ask(
         self,
@@ -245,13 +245,13 @@ class Upstream:
         again = True
         while True:
             client = await self._connected()
-            with self._flights.begin(caller) as flight:
+            with self._pending_calls.begin(caller) as call:
                 try:
-                    async with asyncio.timeout(limit) as flight.clock:
+                    async with asyncio.timeout(limit) as call.clock:
                         result = await kind.run(
-                            client, given, flight, self._questions, self._log_level
+                            client, given, call, self._questions, self._log_level
                         )
-                    return await weight.beside(self._questions.cleaned, result)
+                    return await weight.beside(self._redactor.clean_model, result)
                 except Exception as error:
                     if not again or not await self._is_unheard(error, client):
                         raise await self._failed(error, client, what, limit) from None
@@ -301,13 +301,13 @@ class Upstream:
         )
 
     async def _greet(self, client: Client) -> Callable[[], Awaitable[None]]:
-        reading = await self._tool_list.read(client)
+        listed = await self._tool_list.read(client)
         await self._send_log_level(client)
 
         async def take_in() -> None:
             self._tool_list.protocol_version = client.protocol_version
             self._tool_list.instructions = self._redactor.clean(client.instructions or "") or None
-            await self._tool_list.take(reading)
+            await self._tool_list.take(listed)
 
         return take_in
 
@@ -343,7 +343,7 @@ def _copied(arguments: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _can_be_named(item: BaseModel) -> bool:
-    """Whether what it is called can be shown, and so be asked for: its address, or its name."""
+    """Whether its address, or else its name, can be shown, and so be asked for."""
     name = getattr(item, "uri", None) or getattr(item, "uri_template", None)
     name = str(name or getattr(item, "name", ""))
     return text.one_line(name, MAX_NAME) == name
