@@ -260,7 +260,9 @@ async def test_a_server_that_prints_what_is_no_message_is_quoted(tmp_path: Path)
         with pytest.raises(ToolFailed) as caught:
             await upstream.ready(20)
     words = str(caught.value)
-    assert "it did not answer within 1 seconds of its start; on its standard output it" in words
+    assert (
+        "it did not answer within 1 seconds of its start; it printed this on its standard" in words
+    )
     assert "where only messages of MCP belong: Starting at [secret of loud] xxx" in words
     assert secret not in words and "\x1b" not in words and "x" * 300 not in words
 

@@ -67,8 +67,8 @@ def test_a_server_that_goes_on_printing_is_given_up_and_quoted(bell: Bell, tmp_p
     [state] = json.loads(bell("servers", "--json", "--mcp-config", path).stdout)
     assert state["state"] == "failed"
     assert state["reason"] == (
-        "it sent more than 100 lines that are no messages of MCP; on its standard output it "
-        "where only messages of MCP belong: hello I am garbage"
+        "it sent more than 100 lines that are no messages of MCP; it printed this on its "
+        "standard output, where only messages of MCP belong: hello I am garbage"
     )
 
 

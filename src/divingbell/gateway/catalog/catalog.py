@@ -1,4 +1,4 @@
-"""All tools of all servers: by name, by what they do, and as files for the code to read."""
+"""The catalog of all tools of all servers: by name, by what they do, and as files to read."""
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
@@ -24,8 +24,8 @@ from divingbell.tool import Tool
 
 MAX_LIMIT = 100
 MAX_COMPARED = 50
-"""Names that a misspelt one is compared with, and the most letters that such a name has. Comparing
-takes 20 µs for each; there is the search by words for the rest."""
+"""Names that a misspelt one is compared with, and the most letters that such a name has. Measured:
+comparing takes 20 µs for each. For the rest there is the search by words."""
 MAX_COMPARED_LENGTH = 80
 MAX_SLIPS = 4
 """Letters too many or too few in a name that was meant."""
@@ -49,7 +49,7 @@ class ServerTools:
 
 
 class Catalog:
-    """What there is to call.
+    """The tools of all servers.
 
     `as_seen` returns what the code may see of a tool, `is_public` whether all users may see it.
     """
@@ -71,7 +71,7 @@ class Catalog:
         self.revision = 0
         """Changes whenever a list of tools does."""
         self._public: dict[str, int | None] = {}
-        """How many tools of a server have files; None as long as it has not told its tools."""
+        """The number of a server's tools that have files; None until it has listed its tools."""
 
     @property
     def generation(self) -> int:
@@ -80,18 +80,19 @@ class Catalog:
 
     @property
     def servers(self) -> list[str]:
+        """The names of all servers."""
         return list(self._packages)
 
     def package(self, server: str) -> str:
-        """The name that code imports a server by."""
+        """Return the name that code imports a server by."""
         return self._packages[server]
 
     def add_server(self, name: str) -> None:
-        """Make a place for a server, whose tools are told later."""
+        """Add a server, whose tools are listed later."""
         self._packages = package_names([name], self._packages)
 
     def expect(self, server: str) -> Callable[[], None]:
-        """A server will tell its tools: it is to be seen before; returns as `replace` does."""
+        """Show a server whose tools are still to come; returns what writes its files."""
         self._public.setdefault(server, None)
         package, listed_servers = self._packages[server], self._listed_servers()
 
@@ -104,7 +105,7 @@ class Catalog:
     def read(
         self, server: str, definitions: Iterable[Definition], instructions: str
     ) -> ServerTools:
-        """Make of what a server has told what can be called and found. Any thread may."""
+        """Read a server's tools, so that they can be called and found. Any thread may."""
         package = self._packages.get(server, "")
         made = tools_of(server, package, definitions)
         visible = [seen for tool in made.values() if (seen := self._as_seen(tool)) is not None]
@@ -114,22 +115,22 @@ class Catalog:
         notes = text.visible(instructions, MAX_DESCRIPTION) if public or not made else ""
         return ServerTools(server, package, made, visible, public, section, notes)
 
-    def replace(self, read: ServerTools) -> Callable[[], None]:
-        """The tools of a server are these now.
+    def replace(self, new: ServerTools) -> Callable[[], None]:
+        """Have these tools of a server, and no others of it.
 
         Returns:
             What writes their files, which takes about a millisecond a tool: call it in a thread,
             one after the other.
         """
-        server = read.server
+        server = new.server
         self.revision += 1
-        self._tools[server], self._visible[server] = read.tools, read.visible
-        self._public[server] = len(read.public)
-        self._index.replace(read.section)
+        self._tools[server], self._visible[server] = new.tools, new.visible
+        self._public[server] = len(new.public)
+        self._index.replace(new.section)
         listed_servers = self._listed_servers()
 
         def write() -> None:
-            self._folder.write(server, read.package, read.public, read.notes)
+            self._folder.write(server, new.package, new.public, new.notes)
             self._folder.write_index(listed_servers)
 
         return write
@@ -166,16 +167,16 @@ class Catalog:
         if tool is not None:
             return tool
         query = _split(name)[1] or name
-        raise ToolFailed(self._no_such(name, query, wanted), "tool_unknown")
+        raise ToolFailed(self._unknown_tool_message(name, query, wanted), "tool_unknown")
 
     def known(self, name: str) -> Tool | None:
-        """The same, if there is one."""
+        """Return the tool of that name, if there is one."""
         server, called = _split(name)
         tools = self._tools.get(self._server_called(server) or "", {})
         return tools.get(called) or _by_function(tools.values(), called)
 
     def has_list(self, server: str) -> bool:
-        """Whether the server has ever told its tools."""
+        """Whether the server has ever listed its tools."""
         return server in self._tools
 
     def lists(self, tool: Tool) -> bool:
@@ -183,7 +184,7 @@ class Catalog:
         return self._tools.get(tool.server, {}).get(tool.name) == tool
 
     def server_in(self, name: str) -> str | None:
-        """The server that the name of a tool names, whether it has that tool or not."""
+        """Return the server in the name of a tool, whether it has that tool or not."""
         return self._server_called(_split(name)[0])
 
     def _server_called(self, name: str) -> str | None:
@@ -192,7 +193,7 @@ class Catalog:
             return name
         return next((known for known, package in self._packages.items() if package == name), None)
 
-    def _no_such(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
+    def _unknown_tool_message(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
         near: list[str] = []
         if len(name) <= MAX_COMPARED_LENGTH:
             known = [
@@ -206,8 +207,8 @@ class Catalog:
         found = self._index.search(query, 3, wanted=wanted, near={}) if not near else []
         near = near or [tool.full_name for tool in found]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        shown = text.one_line(name, 200)
-        return f"there is no tool {shown!r}{hint or '; search_tools() shows what there is'}"
+        wrong = text.one_line(name, 200)
+        return f"there is no tool {wrong!r}{hint or '; search_tools() shows what there is'}"
 
     def check_server(self, name: str) -> str:
         """Return the server's own name for a name or a Python name.
@@ -224,7 +225,7 @@ class Catalog:
         )
 
     def tools(self, server: str | None = None) -> list[Tool]:
-        """The tools that the code may see."""
+        """Return the tools that the code may see."""
         names = [server] if server is not None else self._visible
         return [tool for name in names for tool in self._visible.get(name, ())]
 
@@ -245,7 +246,7 @@ class Catalog:
         """
         check_level(detail_level)
         where = None if server is None else self.check_server(str(server))
-        found = self._index.search(query, _checked(limit), where, wanted, near)
+        found = self._index.search(query, _checked_limit(limit), where, wanted, near)
         return fitting(found, detail_level)
 
     def best_servers(
@@ -265,14 +266,16 @@ class Catalog:
             InvalidInput: the limit is no number of things.
             ToolFailed: there is no such server.
         """
-        most = min(_checked(limit), MAX_SERVERS) if stems(query[:MAX_QUERY]) else _checked(limit)
+        most = _checked_limit(limit)
+        if stems(query[:MAX_QUERY]):
+            most = min(most, MAX_SERVERS)
         if server is None:
             names = self._index.best_servers(query, most, wanted, near)
         else:
             names = [self.check_server(str(server))]
-        return [self._as_found(name, query, wanted, near) for name in names]
+        return [self._server_found(name, query, wanted, near) for name in names]
 
-    def _as_found(
+    def _server_found(
         self,
         server: str,
         query: str,
@@ -287,7 +290,7 @@ class Catalog:
         }
 
 
-def _checked(limit: int) -> int:
+def _checked_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         given = str(limit)[:80]
         raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")

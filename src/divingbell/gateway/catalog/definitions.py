@@ -13,7 +13,7 @@ from divingbell.tool import Tool
 log = logging.getLogger("divingbell")
 
 MAX_TOOLS = 2_000
-"""Of one server; real ones have a few hundred at most."""
+"""Tools of one server; real ones have a few hundred at most."""
 MAX_NAME = 256
 MAX_DESCRIPTION = 20_000
 MAX_SCHEMA = 1 << 20

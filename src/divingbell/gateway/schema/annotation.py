@@ -1,4 +1,4 @@
-"""Python's type annotations out of JSON Schema.
+"""Type annotations of Python, made of JSON Schema.
 
 Everything in a schema is text of others. Source is made of words of ours, of identifiers out of
 `naming`, and of literals that `literal` quotes: nothing of a server is ever an expression.
@@ -17,7 +17,7 @@ from divingbell.text import is_hiding, one_line
 
 MAX_DEPTH = 6
 MAX_NODES = 600
-"""How many parts of a schema are spelt out. What comes after that is `Any`."""
+"""Parts of a schema that are spelt out. All after that is `Any`."""
 MAX_VALUES = 50
 MAX_VALUES_LENGTH = 1200
 MAX_BRANCHES = 8
@@ -56,7 +56,7 @@ def literal(value: Any) -> str | None:
 
 
 class Annotations:
-    """Turns the parts of one tool's schemas into annotations, and collects the classes of them."""
+    """The annotations for one tool's schemas, and the classes that they need."""
 
     def __init__(self, *, classes: bool = True, taken: Collection[str] = ()) -> None:
         self.classes: list[str] = []

@@ -1,4 +1,4 @@
-"""Checks values against the JSON Schema that a server gives for a tool.
+"""The check of values against the JSON Schema that a server gives for a tool.
 
 A check made here tells the code what is wrong before the call leaves. It is a courtesy, not the
 border: the server checks its own arguments. So whatever can't be decided cheaply is accepted:
@@ -31,7 +31,7 @@ AT_ONCE = 1_000
 
 
 async def checked(value: Any, schema: Schema, charge: Callable[[float], object]) -> list[Problem]:
-    """Return what `check` does, without holding up others on the event loop.
+    """Return the problems that `check` finds, without holding up others on the event loop.
 
     `charge` gets the processor time that was spent on it elsewhere.
     """

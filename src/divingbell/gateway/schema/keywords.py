@@ -51,16 +51,16 @@ def _additional(
 ) -> None:
     if not isinstance(value, dict) or rule is True or "patternProperties" in schema:
         return
-    listed = schema.get("properties")
-    if not isinstance(listed, dict):
-        listed = {}
+    known = schema.get("properties")
+    if not isinstance(known, dict):
+        known = {}
     walk.spend(len(value) >> 4)
     for name, inner in value.items():
-        if name in listed:
+        if name in known:
             continue
         if rule is False:
             walk.spend(COST_OF_HINT)
-            found.append(((place, name), "additionalProperties", unknown(name, listed)))
+            found.append(((place, name), "additionalProperties", unknown(name, known)))
         else:
             walk.value(inner, rule, (place, name), found, depth)
         if len(found) >= MAX_PROBLEMS:

@@ -24,7 +24,7 @@ class Members:
 
 
 def members_of(schema: Schema, root: Schema = None) -> Members | None:
-    """Return what a schema of an object lists, over `$ref`, `allOf`, `anyOf` and `oneOf`.
+    """Return the members that an object's schema lists, over `$ref`, `allOf`, `anyOf` and `oneOf`.
 
     None if it lists no properties, or a part of it can't be read.
     """

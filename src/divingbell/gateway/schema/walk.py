@@ -41,9 +41,10 @@ class Walk:
         self._rules = rules
         self.left = budget
         self.guesses = 0
-        """How often something was accepted that could not be decided."""
+        """Times that something was accepted that could not be decided."""
 
     def spend(self, steps: int) -> None:
+        """Count steps. Raises: BudgetSpent if there are no more."""
         self.left -= steps
         if self.left < 0:
             raise BudgetSpent

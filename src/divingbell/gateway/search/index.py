@@ -64,7 +64,7 @@ class Index:
         self._tools: dict[int, IndexEntry] = {}
         self._sections: dict[str, Section] = {}
         self._postings: dict[str, dict[str, Postings]] = {}
-        """For each term the servers that have it, with their postings."""
+        """The servers that have a term, with their postings, by the term."""
         by_server: dict[str, list[IndexEntry]] = {}
         for tool in tools:
             by_server.setdefault(tool.server, []).append(IndexEntry(tool))
@@ -195,7 +195,7 @@ class Index:
         return scores
 
     def _nearness_of_all(self, near: Mapping[bytes, float]) -> dict[int, float]:
-        """How near each tool is, if it is known of most: among a few that are, none would compare.
+        """Return how near each tool is, if that is known of most: among a few none would compare.
 
         Where it isn't known, a tool is as near as most are, which neither helps nor hides it.
         """
@@ -242,7 +242,7 @@ class Index:
         return stems(phrasing) + known
 
     def _expanded(self, asked: Sequence[str], synonym: float) -> Iterator[dict[str, float]]:
-        """For each word of a query: the terms of the index that stand for it, and how well."""
+        """Yield for each word of a query the terms that stand for it, and how well each does."""
         counted = dict.fromkeys(asked)
         for word in counted:
             terms = {word: 1.0}

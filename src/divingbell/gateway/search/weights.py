@@ -36,12 +36,12 @@ class Weights:
     nearness: float = 0.0
     """The query means exactly what the tool says."""
     server_words: float = 1.0
-    """How much of all but nearness counts where servers are ranked, and not tools."""
+    """The share of all but nearness that counts where servers are ranked, and not tools."""
 
 
 BY_WORDS = Weights(synonym=0.7, covers_name=5.0, names_server=3.0, suits=2.5)
 BY_MEANING = Weights(
     synonym=0.5, covers_name=0.0, names_server=3.0, suits=10.0, nearness=100.0, server_words=0.0
 )
-"""Where what a query means counts as well. For servers it alone does: the words that a query has in
+"""Weights where meaning counts as well. For servers it alone does: the words that a query has in
 common with some tool of a large server say little about the server."""

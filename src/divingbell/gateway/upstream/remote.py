@@ -131,7 +131,7 @@ class CappedTransport(httpx2.AsyncHTTPTransport):
 
 
 class _Watched(ReadStream):
-    """The SDK's stream of messages. It tells when it ends, which it does for a server that floods."""
+    """The SDK's stream of messages. It tells when it ends, and is ended where a server floods."""
 
     def __init__(
         self, stream: Any, over: asyncio.Event, unanswered: Unanswered, give_up: GiveUp
