@@ -280,7 +280,7 @@ async def test_answers_that_break_the_protocol_are_errors_of_their_call_only(
 async def test_a_list_of_tools_that_breaks_the_protocol_is_told(tmp_path: Path) -> None:
     command, arguments = fixture("lying")
     async with running(entry((command, [*arguments, "tools"])), tmp_path) as upstream:
-        with pytest.raises(ToolFailed, match="it sends what is no message of MCP"):
+        with pytest.raises(ToolFailed, match="it sends something that is no message of MCP"):
             await upstream.ready(20)
 
 

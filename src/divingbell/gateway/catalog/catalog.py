@@ -219,10 +219,9 @@ class Catalog:
         found = self._server_called(name)
         if found is not None:
             return found
-        known = ", ".join(self._packages) or "none is configured"
-        raise ToolFailed(
-            f"there is no server {text.one_line(name, 80)!r}; there is: {known}", "tool_unknown"
-        )
+        known = f"there is: {', '.join(self._packages)}" if self._packages else "none is configured"
+        words = f"there is no server {text.one_line(name, 80)!r}; {known}"
+        raise ToolFailed(words, "tool_unknown")
 
     def tools(self, server: str | None = None) -> list[Tool]:
         """Return the tools that the code may see."""

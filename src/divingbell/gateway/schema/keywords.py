@@ -169,7 +169,9 @@ def _unique_items(
         for number, item in enumerate(value):
             frozen = walk.frozen(item)
             if frozen in seen:
-                found.append(((place, number), "uniqueItems", "is there twice"))
+                found.append(
+                    ((place, number), "uniqueItems", "is there twice, and all items must differ")
+                )
                 return
             seen.add(frozen)
 
@@ -214,7 +216,7 @@ def _one_of(
     if not fitting:
         found += _most_helpful(failed, value, place)
     elif fitting > 1 and walk.guesses == guesses:
-        found.append((place, "oneOf", f"fits {fitting} of {len(rule)} forms that exclude another"))
+        found.append((place, "oneOf", f"fits {fitting} of {len(rule)} forms, and must fit one"))
 
 
 def _not(
@@ -222,7 +224,7 @@ def _not(
 ) -> None:
     guesses = walk.guesses
     if not walk.fits(value, rule, place, depth) and walk.guesses == guesses:
-        found.append((place, "not", "has a form that is excluded"))
+        found.append((place, "not", "has a form that the schema excludes"))
 
 
 def _reference(

@@ -93,7 +93,7 @@ class GuardedProvider(OAuthClientProvider):
         is_own = outgoing.method == "GET" and origin(url) == origin(self._server.url or "")
         if not is_own and origin(url) != origin(issuer):
             raise OAuthFlowError(
-                f"an address at {origin(url)} was named, which is not at the issuer's {issuer}"
+                f"it names an address at {origin(url)}, which is not at its issuer {issuer}"
             )
         check_address(url, self._server)
 
@@ -147,7 +147,7 @@ def check_endpoints(metadata: OAuthMetadata | None, server: Server) -> None:
             continue
         if origin(str(endpoint)) != origin(issuer):
             raise OAuthFlowError(
-                f"its {name} is at {origin(str(endpoint))}, which is not at the issuer's {issuer}"
+                f"its {name} is at {origin(str(endpoint))}, which is not at its issuer {issuer}"
             )
         check_address(str(endpoint), server)
 

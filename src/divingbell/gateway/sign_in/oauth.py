@@ -275,7 +275,11 @@ async def login(
     """
     guard_logs()
     if server.url is None or server.oauth is None:
-        raise ToolFailed(f"{server.name} is not a server to sign in at", "tool_unavailable")
+        raise ToolFailed(
+            f"{server.name} has no sign-in: it runs on this machine, has a token in its headers, "
+            "or its entry turns `oauth` off",
+            "tool_unavailable",
+        )
     credentials = credentials or Credentials()
     redactor = Redactor(secrets_of(server), server.name)
     store = TokenStore(credentials.path(server), server, redactor)
@@ -303,7 +307,10 @@ async def login(
                 async with Client(connection.open(asyncio.Event()), cache=None):
                     pass
         except TimeoutError:
-            words = f"nobody signed in at {server.name} within {timeout:g} seconds"
+            words = (
+                f"nobody signed in at {server.name} within {timeout:g} seconds; "
+                f"run `divingbell login {server.name}` again"
+            )
             raise ToolFailed(words, "tool_unavailable") from None
         except Exception as error:
             failure = await why(error, connection, server, False, redactor)

@@ -70,7 +70,7 @@ class Exchange(Generic[Result]):
             else:
                 await asyncio.sleep(ROUND_PAUSE)
             more["request_state"] = result.request_state
-        raise ToolFailed(f"it asked for more input {MOST_ROUNDS} times")
+        raise ToolFailed(f"it asked for more input {MOST_ROUNDS} times and gave no result")
 
 
 CALL = Exchange(

@@ -168,7 +168,9 @@ def _refusal(cause: BaseException, status: int | None, server: Server) -> str:
             return _status_in_words(status)
         return f"it refused: {cause.message}"
     if isinstance(cause, ValidationError):
-        return "it sends what is no message of MCP"
+        return (
+            "it sends something that is no message of MCP; check that its entry names an MCP server"
+        )
     return _error_in_short(cause)
 
 

@@ -98,7 +98,7 @@ class Fleet:
             else:
                 self._connect(entry, lazy)
         else:
-            self._broken[entry.name] = "it is turned off in the settings"
+            self._broken[entry.name] = "it is turned off: its entry says that it is not `enabled`"
         self._changed("servers", entry.name)
 
     def _connect(self, entry: Server, lazy: bool) -> None:

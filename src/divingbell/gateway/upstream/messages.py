@@ -136,7 +136,7 @@ class Messages(ReadStream):
                 assert isinstance(item, bytes)
                 self.note_invalid(item)
             elif isinstance(item, bytes) and large and not _is_of(found, _number_of(item)):
-                self.stop("it sent a message with two numbers")
+                self.stop("it sent a message with two ids")
             elif (reason := self._unanswered.heard(found)) is not None:
                 self.stop(reason)
             else:
@@ -242,7 +242,11 @@ def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
     number = found["id"]
     if isinstance(number, bool) or not isinstance(number, int | str):
         return None
-    return _error(number, mcp_types.INTERNAL_ERROR, "it answered with what is no result")
+    return _error(
+        number,
+        mcp_types.INTERNAL_ERROR,
+        "it answered with something that is neither a result nor an error",
+    )
 
 
 def _is_no_message(line: bytes) -> bool:

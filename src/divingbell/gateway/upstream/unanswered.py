@@ -26,7 +26,9 @@ class Unanswered:
             return TOO_LARGE
         if isinstance(message, mcp_types.JSONRPCRequest):
             self._count += 1
-        return None if self._count <= MAX_UNANSWERED else "it asks without waiting for answers"
+        if self._count > MAX_UNANSWERED:
+            return f"it asked more than {MAX_UNANSWERED} questions without waiting for an answer"
+        return None
 
     def said(self, message: Any) -> None:
         """Count what has reached the server."""
