@@ -170,13 +170,13 @@ def index_readme(servers: Iterable[tuple[str, str, int | None]]) -> str:
         + (f" (of {one_line(server, 80)})" * (server != package))
         for server, package, number in servers
     ]
-    listed = "\n".join(lines) or "No servers are configured."
+    body = "\n".join(lines) or "No servers are configured."
     return (
         "# Servers\n\n"
         "A folder for each server, a module for each tool: `from servers.SERVER import TOOL`.\n"
         'Find one with `search_tools("what you want to do")`, or look: `!ls /servers`, '
         "`dir(servers)`.\n\n"
-        f"{listed}\n"
+        f"{body}\n"
     )
 
 

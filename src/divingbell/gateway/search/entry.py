@@ -69,7 +69,9 @@ class IndexEntry:
             name
         )
         self.does = _does(tool)
-        texts = itertools.chain(_texts(tool, name, server), [("purpose", _purpose(purpose))])
+        texts = itertools.chain(
+            _stems_by_place(tool, name, server), [("purpose", _purpose(purpose))]
+        )
         self.terms = _weighted(texts, weights)
 
 
@@ -119,7 +121,9 @@ class _Reader:
         ]
 
 
-def _texts(tool: Tool, name: list[str], server: list[str]) -> Iterator[tuple[str, list[str]]]:
+def _stems_by_place(
+    tool: Tool, name: list[str], server: list[str]
+) -> Iterator[tuple[str, list[str]]]:
     reader = _Reader()
     pairs = [f"{first} {second}" for first, second in itertools.pairwise(name)]
     joined = [first + second for first, second in itertools.pairwise(name)]

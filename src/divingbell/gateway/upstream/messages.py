@@ -137,7 +137,7 @@ class Messages(ReadStream):
                 self.note_invalid(item)
             elif isinstance(item, bytes) and large and not _is_of(found, _number_of(item)):
                 self.stop("it sent a message with two ids")
-            elif (reason := self._unanswered.heard(found)) is not None:
+            elif (reason := self._unanswered.count_received(found)) is not None:
                 self.stop(reason)
             else:
                 self.first_invalid = b""

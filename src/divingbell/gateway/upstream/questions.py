@@ -49,7 +49,7 @@ class Questions:
         if caller is None:
             return None
 
-        async def heard(
+        async def on_progress(
             progress: float, total: float | None = None, message: str | None = None
         ) -> None:
             if call.undelivered < MOST_PROGRESS:
@@ -58,7 +58,7 @@ class Questions:
                         message = await weight.beside(self._readable, message)
                     await caller.progress(progress, total, message)
 
-        return heard
+        return on_progress
 
     async def log(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
         """Pass a log message on to the call that it must belong to, else to the server's log."""

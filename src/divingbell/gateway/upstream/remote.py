@@ -148,7 +148,7 @@ class _Watched(ReadStream):
     async def receive(self) -> Any:
         try:
             received = await self._stream.receive()
-            reason = self._unanswered.heard(getattr(received, "message", None))
+            reason = self._unanswered.count_received(getattr(received, "message", None))
             if reason is None:
                 return received
             self._give_up(reason)
@@ -170,7 +170,7 @@ class _Counted(Stream):
 
     async def send(self, item: Any, /) -> None:
         await self._stream.send(item)
-        self._unanswered.said(getattr(item, "message", None))
+        self._unanswered.count_sent(getattr(item, "message", None))
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -103,7 +103,7 @@ class Writer(Stream):
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode() + b"\n")
         await self._protocol.drain()
-        self._unanswered.said(item.message)
+        self._unanswered.count_sent(item.message)
 
     async def aclose(self) -> None:
         self._pipe.close()
@@ -182,20 +182,20 @@ class StdioConnection:
         messages, pipes = Messages(over, unanswered, self.give_up), process.child
         self._messages = messages
         output = self._output = Output(messages)
-        taken: asyncio.BaseTransport | None = None
+        stdin: asyncio.BaseTransport | None = None
         opened: list[asyncio.BaseTransport] = []
         watching: asyncio.Task[None] | None = None
         try:
-            taken, feed = await loop.connect_write_pipe(_Input, pipes.stdin)
-            opened.append(taken)
-            heard, _ = await loop.connect_read_pipe(lambda: output, pipes.stdout)
-            opened.append(heard)
-            noise, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
-            opened.append(noise)
+            stdin, protocol = await loop.connect_write_pipe(_Input, pipes.stdin)
+            opened.append(stdin)
+            stdout, _ = await loop.connect_read_pipe(lambda: output, pipes.stdout)
+            opened.append(stdout)
+            stderr, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
+            opened.append(stderr)
             watching = asyncio.create_task(self._watch(process, output, messages))
-            yield messages, Writer(taken, feed, messages, unanswered)
+            yield messages, Writer(stdin, protocol, messages, unanswered)
         finally:
-            await self._close(process, messages, output, opened, taken, watching)
+            await self._close(process, messages, output, opened, stdin, watching)
             if self._process_groups is not None:
                 self._process_groups.forget(process.pid)
 
@@ -241,7 +241,7 @@ class StdioConnection:
         messages: Messages,
         output: Output,
         opened: list[asyncio.BaseTransport],
-        taken: asyncio.BaseTransport | None,
+        stdin: asyncio.BaseTransport | None,
         watching: asyncio.Task[None] | None,
     ) -> None:
         pipes = process.child
@@ -251,14 +251,14 @@ class StdioConnection:
             messages.pipe = None
             messages.end()
             output.discard()
-            if taken is not None:
-                taken.close()
+            if stdin is not None:
+                stdin.close()
             if pipes.stdout is not None and len(opened) > 1:
                 # Keep reading what it still says: a server that is stuck in a write can't leave.
-                heard = opened[1]
-                assert isinstance(heard, asyncio.ReadTransport)
-                if not heard.is_closing():
-                    heard.resume_reading()
+                stdout = opened[1]
+                assert isinstance(stdout, asyncio.ReadTransport)
+                if not stdout.is_closing():
+                    stdout.resume_reading()
             ending = asyncio.ensure_future(process.end())
             try:
                 await asyncio.shield(ending)
@@ -271,7 +271,7 @@ class StdioConnection:
                 if watching is not None:
                     watching.cancel()
                 for transport in opened:
-                    _shut(transport)
+                    _close_now(transport)
                 for pipe in (pipes.stdin, pipes.stdout, pipes.stderr)[len(opened) :]:
                     if pipe is not None:
                         pipe.close()
@@ -280,7 +280,7 @@ class StdioConnection:
                 await asyncio.sleep(0)
 
 
-def _shut(transport: asyncio.BaseTransport) -> None:
+def _close_now(transport: asyncio.BaseTransport) -> None:
     if isinstance(transport, asyncio.WriteTransport):
         # What it did not take is thrown away. Already closed, asyncio's own abort stumbles.
         if not getattr(transport.get_protocol(), "lost", True):

@@ -20,7 +20,7 @@ class Unanswered:
     def __init__(self) -> None:
         self._count = 0
 
-    def heard(self, message: Any) -> str | None:
+    def count_received(self, message: Any) -> str | None:
         """Count what comes from the server; return why it is to be given up, if it is."""
         if weight.is_large(getattr(message, "params", None), MAX_PARTS, MAX_TEXT):
             return TOO_LARGE
@@ -30,7 +30,7 @@ class Unanswered:
             return f"it asked more than {MAX_UNANSWERED} questions without waiting for an answer"
         return None
 
-    def said(self, message: Any) -> None:
+    def count_sent(self, message: Any) -> None:
         """Count what has reached the server."""
         if isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
             self._count -= 1

@@ -91,8 +91,8 @@ class OnnxEncoder:
         self.before_query = str(prompts.get("query", "tool to "))
         self.before_tool = str(prompts.get("document", prompts.get("passage", "")))
         self.size = self._tried_size(model)
-        told = [self._output, self._pooling, self.before_query, self.before_tool]
-        self.name = _digest([model, *_beside(model), folder / TOKENIZER], json.dumps(told))[:16]
+        chosen = [self._output, self._pooling, self.before_query, self.before_tool]
+        self.name = _digest([model, *_beside(model), folder / TOKENIZER], json.dumps(chosen))[:16]
 
     def encode(self, texts: Sequence[str], most: int) -> Any:
         """Return a row for each text. What is past its first `most` pieces is not read."""
