@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp import Client
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
@@ -33,7 +33,7 @@ from divingbell.gateway.sign_in.issuer import (
     check_endpoints,
 )
 from divingbell.gateway.sign_in.loopback import Loopback
-from divingbell.gateway.upstream.failures import SignInNeeded, why
+from divingbell.gateway.upstream.failures import SignInNeeded, readable, root, why
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
 from divingbell.gateway.upstream.remote import RemoteConnection
 from divingbell.host import places, private_file
@@ -313,8 +313,12 @@ async def login(
             )
             raise ToolFailed(words, "tool_unavailable") from None
         except Exception as error:
-            failure = await why(error, connection, server, False, redactor)
-            words = f"signing in at {server.name} failed: {failure.words}"
+            cause = root(error)
+            if isinstance(cause, OAuthFlowError):
+                reason = readable(str(cause), redactor)
+            else:
+                reason = (await why(error, connection, server, False, redactor)).words
+            words = f"signing in at {server.name} failed: {reason}"
             raise ToolFailed(words, "tool_unavailable") from None
         return asked
 

@@ -160,7 +160,7 @@ def _says_nothing(error: BaseException) -> bool:
 
 def _refusal(cause: BaseException, status: int | None, server: Server) -> str:
     if isinstance(cause, OAuthFlowError):
-        return f"signing in failed: {_error_in_short(cause)}; run `divingbell login {server.name}`"
+        return f"signing in failed: {cause}; run `divingbell login {server.name}`"
     if isinstance(cause, httpx2.HTTPStatusError):
         return _status_in_words(cause.response.status_code)
     if isinstance(cause, MCPError):
