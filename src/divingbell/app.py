@@ -14,8 +14,8 @@ from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import pins as gateway_pins
 from divingbell.gateway.policy.approvals import Approver
-from divingbell.gateway.upstream import orphan_groups
 from divingbell.gateway.upstream.fleet import Listener, load_sdk
+from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
 from divingbell.journal import log_lines, totals

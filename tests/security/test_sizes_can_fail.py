@@ -9,7 +9,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.gateway.catalog import descriptions
 from divingbell.gateway.gateway import Gateway
-from divingbell.gateway.upstream import messages, unanswered
+from divingbell.gateway.upstream.transport import messages, unanswered
 from divingbell.promises.check import definitions, serving, tool_rig
 from divingbell.session.calls import Calls
 from divingbell.settings.policy import Policy

@@ -8,7 +8,7 @@ import pytest
 
 from divingbell import Divingbell
 from divingbell.doctor import machine
-from divingbell.gateway.upstream import stdio
+from divingbell.gateway.upstream.transport import stdio
 from divingbell.host import requirements
 from divingbell.session import engine
 from divingbell.settings import config, disclosure, sources, trust

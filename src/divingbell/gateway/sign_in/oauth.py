@@ -35,7 +35,7 @@ from divingbell.gateway.sign_in.issuer import (
 from divingbell.gateway.sign_in.loopback import Loopback
 from divingbell.gateway.upstream.failures import SignInNeeded, readable, root, why
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
-from divingbell.gateway.upstream.remote import RemoteConnection
+from divingbell.gateway.upstream.transport.remote import RemoteConnection
 from divingbell.host import places, private_file
 from divingbell.settings.servers import OAuth, Server, secrets_of
 

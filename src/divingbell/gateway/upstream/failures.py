@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from divingbell import text
 from divingbell.errors import ToolFailed, ToolFailure
 from divingbell.gateway.schema.outcome import UNREADABLE
-from divingbell.gateway.upstream.messages import NO_MESSAGES
 from divingbell.gateway.upstream.redaction import Redactor
+from divingbell.gateway.upstream.transport.messages import NO_MESSAGES
 from divingbell.settings.servers import Server
 
 MAX_WORDS = 2000

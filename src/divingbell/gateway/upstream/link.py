@@ -12,10 +12,10 @@ from mcp import Client
 
 from divingbell import text
 from divingbell.errors import ToolFailed
-from divingbell.gateway.upstream.connector import Connection, Connector
 from divingbell.gateway.upstream.failures import Failure, readable, why
 from divingbell.gateway.upstream.redaction import Redactor
-from divingbell.gateway.upstream.server_log import ServerLog
+from divingbell.gateway.upstream.transport.connector import Connection, Connector
+from divingbell.gateway.upstream.transport.server_log import ServerLog
 from divingbell.settings.servers import Server
 
 State = Literal["idle", "connecting", "ready", "failed", "stopped"]

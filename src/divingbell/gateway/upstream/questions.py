@@ -14,7 +14,7 @@ from divingbell.gateway.callers import Caller, ClientCaller
 from divingbell.gateway.upstream.failures import readable
 from divingbell.gateway.upstream.pending_calls import PendingCall, PendingCalls
 from divingbell.gateway.upstream.redaction import Redactor
-from divingbell.gateway.upstream.server_log import ServerLog
+from divingbell.gateway.upstream.transport.server_log import ServerLog
 from divingbell.shares import weight
 
 MAX_MESSAGE = 4000

@@ -10,8 +10,8 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from divingbell.gateway.upstream import paging
 from divingbell.gateway.upstream.redaction import Redactor
-from divingbell.gateway.upstream.server_log import ServerLog
 from divingbell.gateway.upstream.tool_list_cache import Listing, ToolListCache
+from divingbell.gateway.upstream.transport.server_log import ServerLog
 from divingbell.settings.servers import Server
 
 TIMEOUT = 30.0

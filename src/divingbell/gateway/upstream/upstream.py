@@ -18,20 +18,20 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway.callers import Caller
 from divingbell.gateway.sign_in.oauth import Credentials
 from divingbell.gateway.upstream import exchange, list_changes, paging
-from divingbell.gateway.upstream.connector import Connector
 from divingbell.gateway.upstream.exchange import Exchange, Result
 from divingbell.gateway.upstream.failures import NO_WORDS, failed_call, is_closed
 from divingbell.gateway.upstream.link import Link, Mode, State
-from divingbell.gateway.upstream.orphan_groups import ProcessGroups
 from divingbell.gateway.upstream.paging import Item
 from divingbell.gateway.upstream.pending_calls import PendingCalls
 from divingbell.gateway.upstream.questions import Questions
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
-from divingbell.gateway.upstream.server_log import ServerLog
-from divingbell.gateway.upstream.short_pages import shortened
 from divingbell.gateway.upstream.tool_list import TIMEOUT as LIST_TIMEOUT
 from divingbell.gateway.upstream.tool_list import ToolList
 from divingbell.gateway.upstream.tool_list_cache import ToolListCache
+from divingbell.gateway.upstream.transport.connector import Connector
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups
+from divingbell.gateway.upstream.transport.server_log import ServerLog
+from divingbell.gateway.upstream.transport.short_pages import shortened
 from divingbell.settings.servers import Server, secrets_of
 from divingbell.shares import weight
 

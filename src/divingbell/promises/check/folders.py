@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from divingbell.errors import DivingbellError
-from divingbell.gateway.upstream import orphan_groups
-from divingbell.gateway.upstream.orphan_groups import ProcessGroups
+from divingbell.gateway.upstream.transport import orphan_groups
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups
 from divingbell.host import private_file, profile
 from divingbell.host.folders import HostFolders, remove_tree
 from divingbell.host.owned_folder import NotOurs

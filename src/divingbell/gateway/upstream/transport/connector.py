@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from divingbell.gateway.sign_in.oauth import Credentials
-from divingbell.gateway.upstream.orphan_groups import ProcessGroups
 from divingbell.gateway.upstream.redaction import Redactor
-from divingbell.gateway.upstream.remote import RemoteConnection
-from divingbell.gateway.upstream.server_log import ServerLog
-from divingbell.gateway.upstream.stdio import StdioConnection
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups
+from divingbell.gateway.upstream.transport.remote import RemoteConnection
+from divingbell.gateway.upstream.transport.server_log import ServerLog
+from divingbell.gateway.upstream.transport.stdio import StdioConnection
 from divingbell.settings.servers import Server
 
 Connection = StdioConnection | RemoteConnection

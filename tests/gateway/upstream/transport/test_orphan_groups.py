@@ -9,7 +9,7 @@ from pathlib import Path
 
 from divingbell import Divingbell
 from divingbell.app import GROUPS
-from divingbell.gateway.upstream.orphan_groups import ProcessGroups, end_orphans
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups, end_orphans
 from divingbell.host import profile
 from tests.gateway.galley import galley
 from tests.waiting import until

@@ -8,9 +8,9 @@ from typing import Any
 import mcp_types
 import pytest
 
-from divingbell.gateway.upstream import messages, unanswered
-from divingbell.gateway.upstream.messages import Messages, Output
-from divingbell.gateway.upstream.unanswered import Unanswered
+from divingbell.gateway.upstream.transport import messages, unanswered
+from divingbell.gateway.upstream.transport.messages import Messages, Output
+from divingbell.gateway.upstream.transport.unanswered import Unanswered
 from divingbell.shares import weight
 from divingbell.shares.allowance import Allowance, counted
 

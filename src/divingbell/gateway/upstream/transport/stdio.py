@@ -19,13 +19,13 @@ from mcp.shared.message import SessionMessage
 
 from divingbell import text
 from divingbell.errors import ToolFailed
-from divingbell.gateway.upstream import own_uv
-from divingbell.gateway.upstream.messages import MAX_QUOTED, Messages, Output
-from divingbell.gateway.upstream.orphan_groups import ProcessGroups
-from divingbell.gateway.upstream.process import Process
-from divingbell.gateway.upstream.server_log import ServerLog
-from divingbell.gateway.upstream.streams import Stream
-from divingbell.gateway.upstream.unanswered import Unanswered
+from divingbell.gateway.upstream.transport import own_uv
+from divingbell.gateway.upstream.transport.messages import MAX_QUOTED, Messages, Output
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups
+from divingbell.gateway.upstream.transport.process import Process
+from divingbell.gateway.upstream.transport.server_log import ServerLog
+from divingbell.gateway.upstream.transport.streams import Stream
+from divingbell.gateway.upstream.transport.unanswered import Unanswered
 from divingbell.settings.servers import Server
 
 log = logging.getLogger(__name__)

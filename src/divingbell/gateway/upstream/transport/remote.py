@@ -13,8 +13,8 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from divingbell.gateway.schema.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
-from divingbell.gateway.upstream.streams import ReadStream, Stream
-from divingbell.gateway.upstream.unanswered import Unanswered
+from divingbell.gateway.upstream.transport.streams import ReadStream, Stream
+from divingbell.gateway.upstream.transport.unanswered import Unanswered
 from divingbell.settings.servers import Server
 from divingbell.shares import weight
 from divingbell.shares.allowance import RESULT

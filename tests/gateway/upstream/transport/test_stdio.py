@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.upstream import process, server_log
 from divingbell.gateway.upstream.redaction import Redactor
-from divingbell.gateway.upstream.server_log import MAX_LINE, ServerLog
-from divingbell.gateway.upstream.stdio import environment_for
+from divingbell.gateway.upstream.transport import process, server_log
+from divingbell.gateway.upstream.transport.server_log import MAX_LINE, ServerLog
+from divingbell.gateway.upstream.transport.stdio import environment_for
 from divingbell.settings.servers import Server
 from tests.gateway.upstreams import alive, entry, running, shop, text_of
 from tests.real_servers import fixture
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_a_server_sees_the_basics_and_what_its_entry_names() -> None:

@@ -12,8 +12,8 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from divingbell.gateway.schema.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
-from divingbell.gateway.upstream.streams import ReadStream
-from divingbell.gateway.upstream.unanswered import TOO_LARGE, Unanswered
+from divingbell.gateway.upstream.transport.streams import ReadStream
+from divingbell.gateway.upstream.transport.unanswered import TOO_LARGE, Unanswered
 from divingbell.shares import weight
 from divingbell.shares.allowance import RESULT, Hold
 from divingbell.shares.weight import Scale
