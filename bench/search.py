@@ -38,7 +38,8 @@ from validation import (
 )
 
 from divingbell.errors import ConfigError
-from divingbell.gateway.catalog.catalog import MAX_EXAMPLES, described
+from divingbell.gateway.catalog.catalog import MAX_EXAMPLES
+from divingbell.gateway.catalog.descriptions import described
 from divingbell.gateway.search.embeddings import Embeddings
 from divingbell.gateway.search.encoders import minilm, onnx
 from divingbell.gateway.search.encoders.base import Encoder
@@ -129,8 +130,8 @@ def in_several_phrasings(trials: Trials, encoder: Encoder | None) -> list[table.
     name = "by words" if encoder is None else "by words and meaning"
     index = Index(trials.tools)
     if encoder is not None:
-        index.meaning = Embeddings(encoder, Path(os.devnull))
-        index.meaning.prepare(trials.tools)
+        index.embeddings = Embeddings(encoder, Path(os.devnull))
+        index.embeddings.prepare(trials.tools)
     asked = phrased()
     went = [outcome(index, each, index.nearness(each.text)) for each in asked]
     subject = f"{name}, three phrasings: an upper bound"
@@ -237,7 +238,7 @@ def by_meaning(
     choose = chosen_by_meaning(words, trials)
     more, went = validated(name, trials, choose, AS_SHIPPED_BY_MEANING, targets)
     rows += [*more, *in_several_phrasings(trials, remembering), *read_in_two_looks(trials)]
-    index = Index(words.tools, meaning=model)
+    index = Index(words.tools, embeddings=model)
     fresh = iter(range(10**9))
 
     def search(query: str) -> list[str]:

@@ -48,7 +48,7 @@ async def searching(count: int) -> list[table.Row]:
     async with lists.served() as entries, _ring(entries) as bell:
         async with asyncio.timeout(bells.PATIENCE):
             for name in entries:
-                await bell.gateway.fleet.listed(name)
+                await bell.gateway.fleet.wait_for_tools(name)
         tools = len(bell.gateway.catalog.tools())
         gateway = []
         for query in queries:

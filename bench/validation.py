@@ -15,8 +15,8 @@ from questions import Question
 
 from divingbell.gateway.search import embeddings
 from divingbell.gateway.search.encoders.base import Encoder
+from divingbell.gateway.search.entry import IndexEntry, ToolText
 from divingbell.gateway.search.index import Index
-from divingbell.gateway.search.indexed import IndexEntry, Portrait
 from divingbell.gateway.search.section import Section
 from divingbell.gateway.search.weights import BY_MEANING, BY_WORDS, FIELDS, Weights
 from divingbell.tool import Tool
@@ -175,7 +175,7 @@ class Trials:
             whole, name, asked = self._encoded(self._encoder)
             points = whole + name_share * name
             points /= (points**2).sum(1, keepdims=True) ** 0.5
-            keys = [Portrait(tool).key for tool in self.tools]
+            keys = [ToolText(tool).key for tool in self.tools]
             self._near[name_share] = [
                 dict(zip(keys, row, strict=True)) for row in (asked @ points.T).tolist()
             ]
@@ -183,7 +183,7 @@ class Trials:
 
     def _encoded(self, encoder: Encoder) -> tuple[Any, Any, Any]:
         if self._parts is None:
-            whole, name = embeddings.encoded(encoder, [Portrait(tool) for tool in self.tools])
+            whole, name = embeddings.encoded(encoder, [ToolText(tool) for tool in self.tools])
             texts = [encoder.before_query + question.text for question in self.questions]
             self._parts = whole, name, encoder.encode(texts, embeddings.MAX_PIECES)
         return self._parts

@@ -39,6 +39,7 @@ INSIDE = {
 OPEN_TO_SURFACES = {
     "gateway.callers",
     "gateway.catalog.catalog",
+    "gateway.catalog.descriptions",
     "gateway.context",
     "gateway.discovery",
     "gateway.gateway",

@@ -14,8 +14,8 @@ from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import pins as gateway_pins
 from divingbell.gateway.policy.approvals import Approver
-from divingbell.gateway.upstream import orphan_groups
 from divingbell.gateway.upstream.fleet import Listener, load_sdk
+from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
 from divingbell.journal import log_lines, totals
@@ -322,9 +322,11 @@ class _Home:
         above = profile.home() / "running"
         try:
             owned_folder.make(above.parent)  # all that is kept there is kept below it
-            self._folders = HostFolders(above, lambda left: orphan_groups.end_left(left / GROUPS))
+            self._folders = HostFolders(
+                above, lambda left: orphan_groups.end_orphans(left / GROUPS)
+            )
             self.servers = Folder(self._folders.path / "servers")
-            self.groups = orphan_groups.Groups(self._folders.path / GROUPS)
+            self.process_groups = orphan_groups.ProcessGroups(self._folders.path / GROUPS)
         except owned_folder.NotOurs:
             raise
         except OSError as error:
@@ -359,9 +361,9 @@ def _make_gateway(
             on_changed=on_changed,
             on_state=on_state,
             log_folder=profile.home() / "logs",
-            shelf=ToolListCache(profile.home() / "tool-lists"),
+            tool_list_cache=ToolListCache(profile.home() / "tool-lists"),
             credentials=Credentials(),
-            groups=home.groups,
+            process_groups=home.process_groups,
         )
 
     kept = places.data_folder()
@@ -374,11 +376,11 @@ def _make_gateway(
         journal,
         border,
         on_approval,
-        _meaning(settings) if settings.servers else None,
+        _embeddings_loader(settings) if settings.servers else None,
     )
 
 
-def _meaning(settings: Settings) -> Callable[[], "Embeddings"] | None:
+def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:
     """What loads the model for search by meaning, where it is wanted.
 
     Raises:

@@ -25,7 +25,7 @@ def test_what_is_left_out_is_counted(shown: int, total: int, is_list: bool, word
 async def test_only_what_is_left_out_is_counted() -> None:
     async with galley() as (bell, _):
         search = bell.gateway.discovery.search
-        await bell.gateway.fleet.listed("galley")
+        await bell.gateway.fleet.wait_for_tools("galley")
         everything = len(bell.gateway.tools("galley"))
         listed = await search("", "name_only", 3, "galley", "")
         assert (len(listed.items), listed.total, listed.is_list) == (3, everything, True)
@@ -39,7 +39,7 @@ async def test_only_what_is_left_out_is_counted() -> None:
 async def test_details_that_are_too_long_together_count_as_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("divingbell.gateway.catalog.catalog.MAX_DESCRIBED", 1)
+    monkeypatch.setattr("divingbell.gateway.catalog.descriptions.MAX_DESCRIBED", 1)
     async with galley() as (bell, _):
         found = await bell.gateway.discovery.search("add two numbers", "full", 100, None, "")
         assert len(found.items) == 1 < found.total
@@ -50,7 +50,7 @@ async def test_tools_are_counted_once_until_a_list_is_another(
 ) -> None:
     async with galley() as (bell, _):
         gateway, looked = bell.gateway, list[str]()
-        await gateway.fleet.listed("galley")
+        await gateway.fleet.wait_for_tools("galley")
         everything = len(gateway.tools())
         may_see = gateway.may_see
 

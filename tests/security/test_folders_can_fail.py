@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway.upstream import orphan_groups
+from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import folders, installer, owned_folder
 from divingbell.promises.check.self_check import check
 from divingbell.sandbox.contained import libraries

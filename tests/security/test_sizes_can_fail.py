@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway.catalog import catalog
+from divingbell.gateway.catalog import descriptions
 from divingbell.gateway.gateway import Gateway
-from divingbell.gateway.upstream import messages, unanswered
+from divingbell.gateway.upstream.transport import messages, unanswered
 from divingbell.promises.check import definitions, serving, tool_rig
 from divingbell.session.calls import Calls
 from divingbell.settings.policy import Policy
@@ -48,7 +48,7 @@ async def test_calls_and_results_that_are_not_weighed_are_noticed(
     monkeypatch.setattr(definitions, "_VERY_MANY", 200_000)  # this process shall survive it
     monkeypatch.setitem(tool_rig.POLICY, "tool_timeout", 2.0)
     monkeypatch.setattr(Calls, "_ended", _ended_once_begun)
-    monkeypatch.setattr(catalog, "MAX_DESCRIBED", 1 << 60)
+    monkeypatch.setattr(descriptions, "MAX_DESCRIBED", 1 << 60)
     rows = {"H70", "H71", "H72", "D50", "D51", "D52", "D53"}
     assert await broken(own_bell, rows) == rows
 

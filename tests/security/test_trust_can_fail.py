@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway.upstream import stdio
+from divingbell.gateway.upstream.transport import stdio
 from divingbell.host import kernel, requirements
 from divingbell.session import engine
 from divingbell.settings import config, disclosure, sources, trust

@@ -26,7 +26,7 @@ def entry() -> dict[str, Any]:
 async def bell() -> AsyncIterator[Divingbell]:
     policy = {"rules": [DENIED]}
     async with Divingbell(pool=0, servers={"plenty": entry()}, policy=policy) as bell:
-        await bell.gateway.fleet.listed("plenty")
+        await bell.gateway.fleet.wait_for_tools("plenty")
         yield bell
 
 
@@ -220,7 +220,7 @@ async def test_a_tool_that_a_user_may_not_call_is_not_named() -> None:
     policy = {"rules": [{"tools": ["plenty.get-page", "plenty.double"], "action": "deny"}]}
     servers = {"plenty": entry()}
     async with Divingbell(pool=0, preload=[], servers=servers, policy=policy) as bell:
-        await bell.gateway.fleet.listed("plenty")
+        await bell.gateway.fleet.wait_for_tools("plenty")
         async with bell.session() as session:
             found = await hint(session, "import socket\nsocket.socket()")
         assert found == f"{NO_NETWORK} Of the tools here none seems to fetch from an address."

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway.callers import SessionCaller
-from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS, described
+from divingbell.gateway.catalog.catalog import MAX_LIMIT
+from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.wrappers import module_source
 from divingbell.gateway.context import Answer, CallContext
-from divingbell.gateway.search.stemming import words
+from divingbell.gateway.search.stemming import stems
 from divingbell.models import Event
 from divingbell.settings import policy
 from divingbell.shares import weight
@@ -58,19 +59,19 @@ class Discovery:
         """
         gateway = self._gateway
         where = None if server is None else gateway.catalog.check_server(server)
-        await gateway.fleet.listed(where)
+        await gateway.fleet.wait_for_tools(where)
         if where is not None and not gateway.catalog.tools(where):
             gateway.fleet.check(where)
         found = await gateway.search(query, detail_level, limit, where, user, charge)
         if detail_level == SERVERS:
-            return Findings(found, len(found), not words(query))
+            return Findings(found, len(found), not stems(query))
         fitting = len(found)
         if detail_level == "full":  # of which there are as many as are not too long together
             names = await gateway.search(query, "name_only", limit, where, user, charge)
             fitting = len(names)
         is_cut = fitting > len(found) or fitting >= min(limit, MAX_LIMIT)
         total = gateway.count(where, user) if is_cut else len(found)
-        return Findings(found, total, not words(query))
+        return Findings(found, total, not stems(query))
 
     async def _search_tools(
         self,
@@ -93,7 +94,7 @@ class Discovery:
 
     async def _list_tools(self, context: CallContext, server: str | None = None) -> Answer:
         where = None if server is None else self._gateway.catalog.check_server(str(server))
-        await self._gateway.fleet.listed(where)
+        await self._gateway.fleet.wait_for_tools(where)
         return _value([tool.full_name for tool in self._gateway.tools(where, context.user)])
 
     async def _tool_details(self, context: CallContext, name: str) -> Answer:
@@ -114,8 +115,8 @@ class Discovery:
         name = self._gateway.catalog.check_server(str(server))
         if self._gateway.fleet.is_awaited(name):
             context.tell(Event("progress", text="connecting to the server", tool=name))
-        await self._gateway.fleet.listed(name)
-        await self._gateway.fleet.refreshed(name)
+        await self._gateway.fleet.wait_for_tools(name)
+        await self._gateway.fleet.refresh(name)
         if not self._gateway.catalog.tools(name):
             self._gateway.fleet.check(name)
         seen = [] if tool is None else self._gateway.tools(name, context.user)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from divingbell.border.border import Border
 from divingbell.gateway.callers import Caller, SessionCaller
 from divingbell.gateway.catalog import wrappers
-from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS, Catalog, described
+from divingbell.gateway.catalog.catalog import MAX_LIMIT, Catalog
+from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.discovery import OWN, Discovery
@@ -67,14 +68,16 @@ class Gateway:
         journal: Journal,
         border: Border,
         on_approval: Approver | None = None,
-        load_meaning: "Callable[[], Embeddings] | None" = None,
+        load_embeddings: "Callable[[], Embeddings] | None" = None,
     ) -> None:
         self.policy = rules
         self.calls_at_once = rules.calls_at_once
         self._index = index = Index()
         self._encoding = asyncio.Lock()
         self.catalog = Catalog(folder, index, self._shown, self._is_public)
-        self._learner = EmbeddingWorker(index, load_meaning) if load_meaning else None
+        self._embedding_worker = (
+            EmbeddingWorker(index, load_embeddings) if load_embeddings else None
+        )
         self.fleet = Fleet(self.catalog, make_upstream, journal)
         self.fleet.on_change(self._tools_changed)
         self.pipeline = Pipeline(
@@ -101,13 +104,13 @@ class Gateway:
     async def stop(self) -> None:
         """End every connection, and remember what is to be remembered."""
         await self.fleet.stop()
-        if self._learner is not None:
-            await asyncio.to_thread(self._learner.stop)
+        if self._embedding_worker is not None:
+            await asyncio.to_thread(self._embedding_worker.stop)
         await self.pipeline.stop()
 
     def _tools_changed(self, kind: str, server: str) -> None:
-        if kind == "tools" and self._learner is not None:
-            self._learner.learn(self.catalog.tools())
+        if kind == "tools" and self._embedding_worker is not None:
+            self._embedding_worker.prepare(self.catalog.tools())
 
     def _shown(self, tool: Tool) -> Tool | None:
         """The tool as code may see it; None if nobody may call it, whatever the arguments."""
@@ -155,9 +158,9 @@ class Gateway:
         """
         server = self.catalog.server_in(name)
         if server is not None:
-            await self.fleet.listed(server)
+            await self.fleet.wait_for_tools(server)
             if self.catalog.known(name) is None:
-                await self.fleet.refreshed(server)
+                await self.fleet.refresh(server)
                 self.fleet.check(server)
         return self.catalog.find(name, self._seen_by(user))
 
@@ -195,14 +198,14 @@ class Gateway:
     async def _nearness(
         self, query: str, charge: Callable[[float], object]
     ) -> Mapping[bytes, float]:
-        if self._index.meaning is None:
+        if self._index.embeddings is None:
             return {}
         async with self._encoding:  # one at a time, so that the threads of others stay free
             try:
                 return await weight.charged(lambda: self._index.nearness(query), charge)
             except Exception:  # a model that somebody brought may fail in any way
                 log.exception("search goes on by words alone: the model failed")
-                self._index.meaning = None
+                self._index.embeddings = None
                 return {}
 
     def tools(self, server: str | None = None, user: str = "") -> list[Tool]:

@@ -273,7 +273,7 @@ class Pipeline:
         if not request.is_tool:
             return
         problems = await self._problems(request)
-        if problems and await self._fleet.refreshed(request.tool.server):
+        if problems and await self._fleet.refresh(request.tool.server):
             # The list of its tools was kept from an earlier start, and it may be another now.
             for step in (self.find, self.bind, self.decide):
                 await step(request)
@@ -350,7 +350,7 @@ class Pipeline:
         """Put it to its server."""
         assert request.send is not None
         server = request.tool.server
-        await self._fleet.begun(server)
+        await self._fleet.begin(server)
         upstream = self._fleet.upstream(server, request.context.key)
         entry = self._fleet.server(server)
         timeout = (entry.timeout if entry else None) or self._policy.tool_timeout

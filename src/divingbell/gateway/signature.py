@@ -1,4 +1,4 @@
-"""Questions of a server to a person, signed with its name.
+"""The signature on questions to a person: each says which server asks.
 
 The client shows one asker, Divingbell, and a server can put anything into its question: words that
 speak in our name, lines that look like a question of ours, fields with titles such as "Divingbell
@@ -20,7 +20,7 @@ MAX_FIELD = 1000
 MAX_FORM = 200_000
 """Characters of JSON."""
 _FORM = ("type", "properties", "required")
-"""What a form consists of; a title or words of its own it has not."""
+"""The parts of a form that are shown; a title or words of its own it has not."""
 
 
 def signed(

@@ -9,15 +9,9 @@ from typing import Any
 import pytest
 
 from divingbell.errors import InvalidInput, ToolFailed
-from divingbell.gateway.catalog.catalog import (
-    MAX_BRIEF,
-    MAX_DESCRIBED,
-    MAX_NAME,
-    MAX_SCHEMA,
-    MAX_SERVERS,
-    Catalog,
-    described,
-)
+from divingbell.gateway.catalog.catalog import MAX_SERVERS, Catalog
+from divingbell.gateway.catalog.definitions import MAX_NAME, MAX_SCHEMA
+from divingbell.gateway.catalog.descriptions import MAX_BRIEF, MAX_DESCRIBED, described
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.search.index import Index
 from divingbell.tool import Tool

@@ -14,10 +14,11 @@ from divingbell.gateway.schema.check import (
     BUDGET,
     check,
     checked,
-    members_of,
     unknown_names,
 )
-from divingbell.gateway.schema.keywords import MAX_PROBLEMS, Check, resolve
+from divingbell.gateway.schema.members import members_of
+from divingbell.gateway.schema.reference import resolve
+from divingbell.gateway.schema.walk import MAX_PROBLEMS, Walk
 from tests.tool_lists import tool_lists
 
 ISSUE: dict[str, Any] = {
@@ -404,13 +405,13 @@ async def test_a_long_check_is_made_beside_the_event_loop_and_charged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     steps: Counter[int] = Counter()
-    spend = Check.spend
+    spend = Walk.spend
 
-    def counted(run: Check, number: int) -> None:
+    def counted(walk: Walk, number: int) -> None:
         steps[threading.get_ident()] += number
-        spend(run, number)
+        spend(walk, number)
 
-    monkeypatch.setattr(Check, "spend", counted)
+    monkeypatch.setattr(Walk, "spend", counted)
     charged: list[float] = []
     assert await checked([], ISSUE, charged.append) != [] and not charged
     assert await checked(1, DOUBLING, charged.append) == []

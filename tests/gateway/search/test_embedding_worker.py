@@ -26,15 +26,15 @@ async def test_tools_are_found_by_meaning_once_they_are_prepared(tmp_path: Path)
     model = Embeddings(encoder(), tmp_path)
     known = tools(PORTION + 3)
     index = Index(known)
-    learner = EmbeddingWorker(index, lambda: model)
+    worker = EmbeddingWorker(index, lambda: model)
     try:
-        learner.learn(known)
+        worker.prepare(known)
         asked = "temperature forecast"
         await until(
             lambda: [tool.name for tool in index.search(asked, 1)] == ["weather"], "the model"
         )
     finally:
-        learner.stop()
+        worker.stop()
 
 
 async def test_without_a_model_words_have_to_do_and_the_reason_is_told(
@@ -45,11 +45,11 @@ async def test_without_a_model_words_have_to_do_and_the_reason_is_told(
 
     caplog.set_level(logging.WARNING, "divingbell")
     index = Index(tools(3))
-    learner = EmbeddingWorker(index, missing)
-    learner.learn(tools(3))
+    worker = EmbeddingWorker(index, missing)
+    worker.prepare(tools(3))
     await until(lambda: "pip install it" in caplog.text, "the reason")
-    learner.stop()
-    assert index.meaning is None
+    worker.stop()
+    assert index.embeddings is None
 
 
 class Slow:
@@ -69,11 +69,11 @@ class Slow:
 
 async def test_it_stops_when_it_is_told_to_and_a_new_list_comes_first() -> None:
     slow = Slow()
-    learner = EmbeddingWorker(Index(), lambda: slow)  # type: ignore[arg-type,return-value]
-    learner.learn(tools(40))
+    worker = EmbeddingWorker(Index(), lambda: slow)  # type: ignore[arg-type,return-value]
+    worker.prepare(tools(40))
     await until(lambda: slow.begun == [40], "the first list")
-    learner.learn(tools(5))
+    worker.prepare(tools(5))
     await until(lambda: slow.ended == [40] and slow.begun == [40, 5], "the new list")
-    learner.stop()
+    worker.stop()
     assert slow.ended == [40, 5]
-    assert learner._thread is not None and not learner._thread.is_alive()
+    assert worker._thread is not None and not worker._thread.is_alive()

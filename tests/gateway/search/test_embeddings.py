@@ -12,8 +12,8 @@ from divingbell.gateway.search import embeddings
 from divingbell.gateway.search.embeddings import PORTION, Embeddings
 from divingbell.gateway.search.encoders import minilm
 from divingbell.gateway.search.encoders.minilm import MiniLM
+from divingbell.gateway.search.entry import ToolText
 from divingbell.gateway.search.index import Index
-from divingbell.gateway.search.indexed import Portrait
 from divingbell.tool import Tool
 from tests.gateway.search.test_index import found, make, real_tools
 from tests.tool_lists import search_queries
@@ -40,7 +40,7 @@ def test_a_right_tool_is_among_the_first_five_more_often_than_by_words() -> None
     # In Divingbell's own cache, so that only the first run on a machine takes its time.
     known = Embeddings(encoder(), embeddings.home() / "meaning")
     known.prepare(real_tools())
-    index = Index(real_tools(), meaning=known)
+    index = Index(real_tools(), embeddings=known)
     queries = search_queries()
     right = [
         query for query in queries if set(found(index, query["query"])) & set(query["answers"])
@@ -50,7 +50,7 @@ def test_a_right_tool_is_among_the_first_five_more_often_than_by_words() -> None
 
 def test_a_query_without_a_word_in_common_finds_the_tool(tmp_path: Path) -> None:
     known = Embeddings(encoder(), tmp_path)
-    index = Index(SMALL, meaning=known)
+    index = Index(SMALL, embeddings=known)
     assert found(index, "reimbursement for a buyer", 1) == found(Index(SMALL), "buyer", 1)
     known.prepare(SMALL)
     assert found(index, "how large is this document", 1) == ["files.get_file_info"]
@@ -78,8 +78,8 @@ def test_points_are_kept_on_disk_and_made_again_only_for_what_has_changed(
     again.prepare([*SMALL[1:], make("files", "get_file_info", "Another text.")])
     assert len(made) == 8
     assert list(again.nearness(["a file"])) == [
-        *(Portrait(tool).key for tool in SMALL[1:]),
-        Portrait(make("files", "get_file_info", "Another text.")).key,
+        *(ToolText(tool).key for tool in SMALL[1:]),
+        ToolText(make("files", "get_file_info", "Another text.")).key,
     ]
     assert [path.suffix for path in tmp_path.iterdir()] == [".points"]
 
@@ -111,7 +111,7 @@ def test_any_text_has_a_point(tmp_path: Path, text: str) -> None:
     known = Embeddings(encoder(), tmp_path)
     tool = Tool("s", text, "s", "f", text)
     known.prepare([tool, *SMALL])
-    index = Index([tool, *SMALL], meaning=known)
+    index = Index([tool, *SMALL], embeddings=known)
     assert len(index.search(text, 10)) == 4
     assert all(-1.1 < near < 1.1 for near in known.nearness([text + " file"]).values())
 
@@ -132,7 +132,7 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyP
 def test_several_phrasings_are_nearer_to_what_all_of_them_mean(tmp_path: Path) -> None:
     known = Embeddings(encoder(), tmp_path)
     known.prepare(SMALL)
-    index = Index(SMALL, meaning=known)
+    index = Index(SMALL, embeddings=known)
     assert found(index, "what the website looks like | capture the screen", 1) == [
         "browser.take_screenshot"
     ]
@@ -167,7 +167,7 @@ def test_until_most_tools_are_prepared_words_decide_and_then_those_that_are_not_
     tools = [make("s", f"paint_{number}", f"Paints picture {number}.") for number in range(20)]
     hot = make("s", "outside", "Tells how hot it is.")
     known = Embeddings(encoder(), tmp_path)
-    index = Index([*tools, hot], meaning=known)
+    index = Index([*tools, hot], embeddings=known)
     known.prepare([*tools[:10], hot])
     assert found(index, "temperature", 1) == []
     known.prepare([*tools[:19], hot])

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from divingbell.gateway.search import indexed
+from divingbell.gateway.search import entry as index_entry
 from divingbell.gateway.search import section as sections
+from divingbell.gateway.search.entry import IndexEntry
 from divingbell.gateway.search.index import MAX_PHRASINGS, MAX_QUERY_WORDS, Index, phrasings
-from divingbell.gateway.search.indexed import IndexEntry
 from divingbell.gateway.search.section import Section
-from divingbell.gateway.search.stemming import split_name, stem, words
+from divingbell.gateway.search.stemming import split_name, stem, stems
 from divingbell.tool import Tool
 from tests.tool_lists import search_practice, search_queries, tool_lists
 
@@ -276,7 +276,7 @@ def test_hostile_tools_are_indexed_like_others_and_harm_nobody() -> None:
 
 
 def test_words_are_cut_to_what_their_forms_share() -> None:
-    assert words("linear_createIssue, HTTPServer and get-user") == words(
+    assert stems("linear_createIssue, HTTPServer and get-user") == stems(
         "linear create issue http server get user"
     )
     for one, other in (
@@ -301,7 +301,7 @@ def test_so_many_terms_of_a_tool_are_read_and_no_more_whatever_it_says() -> None
     values = {"enum": [gibberish(200, number) for number in range(20)]}
     schema = {"properties": {f"p{number}": values for number in range(100)}}
     entry = IndexEntry(make("evil", "find_zebra", gibberish(4000, 1), input_schema=schema))
-    assert len(entry.terms) == indexed.MAX_TERMS
+    assert len(entry.terms) == index_entry.MAX_TERMS
     assert {"find", "zebra"} <= set(entry.terms)
 
 
@@ -312,14 +312,14 @@ def test_so_much_of_a_tool_is_read_and_no_more_however_many_values_it_lists(
 
     def noted(text: str) -> list[str]:
         read.append(text)
-        return words(text)
+        return stems(text)
 
-    monkeypatch.setattr(indexed, "words", noted)
+    monkeypatch.setattr(index_entry, "stems", noted)
     values = {"description": "d" * 300, "enum": ["v" * 200] * 20}
     schema = {"properties": {f"p{number}": values for number in range(100)}}
     IndexEntry(make("evil", "find", "x" * 4000, input_schema=schema, output_schema=schema))
     of_names_and_server = len("find") + len("evil")
-    assert sum(map(len, read)) == indexed.MAX_TEXT + of_names_and_server
+    assert sum(map(len, read)) == index_entry.MAX_TEXT + of_names_and_server
 
 
 def test_taking_a_server_in_costs_a_step_for_each_of_its_terms_which_have_a_limit() -> None:

@@ -160,7 +160,7 @@ async def test_nobody_there_to_sign_in_ends_after_a_while(tmp_path: Path) -> Non
 
 
 async def test_there_is_nothing_to_sign_in_at_a_server_on_this_machine() -> None:
-    with pytest.raises(ToolFailed, match="not a server to sign in at"):
+    with pytest.raises(ToolFailed, match="local has no sign-in: it runs on this machine"):
         await login(Server("local", command="x"), lambda asked: None)
 
 

@@ -18,10 +18,10 @@ TOOL = mcp_types.Tool(
 
 
 def test_a_list_comes_back_as_it_was(tmp_path: Path) -> None:
-    shelf = ToolListCache(tmp_path / "below")
-    assert shelf.load(SERVER) is None
+    cache = ToolListCache(tmp_path / "below")
+    assert cache.load(SERVER) is None
     listing = Listing([TOOL], "Sells things.", "2025-11-25")
-    shelf.store(SERVER, listing)
+    cache.store(SERVER, listing)
     assert ToolListCache(tmp_path / "below").load(SERVER) == listing
     (file,) = (tmp_path / "below").iterdir()
     assert file.stat().st_mode & 0o777 == 0o600
@@ -30,12 +30,12 @@ def test_a_list_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_another_server_of_the_same_name_has_another_list(tmp_path: Path) -> None:
-    shelf = ToolListCache(tmp_path)
-    shelf.store(SERVER, Listing([TOOL]))
-    assert shelf.load(Server("shop", command="other")) is None
-    shelf.forget(SERVER)
-    shelf.forget(SERVER)
-    assert shelf.load(SERVER) is None
+    cache = ToolListCache(tmp_path)
+    cache.store(SERVER, Listing([TOOL]))
+    assert cache.load(Server("shop", command="other")) is None
+    cache.forget(SERVER)
+    cache.forget(SERVER)
+    assert cache.load(SERVER) is None
 
 
 @pytest.mark.parametrize(
@@ -45,11 +45,11 @@ def test_another_server_of_the_same_name_has_another_list(tmp_path: Path) -> Non
     ],
 )  # fmt: skip
 def test_a_spoilt_file_is_as_if_there_were_none(tmp_path: Path, content: bytes) -> None:
-    shelf = ToolListCache(tmp_path)
-    shelf.store(SERVER, Listing([TOOL]))
+    cache = ToolListCache(tmp_path)
+    cache.store(SERVER, Listing([TOOL]))
     (file,) = tmp_path.iterdir()
     file.write_bytes(content)
-    assert shelf.load(SERVER) is None
+    assert cache.load(SERVER) is None
 
 
 @pytest.mark.parametrize(
@@ -62,24 +62,24 @@ def test_a_spoilt_file_is_as_if_there_were_none(tmp_path: Path, content: bytes) 
 def test_a_file_with_wrong_values_is_as_if_there_were_none(
     tmp_path: Path, name: str, value: object
 ) -> None:
-    shelf = ToolListCache(tmp_path)
-    shelf.store(SERVER, Listing([TOOL]))
+    cache = ToolListCache(tmp_path)
+    cache.store(SERVER, Listing([TOOL]))
     (file,) = tmp_path.iterdir()
     file.write_text(json.dumps(json.loads(file.read_text()) | {name: value}))
-    assert shelf.load(SERVER) is None
+    assert cache.load(SERVER) is None
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:
-    shelf = ToolListCache(tmp_path / "shelf")
-    shelf.store(SERVER, Listing([TOOL]))
-    (file,) = (tmp_path / "shelf").iterdir()
+    cache = ToolListCache(tmp_path / "cache")
+    cache.store(SERVER, Listing([TOOL]))
+    (file,) = (tmp_path / "cache").iterdir()
     file.rename(tmp_path / "elsewhere")
     file.symlink_to(tmp_path / "elsewhere")
-    assert shelf.load(SERVER) is None
+    assert cache.load(SERVER) is None
 
 
 def test_a_folder_that_can_not_be_written_is_no_reason_to_fail(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    shelf = ToolListCache(tmp_path / "file")
-    shelf.store(SERVER, Listing([TOOL]))
-    assert shelf.load(SERVER) is None
+    cache = ToolListCache(tmp_path / "file")
+    cache.store(SERVER, Listing([TOOL]))
+    assert cache.load(SERVER) is None

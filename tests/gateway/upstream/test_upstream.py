@@ -260,8 +260,10 @@ async def test_a_server_that_prints_what_is_no_message_is_quoted(tmp_path: Path)
         with pytest.raises(ToolFailed) as caught:
             await upstream.ready(20)
     words = str(caught.value)
-    assert "it did not answer within 1 seconds of its start; on its standard output it" in words
-    assert "printed what is no message of MCP: Starting at [secret of loud] xxx" in words
+    assert (
+        "it did not answer within 1 seconds of its start; it printed this on its standard" in words
+    )
+    assert "where only messages of MCP belong: Starting at [secret of loud] xxx" in words
     assert secret not in words and "\x1b" not in words and "x" * 300 not in words
 
 
@@ -278,7 +280,7 @@ async def test_answers_that_break_the_protocol_are_errors_of_their_call_only(
 async def test_a_list_of_tools_that_breaks_the_protocol_is_told(tmp_path: Path) -> None:
     command, arguments = fixture("lying")
     async with running(entry((command, [*arguments, "tools"])), tmp_path) as upstream:
-        with pytest.raises(ToolFailed, match="it sends what is no message of MCP"):
+        with pytest.raises(ToolFailed, match="it sends something that is no message of MCP"):
             await upstream.ready(20)
 
 
@@ -353,12 +355,12 @@ async def test_secrets_are_in_no_result_error_log_or_description(tmp_path: Path)
 async def test_a_known_list_is_announced_at_once_and_the_server_starts_with_the_first_call(
     tmp_path: Path,
 ) -> None:
-    shelf = ToolListCache(tmp_path / "shelf")
-    async with running(shop(), tmp_path, shelf=shelf) as upstream:
+    cache = ToolListCache(tmp_path / "cache")
+    async with running(shop(), tmp_path, tool_list_cache=cache) as upstream:
         await upstream.ready()
         await upstream.call_tool("grow", {"name": "weed"})
         await until(lambda: len(upstream.lists) == 2, "the second list")
-    async with running(shop(), tmp_path, shelf=shelf) as upstream:
+    async with running(shop(), tmp_path, tool_list_cache=cache) as upstream:
         assert "weed" in upstream.lists[0]
         assert upstream.instructions == "A workshop for tests."
         assert (upstream.state, upstream.pid) == ("idle", None)
@@ -375,10 +377,10 @@ async def test_a_list_is_kept_beside_the_event_loop(tmp_path: Path) -> None:
             threads.append(threading.get_ident())
             super().store(server, listing)
 
-    shelf = Watched(tmp_path / "shelf")
-    async with running(shop(), tmp_path, shelf=shelf) as upstream:
+    cache = Watched(tmp_path / "cache")
+    async with running(shop(), tmp_path, tool_list_cache=cache) as upstream:
         await upstream.ready()
-        assert shelf.load(upstream.server) is not None
+        assert cache.load(upstream.server) is not None
     assert threads
     assert threading.get_ident() not in threads
 
@@ -596,6 +598,6 @@ async def test_a_server_that_only_prints_is_not_tried_in_another_way(tmp_path: P
     starts = tmp_path / "starts"
     code = f"echo start >> '{starts}'; while true; do echo 'hello I am garbage'; done"
     async with running(Server("x", command="sh", args=("-c", code)), tmp_path) as upstream:
-        with pytest.raises(ToolFailed, match="no message of MCP: hello I am garbage"):
+        with pytest.raises(ToolFailed, match="messages of MCP belong: hello I am garbage"):
             await upstream.ready()
         assert starts.read_text() == "start\n"

@@ -57,7 +57,7 @@ def test_what_a_server_printed_is_said(bell: Bell, tmp_path: Path) -> None:
     code = "import sys; print('\x1b[31mListening on 8080', flush=True); sys.stdin.read()"
     entry = {"command": sys.executable, "args": ["-c", code], "start_timeout": 1}
     done = bell("servers", "--mcp-config", listed(tmp_path, web=entry))
-    assert "it printed what is no message of MCP: Listening on 8080" in done.stdout
+    assert "where only messages of MCP belong: Listening on 8080" in done.stdout
 
 
 def test_a_server_that_goes_on_printing_is_given_up_and_quoted(bell: Bell, tmp_path: Path) -> None:
@@ -67,8 +67,8 @@ def test_a_server_that_goes_on_printing_is_given_up_and_quoted(bell: Bell, tmp_p
     [state] = json.loads(bell("servers", "--json", "--mcp-config", path).stdout)
     assert state["state"] == "failed"
     assert state["reason"] == (
-        "it sent more than 100 lines that are no messages of MCP; on its standard output it "
-        "printed what is no message of MCP: hello I am garbage"
+        "it sent more than 100 lines that are no messages of MCP; it printed this on its "
+        "standard output, where only messages of MCP belong: hello I am garbage"
     )
 
 

@@ -33,8 +33,8 @@ async def bell() -> AsyncIterator[Divingbell]:
     # `b-roken` comes first in the list, and is told of like any other.
     servers = {"b-roken": BROKEN, "plenty": entry(), "shop": fixture("workshop")}
     async with Divingbell(pool=1, copy_after=0.0, servers=servers, search="words") as bell:
-        await bell.gateway.fleet.listed("plenty")
-        await bell.gateway.fleet.listed("shop")
+        await bell.gateway.fleet.wait_for_tools("plenty")
+        await bell.gateway.fleet.wait_for_tools("shop")
         yield bell
 
 

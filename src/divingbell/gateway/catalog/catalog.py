@@ -1,62 +1,43 @@
-"""All tools of all servers: by name, by what they do, and as files for the code to read."""
+"""The catalog of all tools of all servers: by name, by what they do, and as files to read."""
 
-import asyncio
 import difflib
-import json
-import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 from divingbell import text
 from divingbell.errors import InvalidInput, ToolFailed
-from divingbell.gateway.catalog import naming, wrappers
+from divingbell.gateway.catalog import naming
+from divingbell.gateway.catalog.definitions import (
+    MAX_DESCRIPTION,
+    Definition,
+    giving_way,
+    tools_of,
+)
+from divingbell.gateway.catalog.descriptions import check_level, fitting
 from divingbell.gateway.catalog.folder import Folder
+from divingbell.gateway.search.entry import IndexEntry
 from divingbell.gateway.search.index import MAX_QUERY, Index
-from divingbell.gateway.search.indexed import IndexEntry
 from divingbell.gateway.search.section import Section
-from divingbell.gateway.search.stemming import words
+from divingbell.gateway.search.stemming import stems
 from divingbell.tool import Tool
 
-log = logging.getLogger("divingbell")
-
-MAX_DESCRIPTION = 20_000
-MAX_TOOLS = 2_000
-"""Of one server; real ones have a few hundred at most."""
-MAX_BRIEF = 300
-MAX_NAME = 256
-MAX_SCANNED = 200_000
-MAX_SCHEMA = 1 << 20
-"""Characters of JSON; a tool with a longer one is called without a check of its arguments."""
-MAX_DEPTH = 60
 MAX_LIMIT = 100
-MAX_DESCRIBED = 1 << 18
-"""Characters of schemas that one search describes in full; a single one may be longer."""
 MAX_COMPARED = 50
-"""Names that a misspelt one is compared with, and the most letters that such a name has. Comparing
-takes 20 µs for each; there is the search by words for the rest."""
+"""Names that a misspelt one is compared with, and the most letters that such a name has. Measured:
+comparing takes 20 µs for each. For the rest there is the search by words."""
 MAX_COMPARED_LENGTH = 80
 MAX_SLIPS = 4
 """Letters too many or too few in a name that was meant."""
 MAX_SERVERS = 3
 """Servers that a search names: more would be a list to read, and not an answer."""
 MAX_EXAMPLES = 3
-SLICE = 0.001
-"""Seconds that a thread reads before it lets others go on."""
-PAUSE = 0.00005
-SERVERS = "servers"
-LEVELS = ("name_only", "with_description", "full", SERVERS)
 PREFIX = "mcp__"
-
-Item = TypeVar("Item")
-Definition = Mapping[str, Any]
-"""A tool as `tools/list` gives it, in the names of the protocol (`inputSchema` …)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What a server has told, read and ready to be taken in."""
+class ServerTools:
+    """The tools of one server, read and ready to be taken in."""
 
     server: str
     package: str
@@ -68,21 +49,21 @@ class Reading:
 
 
 class Catalog:
-    """What there is to call.
+    """The tools of all servers.
 
-    `shown` makes of each tool what the code may see of it, `is_public` tells whether all users may.
+    `as_seen` returns what the code may see of a tool, `is_public` whether all users may see it.
     """
 
     def __init__(
         self,
         folder: Folder,
         index: Index,
-        shown: Callable[[Tool], Tool | None],
+        as_seen: Callable[[Tool], Tool | None],
         is_public: Callable[[Tool], bool],
     ) -> None:
         self._folder = folder
         self._index = index
-        self._shown = shown
+        self._as_seen = as_seen
         self._is_public = is_public
         self._packages: dict[str, str] = {}
         self._tools: dict[str, dict[str, Tool]] = {}
@@ -90,7 +71,7 @@ class Catalog:
         self.revision = 0
         """Changes whenever a list of tools does."""
         self._public: dict[str, int | None] = {}
-        """How many tools of a server have files; None as long as it has not told its tools."""
+        """The number of a server's tools that have files; None until it has listed its tools."""
 
     @property
     def generation(self) -> int:
@@ -99,18 +80,19 @@ class Catalog:
 
     @property
     def servers(self) -> list[str]:
+        """The names of all servers."""
         return list(self._packages)
 
     def package(self, server: str) -> str:
-        """The name that code imports a server by."""
+        """Return the name that code imports a server by."""
         return self._packages[server]
 
     def add_server(self, name: str) -> None:
-        """Make a place for a server, whose tools are told later."""
+        """Add a server, whose tools are listed later."""
         self._packages = package_names([name], self._packages)
 
     def expect(self, server: str) -> Callable[[], None]:
-        """A server will tell its tools: it is to be seen before; returns as `replace` does."""
+        """Show a server whose tools are still to come; returns what writes its files."""
         self._public.setdefault(server, None)
         package, listed_servers = self._packages[server], self._listed_servers()
 
@@ -120,49 +102,35 @@ class Catalog:
 
         return write
 
-    def read(self, server: str, definitions: Iterable[Definition], instructions: str) -> Reading:
-        """Make of what a server has told what can be called and found. Any thread may."""
-        listed: dict[str, Definition] = {}
-        for definition in giving_way(definitions):
-            name = str(definition.get("name", ""))
-            if len(listed) >= MAX_TOOLS:
-                log.warning(
-                    "%s: it has more than %d tools; the rest is left out", server, MAX_TOOLS
-                )
-                break
-            if len(name) <= MAX_NAME:
-                listed.setdefault(name, definition)
-            else:
-                log.warning("%s: a tool is left out, its name is too long", server)
-        functions = naming.unique(listed)
+    def read(
+        self, server: str, definitions: Iterable[Definition], instructions: str
+    ) -> ServerTools:
+        """Read a server's tools, so that they can be called and found. Any thread may."""
         package = self._packages.get(server, "")
-        made = {
-            name: _tool(server, name, package, functions[name], definition)
-            for name, definition in giving_way(listed.items())
-        }
-        visible = [shown for tool in made.values() if (shown := self._shown(tool)) is not None]
+        made = tools_of(server, package, definitions)
+        visible = [seen for tool in made.values() if (seen := self._as_seen(tool)) is not None]
         public = [tool for tool in visible if self._is_public(tool)]
         section = Section(server, (IndexEntry(tool, instructions) for tool in giving_way(visible)))
         # Its words are about its tools: where none is for everyone, they are not either.
         notes = text.visible(instructions, MAX_DESCRIPTION) if public or not made else ""
-        return Reading(server, package, made, visible, public, section, notes)
+        return ServerTools(server, package, made, visible, public, section, notes)
 
-    def replace(self, reading: Reading) -> Callable[[], None]:
-        """The tools of a server are these now.
+    def replace(self, new: ServerTools) -> Callable[[], None]:
+        """Have these tools of a server, and no others of it.
 
         Returns:
             What writes their files, which takes about a millisecond a tool: call it in a thread,
             one after the other.
         """
-        server = reading.server
+        server = new.server
         self.revision += 1
-        self._tools[server], self._visible[server] = reading.tools, reading.visible
-        self._public[server] = len(reading.public)
-        self._index.replace(reading.section)
+        self._tools[server], self._visible[server] = new.tools, new.visible
+        self._public[server] = len(new.public)
+        self._index.replace(new.section)
         listed_servers = self._listed_servers()
 
         def write() -> None:
-            self._folder.write(server, reading.package, reading.public, reading.notes)
+            self._folder.write(server, new.package, new.public, new.notes)
             self._folder.write_index(listed_servers)
 
         return write
@@ -199,16 +167,16 @@ class Catalog:
         if tool is not None:
             return tool
         query = _split(name)[1] or name
-        raise ToolFailed(self._no_such(name, query, wanted), "tool_unknown")
+        raise ToolFailed(self._unknown_tool_message(name, query, wanted), "tool_unknown")
 
     def known(self, name: str) -> Tool | None:
-        """The same, if there is one."""
+        """Return the tool of that name, if there is one."""
         server, called = _split(name)
         tools = self._tools.get(self._server_called(server) or "", {})
         return tools.get(called) or _by_function(tools.values(), called)
 
     def has_list(self, server: str) -> bool:
-        """Whether the server has ever told its tools."""
+        """Whether the server has ever listed its tools."""
         return server in self._tools
 
     def lists(self, tool: Tool) -> bool:
@@ -216,7 +184,7 @@ class Catalog:
         return self._tools.get(tool.server, {}).get(tool.name) == tool
 
     def server_in(self, name: str) -> str | None:
-        """The server that the name of a tool names, whether it has that tool or not."""
+        """Return the server in the name of a tool, whether it has that tool or not."""
         return self._server_called(_split(name)[0])
 
     def _server_called(self, name: str) -> str | None:
@@ -225,7 +193,7 @@ class Catalog:
             return name
         return next((known for known, package in self._packages.items() if package == name), None)
 
-    def _no_such(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
+    def _unknown_tool_message(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
         near: list[str] = []
         if len(name) <= MAX_COMPARED_LENGTH:
             known = [
@@ -239,8 +207,8 @@ class Catalog:
         found = self._index.search(query, 3, wanted=wanted, near={}) if not near else []
         near = near or [tool.full_name for tool in found]
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        shown = text.one_line(name, 200)
-        return f"there is no tool {shown!r}{hint or '; search_tools() shows what there is'}"
+        wrong = text.one_line(name, 200)
+        return f"there is no tool {wrong!r}{hint or '; search_tools() shows what there is'}"
 
     def check_server(self, name: str) -> str:
         """Return the server's own name for a name or a Python name.
@@ -251,13 +219,12 @@ class Catalog:
         found = self._server_called(name)
         if found is not None:
             return found
-        known = ", ".join(self._packages) or "none is configured"
-        raise ToolFailed(
-            f"there is no server {text.one_line(name, 80)!r}; there is: {known}", "tool_unknown"
-        )
+        known = f"there is: {', '.join(self._packages)}" if self._packages else "none is configured"
+        words = f"there is no server {text.one_line(name, 80)!r}; {known}"
+        raise ToolFailed(words, "tool_unknown")
 
     def tools(self, server: str | None = None) -> list[Tool]:
-        """The tools that the code may see."""
+        """Return the tools that the code may see."""
         names = [server] if server is not None else self._visible
         return [tool for name in names for tool in self._visible.get(name, ())]
 
@@ -276,12 +243,10 @@ class Catalog:
             InvalidInput: there is no such level, or the limit is no number of things.
             ToolFailed: there is no such server.
         """
-        if detail_level not in LEVELS:
-            given = str(detail_level)[:80]
-            raise InvalidInput(f"detail_level is one of {', '.join(LEVELS)}, not {given!r}")
+        check_level(detail_level)
         where = None if server is None else self.check_server(str(server))
-        found = self._index.search(query, _checked(limit), where, wanted, near)
-        return _fitting(found) if detail_level == "full" else found
+        found = self._index.search(query, _checked_limit(limit), where, wanted, near)
+        return fitting(found, detail_level)
 
     def best_servers(
         self,
@@ -300,14 +265,16 @@ class Catalog:
             InvalidInput: the limit is no number of things.
             ToolFailed: there is no such server.
         """
-        most = min(_checked(limit), MAX_SERVERS) if words(query[:MAX_QUERY]) else _checked(limit)
+        most = _checked_limit(limit)
+        if stems(query[:MAX_QUERY]):
+            most = min(most, MAX_SERVERS)
         if server is None:
             names = self._index.best_servers(query, most, wanted, near)
         else:
             names = [self.check_server(str(server))]
-        return [self._as_found(name, query, wanted, near) for name in names]
+        return [self._server_found(name, query, wanted, near) for name in names]
 
-    def _as_found(
+    def _server_found(
         self,
         server: str,
         query: str,
@@ -322,20 +289,7 @@ class Catalog:
         }
 
 
-def giving_way(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield the items, and let other threads run about every millisecond.
-
-    Python by itself takes five for that, and the event loop would wait so long for each step.
-    """
-    began = time.perf_counter()
-    for item in items:
-        yield item
-        if time.perf_counter() - began > SLICE:
-            time.sleep(PAUSE)  # with 0 this thread would be the first to go on
-            began = time.perf_counter()
-
-
-def _checked(limit: int) -> int:
+def _checked_limit(limit: int) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
         given = str(limit)[:80]
         raise InvalidInput(f"limit is a whole number of tools, 1 or more, not {given!r}")
@@ -350,59 +304,6 @@ def package_names(names: Iterable[str], taken: Mapping[str, str] | None = None) 
     return found
 
 
-def _fitting(tools: Sequence[Tool]) -> list[Tool]:
-    """The first of them, whose schemas are not too long together; at least one."""
-    found: list[Tool] = []
-    left = MAX_DESCRIBED
-    for tool in tools:
-        left -= len(json.dumps([tool.input_schema, tool.output_schema]))
-        if found and left < 0:
-            break
-        found.append(tool)
-    return found
-
-
-async def described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
-    """Put tools into plain data, with as much detail as the level says.
-
-    Beside the event loop where there is a schema to be read: some have a hundred thousand parts.
-    """
-    if detail_level == "full":
-        return await asyncio.to_thread(_described, tools, detail_level)
-    return _described(tools, detail_level)
-
-
-def _described(tools: Sequence[Tool], detail_level: str) -> list[dict[str, Any]]:
-    found = []
-    for tool in tools:
-        item: dict[str, Any] = {"name": tool.full_name, "server": tool.server}
-        if tool.full_name != f"{tool.package}.{tool.function}":
-            item["python"] = f"servers.{tool.package}.{tool.function}"
-        if detail_level == "with_description":
-            item["description"] = _brief(tool.description)
-        if detail_level == "full":
-            item |= {
-                "description": tool.description,
-                "input_schema": _visible(tool.input_schema) or {"type": "object"},
-                "output_schema": _visible(tool.output_schema),
-                "signature": wrappers.signature(tool),
-                "import": f"from servers.{tool.package} import {tool.function}",
-            }
-        found.append(item)
-    return found
-
-
-def _brief(description: str) -> str:
-    """What fits into a line or two: ten of them are read to choose one."""
-    line = " ".join(description.split())
-    return line if len(line) <= MAX_BRIEF else f"{line[: MAX_BRIEF - 1]}…"
-
-
-def _visible(value: Any) -> Any:
-    """A schema for reading: each text in it shows all that it holds."""
-    return text.everywhere(value, MAX_DESCRIPTION, text.MAX_DEPTH - MAX_DEPTH)
-
-
 def _split(name: str) -> tuple[str, str]:
     """The server and the tool in `server.tool` or `mcp__server__tool`."""
     if name.startswith(PREFIX):
@@ -414,27 +315,3 @@ def _split(name: str) -> tuple[str, str]:
 
 def _by_function(tools: Iterable[Tool], name: str) -> Tool | None:
     return next((tool for tool in tools if tool.function == name), None)
-
-
-def _tool(server: str, name: str, package: str, function: str, definition: Definition) -> Tool:
-    description = str(definition.get("description") or definition.get("title") or "")
-    schemas = json.dumps(
-        [definition.get("inputSchema"), definition.get("outputSchema")], ensure_ascii=False
-    )
-    hidden = text.suspicious(name + description + schemas[:MAX_SCANNED])
-    if hidden:
-        log.warning("%s.%s: its definition hides %s", server, function, ", ".join(hidden))
-    made = Tool(server, name, package, function)
-    return replace(
-        made,
-        description=text.visible(description, MAX_DESCRIPTION),
-        input_schema=_schema(definition.get("inputSchema")),
-        output_schema=_schema(definition.get("outputSchema")),
-        annotations=_schema(definition.get("annotations")),
-    )
-
-
-def _schema(value: Any) -> Mapping[str, Any] | None:
-    if not isinstance(value, Mapping) or len(json.dumps(value)) > MAX_SCHEMA:
-        return None
-    return value

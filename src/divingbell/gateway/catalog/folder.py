@@ -26,7 +26,7 @@ README = "README.md"
 
 
 class Folder:
-    """Holds a package of Python for each server and keeps it as the server's tools are.
+    """A folder with a package of Python for each server, kept as the server's tools are.
 
     Sessions import from it while it changes, so each file is replaced as a whole, files that are
     the same are left alone, and links are never followed.
@@ -65,7 +65,7 @@ class Folder:
                 os.close(folder)
 
     def expect(self, server: str, package: str) -> bool:
-        """Make the folder of a server that has not told its tools; return whether it is new.
+        """Make the folder of a server that has not listed its tools; return whether it is new.
 
         Without an __init__.py: whoever imports it has to wait for the server.
         """

@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable
 
 MAX_LENGTH = 64
 CONSIDERED = 512
-"""How many characters of a name are looked at; the rest only counts for the digest."""
+"""Characters of a name that are looked at; the rest only counts for the digest."""
 
 WRAPPER_NAMES = frozenset({"call", "UNSET"})
-"""What a wrapper's own code needs. All that a parameter must not be called."""
+"""Names that a wrapper's own code needs. No parameter may have one of these, and all others may."""
 
 RESERVED = WRAPPER_NAMES | {
     # the rest of a wrapper module

@@ -13,8 +13,9 @@ from typing import Any
 from divingbell.amounts import amount
 from divingbell.gateway.catalog.naming import WRAPPER_NAMES, is_safe, unique
 from divingbell.gateway.schema.annotation import Annotations, literal, quoted
-from divingbell.gateway.schema.check import check, members_of
-from divingbell.gateway.schema.keywords import Schema
+from divingbell.gateway.schema.check import check
+from divingbell.gateway.schema.members import members_of
+from divingbell.gateway.schema.reference import Schema
 from divingbell.text import one_line, visible
 from divingbell.tool import Tool
 
@@ -37,9 +38,9 @@ ARGUMENTS = "arguments"
 @dataclass(frozen=True, slots=True)
 class _Parameter:
     name: str
-    """As Python has it."""
+    """Its name in Python."""
     key: str
-    """As the server has it."""
+    """Its name at the server."""
     annotation: str
     default: str | None
     """Source; None where the parameter is required."""
@@ -52,7 +53,7 @@ class _Parameter:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What a wrapper takes and returns."""
+    """The parameters and the result of a wrapper."""
 
     parameters: list[_Parameter]
     rest: str | None
@@ -79,7 +80,7 @@ def module_source(tool: Tool) -> str:
     Raises:
         ValueError: the tool's function is no name that can stand in source.
     """
-    _checked(tool.function)
+    _safe_name(tool.function)
     annotations = Annotations(taken={tool.function})
     source = _module(tool, _form(tool, annotations), annotations.classes)
     if len(source) > MAX_MODULE:
@@ -108,11 +109,11 @@ def package_source(
     Raises:
         ValueError: a tool's function is no name that can stand in source.
     """
-    _checked(package)
+    _safe_name(package)
     about = f"{amount(len(tools), 'tool')} of {one_line(server, 80)} for everyone."
     if instructions and instructions.strip():
         about += f" Its own words:\n\n{visible(instructions.strip(), MAX_INSTRUCTIONS)}"
-    names = "".join(f"{quoted(_checked(tool.function))}, " for tool in tools)
+    names = "".join(f"{quoted(_safe_name(tool.function))}, " for tool in tools)
     return (
         f"{docstring(about)}\n\n"
         "from divingbell_inside.tools import serve_package\n\n"
@@ -152,7 +153,7 @@ def readme(server: str, package: str, tools: Sequence[Tool], instructions: str |
 
 
 def awaited_readme(server: str, package: str) -> str:
-    """Return the content of README.md of a server that has not told its tools yet."""
+    """Return the content of README.md of a server that has not listed its tools yet."""
     return (
         f"# {one_line(server, 80)}\n\n"
         f"Its tools are not known yet. `import servers.{package}` waits for them, and says what is "
@@ -162,20 +163,20 @@ def awaited_readme(server: str, package: str) -> str:
 
 def index_readme(servers: Iterable[tuple[str, str, int | None]]) -> str:
     """Return the content of /servers/README.md, given each server, its package, how many tools;
-    None for one that has not told them yet."""
+    None for one that has not listed them yet."""
     lines = [
         f"- {package}: "
         + ("its tools are not known yet" if number is None else amount(number, "tool"))
         + (f" (of {one_line(server, 80)})" * (server != package))
         for server, package, number in servers
     ]
-    listed = "\n".join(lines) or "No servers are configured."
+    body = "\n".join(lines) or "No servers are configured."
     return (
         "# Servers\n\n"
         "A folder for each server, a module for each tool: `from servers.SERVER import TOOL`.\n"
         'Find one with `search_tools("what you want to do")`, or look: `!ls /servers`, '
         "`dir(servers)`.\n\n"
-        f"{listed}\n"
+        f"{body}\n"
     )
 
 
@@ -310,7 +311,7 @@ def _notes(schema: Mapping[str, Any], default: str | None) -> list[str]:
     return [f"({', '.join(notes)})"] if notes else []
 
 
-def _checked(name: str) -> str:
+def _safe_name(name: str) -> str:
     if not is_safe(name):
         raise ValueError(f"{name[:80]!r} is no name for source code: pass it through naming.unique")
     return name

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from divingbell.gateway.schema.check import members_of
+from divingbell.gateway.schema.members import members_of
 from divingbell.text import visible
 
 MAX_PREVIEW = 4000

@@ -1,4 +1,4 @@
-"""Python's type annotations out of JSON Schema.
+"""Type annotations of Python, made of JSON Schema.
 
 Everything in a schema is text of others. Source is made of words of ours, of identifiers out of
 `naming`, and of literals that `literal` quotes: nothing of a server is ever an expression.
@@ -11,13 +11,13 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from divingbell.gateway.catalog.naming import RESERVED, identifier, is_safe
-from divingbell.gateway.schema.check import members_of
-from divingbell.gateway.schema.keywords import Schema, resolve
+from divingbell.gateway.schema.members import members_of
+from divingbell.gateway.schema.reference import Schema, resolve
 from divingbell.text import is_hiding, one_line
 
 MAX_DEPTH = 6
 MAX_NODES = 600
-"""How many parts of a schema are spelt out. What comes after that is `Any`."""
+"""Parts of a schema that are spelt out. All after that is `Any`."""
 MAX_VALUES = 50
 MAX_VALUES_LENGTH = 1200
 MAX_BRANCHES = 8
@@ -25,7 +25,7 @@ MAX_FIELDS = 120
 MAX_COMMENT = 160
 MAX_LITERAL = 200
 
-_PLAIN = {
+_TYPE_NAMES = {
     "string": "str",
     "integer": "int",
     "number": "float",
@@ -56,7 +56,7 @@ def literal(value: Any) -> str | None:
 
 
 class Annotations:
-    """Turns the parts of one tool's schemas into annotations, and collects the classes of them."""
+    """The annotations for one tool's schemas, and the classes that they need."""
 
     def __init__(self, *, classes: bool = True, taken: Collection[str] = ()) -> None:
         self.classes: list[str] = []
@@ -111,7 +111,7 @@ class Annotations:
             return f"list[{self.of(items, root, _singular(hint), depth)}]"
         if kind == "object":
             return self._object(schema, root, hint, depth)
-        return _PLAIN.get(kind, "Any")
+        return _TYPE_NAMES.get(kind, "Any")
 
     def _union(self, branches: list[Any], root: Schema, hint: str, depth: int) -> str:
         if len(branches) > MAX_BRANCHES:

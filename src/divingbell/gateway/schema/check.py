@@ -1,4 +1,4 @@
-"""Checks values against the JSON Schema that a server gives for a tool.
+"""The check of values against the JSON Schema that a server gives for a tool.
 
 A check made here tells the code what is wrong before the call leaves. It is a courtesy, not the
 border: the server checks its own arguments. So whatever can't be decided cheaply is accepted:
@@ -15,18 +15,13 @@ The `jsonschema` package has no budget and runs the patterns, so it is not used 
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from divingbell.gateway.schema.keywords import (
-    MAX_PROBLEMS,
-    BudgetSpent,
-    Check,
-    Found,
-    Schema,
-    resolve,
-)
+from divingbell.gateway.schema.keywords import RULES
+from divingbell.gateway.schema.members import members_of
 from divingbell.gateway.schema.problem import Problem, path_of, unknown
+from divingbell.gateway.schema.reference import Schema
+from divingbell.gateway.schema.walk import MAX_PROBLEMS, BudgetSpent, Found, Walk
 from divingbell.shares import weight
 
 BUDGET = 20_000
@@ -36,7 +31,7 @@ AT_ONCE = 1_000
 
 
 async def checked(value: Any, schema: Schema, charge: Callable[[float], object]) -> list[Problem]:
-    """Return what `check` does, without holding up others on the event loop.
+    """Return the problems that `check` finds, without holding up others on the event loop.
 
     `charge` gets the processor time that was spent on it elsewhere.
     """
@@ -66,7 +61,7 @@ def _look(value: Any, schema: Schema, budget: int) -> tuple[list[Found], bool]:
     """
     found: list[Found] = []
     try:
-        Check(schema, budget).value(value, _plain(schema), None, found, 0)
+        Walk(schema, budget, RULES).value(value, _as_dict(schema), None, found, 0)
     except BudgetSpent:
         return found, False
     return found, True
@@ -76,7 +71,7 @@ def _problems(found: list[Found]) -> list[Problem]:
     return [Problem(path_of(place), message) for place, _, message in found]
 
 
-def _plain(schema: Schema) -> Schema:
+def _as_dict(schema: Schema) -> Schema:
     is_other = isinstance(schema, Mapping) and not isinstance(schema, dict)
     return dict(schema) if is_other else schema
 
@@ -94,7 +89,8 @@ def _wrong_kinds(value: Any, schema: Schema, budget: int) -> list[Found]:
         hollow = type(inner)() if isinstance(inner, dict | list | tuple) else inner
         problems: list[Found] = []
         with contextlib.suppress(BudgetSpent):
-            Check(schema, budget // len(names)).value(hollow, properties[name], place, problems, 0)
+            walk = Walk(schema, budget // len(names), RULES)
+            walk.value(hollow, properties[name], place, problems, 0)
         found += [each for each in problems if each[0] == place and each[1] == "type"]
     return found
 
@@ -114,55 +110,3 @@ def unknown_names(arguments: Mapping[str, Any], schema: Schema) -> list[Problem]
         Problem(path_of((None, name)), unknown(name, members.properties))
         for name in itertools.islice(strange, MAX_PROBLEMS)
     ]
-
-
-@dataclass(slots=True)
-class Members:
-    """The properties of an object as a schema lists them, collected over its parts."""
-
-    properties: dict[str, Schema] = field(default_factory=dict)
-    required: dict[str, None] = field(default_factory=dict)
-    """An ordered set: the order is the author's, and often better than that of `properties`."""
-    closed: bool | None = None
-    """Whether other names are refused (True) or welcome (False), or nothing is said."""
-    listed: bool = False
-
-
-def members_of(schema: Schema, root: Schema = None) -> Members | None:
-    """Return what a schema of an object lists, over `$ref`, `allOf`, `anyOf` and `oneOf`.
-
-    None if it lists no properties, or a part of it can't be read.
-    """
-    members = Members()
-    readable = _collect(schema, schema if root is None else root, members, True, 0, [256])
-    return members if readable and members.listed else None
-
-
-def _collect(
-    schema: Schema, root: Schema, members: Members, certain: bool, depth: int, left: list[int]
-) -> bool:
-    left[0] -= 1
-    if not isinstance(schema, Mapping) or depth > 8 or left[0] < 0:
-        return False
-    properties = schema.get("properties")
-    if isinstance(properties, Mapping):
-        for name, inner in properties.items():
-            members.properties.setdefault(name, inner)
-        members.listed = True
-    if certain and isinstance(required := schema.get("required"), list):
-        members.required |= dict.fromkeys(name for name in required if isinstance(name, str))
-    additional = schema.get("additionalProperties")
-    if additional is False and depth == 0:
-        members.closed = True
-    elif (additional is not None and additional is not False) or "patternProperties" in schema:
-        members.closed = False
-    parts: list[tuple[Schema, bool]] = []
-    if isinstance(reference := schema.get("$ref"), str):
-        target = resolve(root, reference)
-        if target is None:
-            return False
-        parts.append((target, certain))
-    for keyword in ("allOf", "anyOf", "oneOf"):
-        if isinstance(branches := schema.get(keyword), list):
-            parts += [(branch, certain and keyword == "allOf") for branch in branches]
-    return all(_collect(part, root, members, sure, depth + 1, left) for part, sure in parts)

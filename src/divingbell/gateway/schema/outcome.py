@@ -1,4 +1,4 @@
-"""Results of upstream tools, brought into the form that the code inside gets."""
+"""The outcome of a call: the result of a tool in the form that the code inside gets."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ TOO_MUCH_AT_ONCE = (
     "The call was made: make fewer calls at once, or ask for less"
 )
 UNREADABLE = (TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE)
-"""What is said in the place of a result that is too large."""
+"""Messages that stand in the place of a result that is too large."""
 
 
 async def wire_of(
@@ -54,7 +54,7 @@ async def wire_of(
 
 def _wire(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
     if result.is_error:
-        raise ToolFailed(_words_of(tool, result))
+        raise ToolFailed(_error_message(tool, result))
     wire: dict[str, Any] = {}
     if result.structured_content is not None:
         wire["structured"] = result.structured_content
@@ -102,7 +102,7 @@ async def _check(tool: Tool, wire: Mapping[str, Any], charge: Callable[[float], 
         )
 
 
-def _words_of(tool: Tool, result: mcp_types.CallToolResult) -> str:
+def _error_message(tool: Tool, result: mcp_types.CallToolResult) -> str:
     texts = [block.text for block in result.content if isinstance(block, mcp_types.TextContent)]
     words = text.visible("\n".join(texts), MAX_MESSAGE).strip()
     return words or f"{tool.full_name} failed and did not say why"

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in words for whoever wrote the code."""
+"""Problems of a value with its schema, in words for whoever wrote the code."""
 
 import difflib
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from divingbell.text import one_line
 
 MAX_ANSWERS = 100
-"""Among how many names a likely one is looked for: the comparison is slow."""
+"""Names among which a likely one is looked for: the comparison is slow."""
 
 Place = tuple[Any, str | int] | None
 """A place in the value: the place above it, and the name or number below that."""
@@ -36,6 +36,7 @@ class Problem:
 
 
 def path_of(place: Place) -> str:
+    """Return a place as code would write it: `labels[2].name`."""
     pieces: list[str] = []
     while place is not None:
         place, key = place
@@ -49,34 +50,38 @@ def path_of(place: Place) -> str:
 
 
 def unknown(name: str, known: Mapping[str, Any]) -> str:
+    """Return the message for a name that is none of these."""
     return f"is not a name that is known here{likely(name, list(known)[:MAX_ANSWERS])}"
 
 
 def likely(wrong: str, known: list[str]) -> str:
     """Return a hint at the name that was probably meant, or nothing."""
-    same = _bare(wrong[:64])
+    same = _without_separators(wrong[:64])
     for name in known:
-        if len(name) <= 64 and _bare(name) == same:
+        if len(name) <= 64 and _without_separators(name) == same:
             return f" (did you mean {in_short(name)}?)"
     short = [name for name in known if len(name) <= 64]
     close = difflib.get_close_matches(wrong[:64], short, 1, 0.7)
     return f" (did you mean {in_short(close[0])}?)" if close else ""
 
 
-def _bare(name: str) -> str:
+def _without_separators(name: str) -> str:
     return name.replace("_", "").replace("-", "").lower()
 
 
 def kinds_in_words(kinds: Any) -> str:
-    listed = kinds if isinstance(kinds, list) else [kinds]
-    return " or ".join(_ENGLISH.get(kind, "something else") for kind in listed[:7])
+    """Return the types of JSON Schema as Python has them: "a list or None"."""
+    several = kinds if isinstance(kinds, list) else [kinds]
+    return " or ".join(_ENGLISH.get(kind, "something else") for kind in several[:7])
 
 
 def kind_of(value: Any) -> str:
+    """Return the name of a value's type."""
     return "None" if value is None else type(value).__name__
 
 
 def in_short(value: Any) -> str:
+    """Return a value as a message shows it: in one line, cut."""
     if isinstance(value, str):
         return repr(one_line(value, 80)).replace("\\\\", "\\")
     if isinstance(value, Mapping | list | tuple):

@@ -1,1 +1,1 @@
-"""Finding tools: by words, and by meaning where a model is installed."""
+"""Search for tools: by words, and by meaning where a model is installed."""

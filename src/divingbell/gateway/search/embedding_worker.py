@@ -1,4 +1,4 @@
-"""Gets search by meaning ready, in a thread that nobody waits for."""
+"""The thread that prepares search by meaning, which nobody waits for."""
 
 import logging
 import threading
@@ -18,7 +18,10 @@ STOP_TIMEOUT = 5.0
 
 
 class EmbeddingWorker:
-    """Prepares the tools of an index; until most are prepared, they are found by their words."""
+    """A worker that prepares the tools of an index for search by meaning.
+
+    Until most are prepared, all are found by their words.
+    """
 
     def __init__(self, index: Index, load: Callable[[], "Embeddings"]) -> None:
         self._index = index
@@ -28,14 +31,14 @@ class EmbeddingWorker:
         self._stopped = False
         self._thread: threading.Thread | None = None
 
-    def learn(self, tools: list[Tool]) -> None:
-        """These are the tools now."""
+    def prepare(self, tools: list[Tool]) -> None:
+        """Prepare these tools, and no others: they are all that there are now."""
         with self._changed:
             self._tools = tools
             self._changed.notify()
         if self._thread is None:
             self._thread = threading.Thread(
-                target=self._run, name="divingbell-learner", daemon=True
+                target=self._run, name="divingbell-embeddings", daemon=True
             )
             self._thread.start()
 
@@ -49,14 +52,14 @@ class EmbeddingWorker:
 
     def _run(self) -> None:
         try:
-            meaning = self._load()
+            embeddings = self._load()
         except ConfigError as error:
             log.warning("tools are found by words alone: %s", error)
             return
-        self._index.meaning = meaning
+        self._index.embeddings = embeddings
         while (tools := self._next()) is not None:
             try:
-                meaning.prepare(tools, self._is_stale)
+                embeddings.prepare(tools, self._is_stale)
             except Exception:  # search by words goes on without it
                 log.exception("tools could not be prepared for search by meaning")
                 return

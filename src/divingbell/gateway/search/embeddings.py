@@ -1,13 +1,13 @@
-"""Finding tools by what a query means rather than by its words: the optional `semantic` extra.
+"""Embeddings of tools and queries, to search by meaning: the optional `semantic` extra.
 
 A small sentence model (`encoders`) turns each tool and each query into a point; near is alike.
 Points of tools are kept on disk under the hash of what they were made from, so a
-tool that has changed is a new one. Making them takes a core about twenty milliseconds each, hence
-a thread:
+tool that has changed is a new one. Measured: making one takes a core about twenty milliseconds,
+hence a thread:
 
-    meaning = await asyncio.to_thread(load)
-    index = Index(tools, meaning=meaning)
-    await asyncio.to_thread(meaning.prepare, tools)
+    embeddings = await asyncio.to_thread(load)
+    index = Index(tools, embeddings=embeddings)
+    await asyncio.to_thread(embeddings.prepare, tools)
 
 Until most tools are prepared, all are found by their words alone.
 """
@@ -18,18 +18,18 @@ from pathlib import Path
 from typing import Any
 
 from divingbell.gateway.search.encoders.base import Encoder
-from divingbell.gateway.search.indexed import Portrait
+from divingbell.gateway.search.entry import ToolText
 from divingbell.gateway.search.points import Points
 from divingbell.host.profile import home
 from divingbell.tool import Tool
 
 MAX_QUERY = 2000
 MAX_PIECES = 64
-"""What the model reads of a description, or of a query: two sentences or three. Measured: with half
-of it fewer tools are found, with twice as much no more."""
+"""Pieces of words that the model reads of a description, or of a query: two sentences or three.
+Measured: with half of it fewer tools are found, with twice as much no more."""
 MAX_NAME_PIECES = 32
 NAME_SHARE = 0.5
-"""How much the name counts on its own as well: descriptions are often about much else."""
+"""Weight of the name on its own, beside the whole: descriptions are often about much else."""
 PORTION = 128
 """Tools that are prepared in a row, in a few seconds."""
 MAX_REMEMBERED = 64
@@ -37,7 +37,10 @@ MAX_REMEMBERED = 64
 
 
 class Embeddings:
-    """Which tools are near to a query. `prepare` may run in a thread beside `nearness`."""
+    """The points of tools, and how near each is to a query.
+
+    `prepare` may run in a thread beside `nearness`.
+    """
 
     def __init__(self, encoder: Encoder, cache: Path) -> None:
         self._encoder = encoder
@@ -50,19 +53,19 @@ class Embeddings:
 
         Between portions it asks whether that is still wanted; what was made till then is kept.
         """
-        portraits = {portrait.key: portrait for portrait in map(Portrait, tools)}
+        texts = {text.key: text for text in map(ToolText, tools)}
         kept = self._points.read()
-        missing = [portrait for key, portrait in portraits.items() if key not in kept]
+        missing = [text for key, text in texts.items() if key not in kept]
         for at in range(0, len(missing), PORTION):
             if is_stale():
                 return
             portion = missing[at : at + PORTION]
             whole, name = encoded(self._encoder, portion)
             made = self._points.rounded(whole + NAME_SHARE * name)
-            kept |= {portrait.key: point for portrait, point in zip(portion, made, strict=True)}
-            self._points.write(kept, portraits)
-        matrix = self._points.matrix([kept[key] for key in portraits])
-        self._known = ({key: row for row, key in enumerate(portraits)}, matrix)
+            kept |= {text.key: point for text, point in zip(portion, made, strict=True)}
+            self._points.write(kept, texts)
+        matrix = self._points.matrix([kept[key] for key in texts])
+        self._known = ({key: row for row, key in enumerate(texts)}, matrix)
 
     def nearness(self, phrasings: Sequence[str]) -> Mapping[bytes, float]:
         """Return how near each prepared tool is (1 is the same, 0 has nothing to do with it).
@@ -80,17 +83,17 @@ class Embeddings:
         return self._encoder.encode([self._encoder.before_query + query[:MAX_QUERY]], MAX_PIECES)[0]
 
 
-def encoded(encoder: Encoder, portraits: Sequence[Portrait]) -> tuple[Any, Any]:
+def encoded(encoder: Encoder, texts: Sequence[ToolText]) -> tuple[Any, Any]:
     """Return the points of all that tools say of themselves, and those of their names alone."""
     before = encoder.before_tool
     return (
-        encoder.encode([before + portrait.whole for portrait in portraits], MAX_PIECES),
-        encoder.encode([before + portrait.name for portrait in portraits], MAX_NAME_PIECES),
+        encoder.encode([before + text.whole for text in texts], MAX_PIECES),
+        encoder.encode([before + text.name for text in texts], MAX_NAME_PIECES),
     )
 
 
 def load(cache: Path | None = None, model: Path | None = None) -> Embeddings:
-    """Return it with its model. Reads a hundred megabytes: call it in a thread from async code.
+    """Return embeddings, with their model. Reads a hundred megabytes: call it in a thread.
 
     Args:
         cache: the folder for points. Default: `meaning` in Divingbell's own cache folder.

@@ -1,4 +1,4 @@
-"""Finding the right tool among thousands from a few words, in about a millisecond.
+"""The index of tools: it finds the right one among thousands from a few words, in a millisecond.
 
 An inverted index of our own in plain Python rather than SQLite's FTS5: the ranking needs what
 FTS5 has no place for (names split at camelCase, synonyms that count less than the word itself,
@@ -16,9 +16,9 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from divingbell.gateway.search.indexed import IndexEntry
+from divingbell.gateway.search.entry import IndexEntry
 from divingbell.gateway.search.section import Postings, Section
-from divingbell.gateway.search.stemming import intent, proper_names, slips, stem, words
+from divingbell.gateway.search.stemming import intent, proper_names, slips, stem, stems
 from divingbell.gateway.search.synonyms import synonyms
 from divingbell.gateway.search.weights import BY_MEANING, BY_WORDS, Weights
 from divingbell.tool import Tool
@@ -32,16 +32,16 @@ OR = "|"
 """Stands between the phrasings of one query."""
 MAX_PHRASINGS = 4
 OVERSAMPLE = 4
-"""So many times as many are looked at where too few are for this user."""
+"""Factor by which more tools are looked at where too few are for this user."""
 
-# What counts less than the very word: two words that stand together, a guess.
+# Shares of the very word's points, for what counts less: two words that stand together, a guess.
 _JOINED = 0.4
 _GUESSED = 0.6
 _NEGLIGIBLE = 0.25
 _FEW = 4
 _MOST = 0.9
 _CONSIDERED = 200
-"""So many of the best by their words are looked at more closely."""
+"""Tools, the best by their words, that are looked at more closely."""
 
 Wanted = Callable[[Tool], bool]
 
@@ -49,22 +49,22 @@ Wanted = Callable[[Tool], bool]
 class Index:
     """The tools that can be found. Not for several threads at once.
 
-    With a `Embeddings` what a query means counts as well, once it has prepared most of the tools.
+    With `embeddings` what a query means counts as well, once most of the tools are prepared.
     """
 
     def __init__(
         self,
         tools: Iterable[Tool] = (),
-        meaning: "Embeddings | None" = None,
+        embeddings: "Embeddings | None" = None,
         by_words: Weights = BY_WORDS,
         by_meaning: Weights = BY_MEANING,
     ) -> None:
-        self.meaning = meaning
+        self.embeddings = embeddings
         self._by_words, self._by_meaning = by_words, by_meaning
         self._tools: dict[int, IndexEntry] = {}
         self._sections: dict[str, Section] = {}
         self._postings: dict[str, dict[str, Postings]] = {}
-        """For each term the servers that have it, with their postings."""
+        """The servers that have a term, with their postings, by the term."""
         by_server: dict[str, list[IndexEntry]] = {}
         for tool in tools:
             by_server.setdefault(tool.server, []).append(IndexEntry(tool))
@@ -145,8 +145,13 @@ class Index:
         return list(found)
 
     def nearness(self, query: str) -> Mapping[bytes, float]:
-        """How near tools are to what a query means; it may run in a thread, and takes 15 ms."""
-        return {} if self.meaning is None else self.meaning.nearness(phrasings(query))
+        """Return how near tools are to what a query means. Any thread may.
+
+        Measured: it takes 15 ms.
+        """
+        if self.embeddings is None:
+            return {}
+        return self.embeddings.nearness(phrasings(query))
 
     def _ranked(self, scores: Mapping[int, float], most: int, wanted: Wanted) -> Iterator[Tool]:
         """Yield the tools that are wanted, the best first; about `most` of them will be needed."""
@@ -185,12 +190,12 @@ class Index:
             if for_servers:
                 points *= weights.server_words
             scores[number] = points + nearness.get(number, 0.0) * weights.nearness
-        if not scores and not words(query[:MAX_QUERY]):
+        if not scores and not stems(query[:MAX_QUERY]):
             return dict.fromkeys(self._tools, 0.0)
         return scores
 
     def _nearness_of_all(self, near: Mapping[bytes, float]) -> dict[int, float]:
-        """How near each tool is, if it is known of most: among a few that are, none would compare.
+        """Return how near each tool is, if that is known of most: among a few none would compare.
 
         Where it isn't known, a tool is as near as most are, which neither helps nor hides it.
         """
@@ -207,7 +212,7 @@ class Index:
         return found
 
     def _points(self, asked: Sequence[str], weights: Weights) -> dict[int, float]:
-        """The points of tools for their words."""
+        """Return the points that tools have for their words."""
         scores: dict[int, float] = {}
         seen: dict[str, float] = {}
         for alternatives in self._expanded(asked, weights.synonym):
@@ -234,10 +239,10 @@ class Index:
 
     def _asked(self, phrasing: str) -> list[str]:
         known = [name for name in proper_names(phrasing) if name in self._postings]
-        return words(phrasing) + known
+        return stems(phrasing) + known
 
     def _expanded(self, asked: Sequence[str], synonym: float) -> Iterator[dict[str, float]]:
-        """For each word of a query: the terms of the index that stand for it, and how well."""
+        """Yield for each word of a query the terms that stand for it, and how well each does."""
         counted = dict.fromkeys(asked)
         for word in counted:
             terms = {word: 1.0}
@@ -263,7 +268,7 @@ class Index:
                 yield known
 
     def _guesses(self, word: str) -> dict[str, float]:
-        """What a word that no tool has may be: two words in one, or a word with a slip in it."""
+        """Guess at a word that no tool has: two words in one, or a word with a slip in it."""
         for cut in range(3, len(word) - 2):
             first, second = stem(word[:cut]), stem(word[cut:])
             if first in self._postings and second in self._postings:

@@ -1,4 +1,4 @@
-"""Points that texts were turned into, kept on disk by the hash of what they were made from."""
+"""The file of points: what a sentence model made of texts, by the hash of each text."""
 
 import contextlib
 from collections.abc import Container, Mapping, Sequence

@@ -1,13 +1,13 @@
-"""The tools of one server as the index takes them in: numbered, and by the terms they have."""
+"""A section of the index: the tools of one server, numbered, and by the terms they have."""
 
 import itertools
 from collections.abc import Iterable
 
-from divingbell.gateway.search.indexed import IndexEntry
+from divingbell.gateway.search.entry import IndexEntry
 
 MAX_TERMS = 10_000
-"""Different terms of one server. Each costs the event loop half a microsecond when the server's
-list is taken in; of the real servers that we have seen none has four thousand."""
+"""Different terms of one server. Measured: each costs the event loop half a microsecond when the
+server's list is taken in; of the real servers that we have seen none has four thousand."""
 
 Postings = dict[int, float]
 """The numbers of the tools that have a term, and its weight in each."""

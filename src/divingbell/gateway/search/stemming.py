@@ -1,4 +1,4 @@
-"""Words of queries and of tools, cut to what two forms of a word have in common."""
+"""Stems: words of queries and of tools, cut to what two forms of a word have in common."""
 
 import functools
 import re
@@ -30,7 +30,7 @@ rename merge close start stop run deploy cancel assign upload put save publish a
 _WRITES = frozenset(_WRITES_WORDS.split())
 
 
-def words(text: str) -> list[str]:
+def stems(text: str) -> list[str]:
     """Return the stems of the words in a text: names are split, stop words left out."""
     found = []
     for part in _WORD.findall(text):
@@ -98,7 +98,7 @@ def stem(word: str) -> str:
 
 
 def slips(word: str) -> set[str]:
-    """What a word may have been meant as: one letter left out, doubled, swapped or wrong."""
+    """Return what a word may be meant as: one letter left out, doubled, swapped or wrong."""
     letters = "abcdefghijklmnopqrstuvwxyz"
     cuts = [(word[:at], word[at:]) for at in range(len(word) + 1)]
     found = {left + right[1:] for left, right in cuts if right}

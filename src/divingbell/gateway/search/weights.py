@@ -1,7 +1,7 @@
-"""What counts how much when tools are ranked.
+"""Weights by which tools are ranked, as they were measured.
 
-`bench/validation.py` chooses all of it on a part of its questions and tries it on the others; these
-are what it chooses on all of them. Its figures say how much of the recall is in them: little.
+`bench/validation.py` chooses all of them on a part of its questions and tries them on the others;
+these are what it chooses on all of them. Its figures say how much of the recall is in them: little.
 """
 
 from dataclasses import dataclass
@@ -16,13 +16,14 @@ FIELDS = {
     "details": 1.0,
     "purpose": 0.5,
 }
-"""How much a word counts for where a tool has it: `lead` is the first sentence of the description,
-`details` what is said of parameters and results, `purpose` what the server says of itself."""
+"""Points of a word, by the place where a tool has it: `lead` is the first sentence of the
+description, `details` what is said of parameters and results, `purpose` what the server says of
+itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """How much it counts, in points, that a tool fits a query."""
+    """Points for the ways in which a tool fits a query."""
 
     synonym: float
     """A synonym, where the very word is 1."""
@@ -35,12 +36,12 @@ class Weights:
     nearness: float = 0.0
     """The query means exactly what the tool says."""
     server_words: float = 1.0
-    """How much of all but nearness counts where servers are ranked, and not tools."""
+    """The share of all but nearness that counts where servers are ranked, and not tools."""
 
 
 BY_WORDS = Weights(synonym=0.7, covers_name=5.0, names_server=3.0, suits=2.5)
 BY_MEANING = Weights(
     synonym=0.5, covers_name=0.0, names_server=3.0, suits=10.0, nearness=100.0, server_words=0.0
 )
-"""Where what a query means counts as well. For servers it alone does: the words that a query has in
+"""Weights where meaning counts as well. For servers it alone does: the words that a query has in
 common with some tool of a large server say little about the server."""

@@ -1,4 +1,4 @@
-"""The authorization server of a sign-in: which one it is, and which addresses are its own.
+"""The issuer: the authorization server of a sign-in, and the addresses that are its own.
 
 A server says itself where to sign in. One that means harm names the page of a provider that the
 person trusts, and an address of its own where the token is asked for: it would get the code, its
@@ -25,7 +25,7 @@ MAX_SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What a person is to know before a browser opens. All of it is what the server says."""
+    """A sign-in, shown to a person before a browser opens. All of it is what the server says."""
 
     url: str
     """The page to open."""
@@ -33,7 +33,7 @@ class SignIn:
     issuer: str
     """The authorization server."""
     token_origin: str
-    """Where the token is asked for."""
+    """The origin that the token is asked of."""
     scopes: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -84,13 +84,16 @@ class GuardedProvider(OAuthClientProvider):
             await flow.aclose()
 
     def _check(self, outgoing: httpx2.Request) -> None:
-        """Let a request of the SDK's pass: discovery, registration, tokens, redirects of each."""
+        """Raise OAuthFlowError for a request of the SDK's that goes elsewhere.
+
+        It may be discovery, registration, a token, or a redirect of any of these.
+        """
         url, issuer = str(outgoing.url), self._expected_issuer()
         # What a server publishes about itself is read from itself. All else is the issuer's.
         is_own = outgoing.method == "GET" and origin(url) == origin(self._server.url or "")
         if not is_own and origin(url) != origin(issuer):
             raise OAuthFlowError(
-                f"an address at {origin(url)} was named, which is not at the issuer's {issuer}"
+                f"it names an address at {origin(url)}, which is not at its issuer {issuer}"
             )
         check_address(url, self._server)
 
@@ -125,7 +128,7 @@ class GuardedProvider(OAuthClientProvider):
 
 
 def check_endpoints(metadata: OAuthMetadata | None, server: Server) -> None:
-    """See that all endpoints are at the origin of their issuer, and that it is the right one.
+    """Check that all endpoints are at the origin of their issuer, and that it is the right one.
 
     Raises:
         OAuthFlowError: they are not.
@@ -144,13 +147,13 @@ def check_endpoints(metadata: OAuthMetadata | None, server: Server) -> None:
             continue
         if origin(str(endpoint)) != origin(issuer):
             raise OAuthFlowError(
-                f"its {name} is at {origin(str(endpoint))}, which is not at the issuer's {issuer}"
+                f"its {name} is at {origin(str(endpoint))}, which is not at its issuer {issuer}"
             )
         check_address(str(endpoint), server)
 
 
 def check_address(url: str, server: Server) -> None:
-    """See that an address is one to be asked: over https, and not on this network by its number.
+    """Check that an address may be asked: over https, and not on this network by its number.
 
     A server on this machine that the settings name may have its authorization server here too.
 

@@ -1,4 +1,4 @@
-"""The address on this machine that the browser comes back to after a sign-in."""
+"""The loopback address that the browser comes back to after a sign-in."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ Referrer-Policy: no-referrer\r
 
 
 class Loopback:
-    """Listens on 127.0.0.1 for the one request that carries the right state."""
+    """A listener on 127.0.0.1 for the one request that carries the right state."""
 
     def __init__(self) -> None:
         self.port = 0

@@ -1,4 +1,4 @@
-"""Signing in at remote servers: tokens stay in files of the host, and refresh themselves."""
+"""Sign-ins at remote servers: tokens stay in files of the host, and are refreshed there."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp import Client
-from mcp.client.auth import OAuthClientProvider
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import (
     OAuthClientInformationFull,
     OAuthClientMetadata,
@@ -33,9 +33,9 @@ from divingbell.gateway.sign_in.issuer import (
     check_endpoints,
 )
 from divingbell.gateway.sign_in.loopback import Loopback
-from divingbell.gateway.upstream.failures import SignInNeeded, why
+from divingbell.gateway.upstream.failures import SignInNeeded, readable, root, why
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
-from divingbell.gateway.upstream.remote import RemoteConnection
+from divingbell.gateway.upstream.transport.remote import RemoteConnection
 from divingbell.host import places, private_file
 from divingbell.settings.servers import OAuth, Server, secrets_of
 
@@ -57,12 +57,12 @@ class Credentials:
         self._seen: dict[str, float] = {}
 
     def path(self, server: Server) -> Path:
-        """Where the tokens of a server are: a token is never sent to another address."""
+        """Return the file of a server's tokens: a token is never sent to another address."""
         digest = hashlib.sha256(server.address.encode()).hexdigest()[:16]
         return self.folder / f"{server.name}-{digest}.json"
 
     def auth(self, server: Server, redactor: Redactor) -> httpx2.Auth:
-        """Return what puts the tokens on requests. Nobody is there who could sign in."""
+        """Return what puts the tokens on requests for the SDK. Nobody is asked to sign in."""
         self._seen[server.name] = self._time(server)
         return _Unattended(server, TokenStore(self.path(server), server, redactor))
 
@@ -85,7 +85,7 @@ class Credentials:
 
 
 class TokenStore:
-    """The file of one server; what the SDK calls a TokenStorage."""
+    """The tokens of one server, in a file; what the SDK calls a TokenStorage."""
 
     def __init__(self, path: Path, server: Server, redactor: Redactor) -> None:
         self._path = path
@@ -187,7 +187,7 @@ class TokenStore:
 
 
 class _Unattended(OAuthClientProvider):
-    """Uses and refreshes tokens, where nobody is there who could be asked.
+    """A provider that uses and refreshes tokens, where nobody is there who could be asked.
 
     A token is refreshed where the sign-in has got it. Whatever a server says about other places
     is not followed: nothing is looked up, nothing is registered, no redirect is taken.
@@ -204,7 +204,7 @@ class _Unattended(OAuthClientProvider):
     ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         if not self._store.has_tokens:
             if (yield request).status_code == 401:
-                raise self._needed("first")
+                raise self._sign_in_needed("first")
             return
         token = await self._token()
         if token is not None:
@@ -218,10 +218,10 @@ class _Unattended(OAuthClientProvider):
             if fresh is None or fresh == token:
                 fresh = await self._refreshed((yield await self._refreshing()))
         if (yield _bearing(request, fresh)).status_code == 401:
-            raise self._needed("again")
+            raise self._sign_in_needed("again")
 
     async def _token(self) -> str | None:
-        """The token in force, unless its time is over."""
+        """Return the token in force, unless its time is over."""
         context = self.context
         if context.current_tokens is None:
             context.current_tokens = await self._store.get_tokens()
@@ -230,9 +230,9 @@ class _Unattended(OAuthClientProvider):
         return tokens.access_token if tokens is not None and context.is_token_valid() else None
 
     async def _refreshing(self) -> httpx2.Request:
-        """The question for a new token, to the place that gave the last one."""
+        """Return the request for a new token, to the place that gave the last one."""
         if not self.context.can_refresh_token():
-            raise self._needed("again")
+            raise self._sign_in_needed("again")
         check_endpoints(self.context.oauth_metadata, self._server)
         self.context.protocol_version = LATEST_PROTOCOL_VERSION  # it names the resource (RFC 8707)
         request = await self._refresh_token()
@@ -243,11 +243,11 @@ class _Unattended(OAuthClientProvider):
         await response.aread()
         fits = len(response.content) <= MAX_FILE
         if not fits or not await self._handle_refresh_response(response):
-            raise self._needed("again")
+            raise self._sign_in_needed("again")
         assert self.context.current_tokens is not None
         return self.context.current_tokens.access_token
 
-    def _needed(self, when: str) -> SignInNeeded:
+    def _sign_in_needed(self, when: str) -> SignInNeeded:
         self.context.clear_tokens()  # the next call looks whether somebody has signed in
         return SignInNeeded(f"sign in {when}: run `divingbell login {self._server.name}`")
 
@@ -275,7 +275,11 @@ async def login(
     """
     guard_logs()
     if server.url is None or server.oauth is None:
-        raise ToolFailed(f"{server.name} is not a server to sign in at", "tool_unavailable")
+        raise ToolFailed(
+            f"{server.name} has no sign-in: it runs on this machine, has a token in its headers, "
+            "or its entry turns `oauth` off",
+            "tool_unavailable",
+        )
     credentials = credentials or Credentials()
     redactor = Redactor(secrets_of(server), server.name)
     store = TokenStore(credentials.path(server), server, redactor)
@@ -303,11 +307,18 @@ async def login(
                 async with Client(connection.open(asyncio.Event()), cache=None):
                     pass
         except TimeoutError:
-            words = f"nobody signed in at {server.name} within {timeout:g} seconds"
+            words = (
+                f"nobody signed in at {server.name} within {timeout:g} seconds; "
+                f"run `divingbell login {server.name}` again"
+            )
             raise ToolFailed(words, "tool_unavailable") from None
         except Exception as error:
-            failure = await why(error, connection, server, False, redactor)
-            words = f"signing in at {server.name} failed: {failure.words}"
+            cause = root(error)
+            if isinstance(cause, OAuthFlowError):
+                reason = readable(str(cause), redactor)
+            else:
+                reason = (await why(error, connection, server, False, redactor)).words
+            words = f"signing in at {server.name} failed: {reason}"
             raise ToolFailed(words, "tool_unavailable") from None
         return asked
 

@@ -1,1 +1,1 @@
-"""Connections to upstream servers: made, kept, watched, and remade when they break."""
+"""Upstream servers: their processes and addresses, and the connections to them."""

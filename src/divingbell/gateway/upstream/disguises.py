@@ -23,14 +23,14 @@ LONGEST = 50
 MOST = words.LONGEST_SEQUENCE
 """Characters that all of these patterns take in at most."""
 _ALWAYS = frozenset(string.ascii_letters + string.digits + "+/-_=")
-"""So that most servers share one pattern."""
+"""Characters that are always among them, so that most servers share one pattern."""
 _SHORT = {"/": "/", '"': '"', "'": "'", "\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _AGAIN = "(?:{}){{0,3}}"
-"""How often an escape may be escaped itself."""
+"""An escape that may be escaped itself, up to so often."""
 
 
 class Disguises:
-    """Knows the escapes of some characters."""
+    """The escapes of some characters."""
 
     def __init__(self, characters: Iterable[str]) -> None:
         self._pattern, self._with_acting = _patterns(frozenset(characters) | _ALWAYS)
@@ -76,7 +76,7 @@ class View:
             at = end
 
     def located(self, indices: Iterable[int]) -> Iterator[tuple[int, int]]:
-        """For characters of the pieces, in rising order, yield where each begins and ends."""
+        """Yield where each of these characters of the pieces begins and ends. They are sorted."""
         wanted, before = deque(indices), 0
         for at, said in self.pieces():
             if not wanted:
@@ -167,7 +167,10 @@ def _percent(character: str) -> str:
 
 
 def _units(character: str) -> str:
-    """In the way of JSON: one unit of UTF-16, or two; or in that of Python."""
+    """An expression for a character as JSON escapes it, or as Python does.
+
+    JSON has one unit of UTF-16 for it, or two.
+    """
     data = character.encode("utf-16-be", "surrogatepass").hex()
     units = [data[at : at + 4] for at in range(0, len(data), 4)]
     long = r"\\{1,16}".join("u" + "".join(map(_digits, unit)) for unit in units)
@@ -176,7 +179,7 @@ def _units(character: str) -> str:
 
 
 def _character(escape: str) -> str:
-    """What an escape stands for; nothing for what acts on a terminal."""
+    """The character that an escape stands for; none for what acts on a terminal."""
     return _meaning(escape) if escape[0] in "%&\\" else ""
 
 

@@ -1,4 +1,4 @@
-"""What went wrong with a server, in words: the SDK's and the network's errors end here."""
+"""Failures of servers, in words: the SDK's and the network's errors are translated here."""
 
 import re
 from dataclasses import dataclass, replace
@@ -15,14 +15,14 @@ from pydantic import ValidationError
 from divingbell import text
 from divingbell.errors import ToolFailed, ToolFailure
 from divingbell.gateway.schema.outcome import UNREADABLE
-from divingbell.gateway.upstream.messages import NO_MESSAGES
 from divingbell.gateway.upstream.redaction import Redactor
+from divingbell.gateway.upstream.transport.messages import NO_MESSAGES
 from divingbell.settings.servers import Server
 
 MAX_WORDS = 2000
 MAX_REASON = 500
 NO_WORDS = "Server returned an error response"
-"""What the SDK says for a status of HTTP that came without an error of MCP."""
+"""The SDK's message for a status of HTTP that came without an error of MCP."""
 _RELATIVE_FILE = re.compile(
     r"(?:--?[\w-]{1,60}=)?(\w[\w.-]{0,200}(?:/[\w.-]{1,200}){0,20}\.(?:cfg|conf|csv|db|duckdb|env|ini|"
     r"js|json|jsonl|log|md|mjs|parquet|pdf|pem|py|sh|sql|sqlite|sqlite3|toml|ts|txt|xlsx|xml|ya?ml))"
@@ -41,13 +41,13 @@ class SignInNeeded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a connection could not be made, or is over."""
+    """The failure of a connection: it could not be made, or is over."""
 
     words: str
     was_ready: bool = False
-    """It had worked before."""
+    """Whether it had worked before."""
     final: bool = False
-    """Another way of connecting would fail as well."""
+    """Whether another way of connecting would fail as well."""
     needs_person: bool = False
 
 
@@ -61,13 +61,15 @@ class _Connection(Protocol):
 async def why(
     error: Exception, connection: _Connection, server: Server, ready: bool, redactor: Redactor
 ) -> Failure:
-    """Say why a connection failed, in words that hold no secret and hide nothing."""
-    failure = await _why(error, connection, server, ready)
-    hint = "" if ready else _about_paths(server)
-    return replace(failure, words=told(failure.words, redactor, MAX_REASON) + hint)
+    """Return why a connection failed, in words that hold no secret and hide nothing."""
+    failure = await _failure(error, connection, server, ready)
+    hint = "" if ready else _advice_about_paths(server)
+    return replace(failure, words=readable(failure.words, redactor, MAX_REASON) + hint)
 
 
-async def _why(error: Exception, connection: _Connection, server: Server, ready: bool) -> Failure:
+async def _failure(
+    error: Exception, connection: _Connection, server: Server, ready: bool
+) -> Failure:
     cause = root(error)
     if isinstance(cause, SignInNeeded):
         return Failure(str(cause), ready, final=True, needs_person=True)
@@ -80,8 +82,10 @@ async def _why(error: Exception, connection: _Connection, server: Server, ready:
     if known is not None:
         return Failure(known, ready, final=any(words in known for words in _FINAL))
     if isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout):
-        return Failure(f"nothing answers at {server.address} ({_short(cause)})", ready, final=True)
-    return Failure(_words(cause, connection.status, server), ready)
+        return Failure(
+            f"nothing answers at {server.address} ({_error_in_short(cause)})", ready, final=True
+        )
+    return Failure(_refusal(cause, connection.status, server), ready)
 
 
 def failed_call(
@@ -97,7 +101,7 @@ def failed_call(
     cause = root(error)
 
     def failed(words: str, code: ToolFailure = "tool_error") -> ToolFailed:
-        return ToolFailed(told(words, redactor), code)
+        return ToolFailed(readable(words, redactor), code)
 
     if isinstance(cause, ToolFailed):
         return failed(str(cause), cause.code)
@@ -117,7 +121,7 @@ def failed_call(
         elif cause.code == mcp_types.PARSE_ERROR:
             return failed(f"{what}: {cause.message}", "tool_result")
         elif status is not None and cause.message == NO_WORDS:
-            return failed(f"{what}: {_status_words(status)}", "tool_unavailable")
+            return failed(f"{what}: {_status_in_words(status)}", "tool_unavailable")
         else:
             return failed(f"{what}: {cause.message}")
     if gone:
@@ -127,10 +131,10 @@ def failed_call(
         )
     if isinstance(cause, ValidationError):
         return failed(f"{what} answered with something that is no result of MCP", "tool_result")
-    return failed(f"{what}: {_short(cause)}")
+    return failed(f"{what}: {_error_in_short(cause)}")
 
 
-def closed(error: Exception) -> bool:
+def is_closed(error: Exception) -> bool:
     """Whether a call ended because its whole connection did."""
     if not isinstance(error, MCPError):
         return False
@@ -140,36 +144,38 @@ def closed(error: Exception) -> bool:
 def root(error: BaseException) -> BaseException:
     """Return the first error of a group that says something."""
     while isinstance(error, BaseExceptionGroup):
-        told = [one for one in error.exceptions if not _mute(one)]
-        error = (told or list(error.exceptions))[0]
+        speaking = [one for one in error.exceptions if not _says_nothing(one)]
+        error = (speaking or list(error.exceptions))[0]
     return error
 
 
-def told(words: str, redactor: Redactor, most: int = MAX_WORDS) -> str:
-    """Return words of a server without its secrets, with all that they hide, and then cut."""
+def readable(words: str, redactor: Redactor, most: int = MAX_WORDS) -> str:
+    """Return words of a server without its secrets, with all that they hide made visible, cut."""
     return text.visible(redactor.clean(words), most)
 
 
-def _mute(error: BaseException) -> bool:
+def _says_nothing(error: BaseException) -> bool:
     return isinstance(error, anyio.ClosedResourceError | anyio.BrokenResourceError)
 
 
-def _words(cause: BaseException, status: int | None, server: Server) -> str:
+def _refusal(cause: BaseException, status: int | None, server: Server) -> str:
     if isinstance(cause, OAuthFlowError):
-        return f"signing in failed: {_short(cause)}; run `divingbell login {server.name}`"
+        return f"signing in failed: {cause}; run `divingbell login {server.name}`"
     if isinstance(cause, httpx2.HTTPStatusError):
-        return _status_words(cause.response.status_code)
+        return _status_in_words(cause.response.status_code)
     if isinstance(cause, MCPError):
         if status is not None and cause.message in (NO_WORDS, "Not Found"):
-            return _status_words(status)
+            return _status_in_words(status)
         return f"it refused: {cause.message}"
     if isinstance(cause, ValidationError):
-        return "it sends what is no message of MCP"
-    return _short(cause)
+        return (
+            "it sends something that is no message of MCP; check that its entry names an MCP server"
+        )
+    return _error_in_short(cause)
 
 
-def _about_paths(server: Server) -> str:
-    """What to do about a path in the arguments that was meant for another folder than `/`."""
+def _advice_about_paths(server: Server) -> str:
+    """Return advice about a path in the arguments that was meant for another folder than `/`."""
     if server.transport != "stdio" or server.cwd is not None:
         return ""
     for word in server.args:
@@ -182,7 +188,7 @@ def _about_paths(server: Server) -> str:
     return ""
 
 
-def _status_words(status: int) -> str:
+def _status_in_words(status: int) -> str:
     try:
         phrase = HTTPStatus(status).phrase
     except ValueError:
@@ -192,5 +198,5 @@ def _status_words(status: int) -> str:
     return f"it answered with {status} ({phrase}){hint}"
 
 
-def _short(error: BaseException) -> str:
+def _error_in_short(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""The upstream servers: which there are, how they are doing, and the way to each of them."""
+"""The fleet of upstream servers: how each of them is doing, and the connection to it."""
 
 import asyncio
 import contextlib
@@ -25,19 +25,19 @@ LISTING_PATIENCE = 5.0
 """Seconds that a search waits for servers that are just starting."""
 
 SHARE = 10
-"""A server whose list took so long to take in may not tell another one for this many times that."""
+"""The next list of a server waits this many times as long as the last one took to be taken in."""
 
 MAX_REASON = 1000
 
 Listener = Callable[[Any], None]
 MakeUpstream = Callable[[Server, Listener, Listener, Listener], "Upstream"]
-"""From the entry, who hears of a new list of tools, of other changes, and of its state."""
+"""Made of the entry, and of what hears a new list of tools, other changes, and its state."""
 OnChange = Callable[[str, str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """How a server is doing."""
+    """The state of a server."""
 
     name: str
     state: str
@@ -47,7 +47,7 @@ class ServerState:
 
 
 class Fleet:
-    """All of them. A dead one costs the others nothing."""
+    """All upstream servers. A dead one costs the others nothing."""
 
     def __init__(self, catalog: Catalog, make_upstream: MakeUpstream, journal: Journal) -> None:
         self._journal = journal
@@ -57,14 +57,14 @@ class Fleet:
         self._broken: dict[str, str] = {}
         self._upstreams: dict[str, Upstream] = {}
         self._later: dict[str, Server] = {}
-        """Those that nobody has asked for yet."""
+        """The entries of servers that nobody has asked for yet."""
         self._first_lists: dict[str, asyncio.Event] = {}
         self._private: dict[tuple[str, str], Upstream] = {}
         self._on_change: list[OnChange] = []
         self._writing = asyncio.Lock()
-        """Files are written one server after the other, in the order of the news."""
-        self._news: dict[str, _News] = {}
-        self._soon: set[asyncio.Task[None]] = set()
+        """Files are written one server after the other, in the order in which their lists came."""
+        self._pending: dict[str, _PendingTools] = {}
+        self._writes: set[asyncio.Task[None]] = set()
 
     def start(self, entries: Iterable[Entry], *, lazy: bool = True) -> None:
         """Begin to connect, all at once; nothing is waited for.
@@ -75,13 +75,15 @@ class Fleet:
             self.add(entry, lazy=lazy)
 
     def add(self, entry: Entry, *, lazy: bool = True, later: bool = False) -> None:
-        """Add a server while it runs; `later`: nothing is done until something asks for it.
+        """Add a server, at any time; `later`: nothing is done until something asks for it.
 
         Raises:
             ConfigError: there is one of that name.
         """
         if entry.name in self._catalog.servers:
-            raise ConfigError(f"there is a server {entry.name!r} already")
+            raise ConfigError(
+                f"there is a server {entry.name!r} already; give this one another name"
+            )
         self._catalog.add_server(entry.name)
         if isinstance(entry, UnusableServer):
             reason = one_line(entry.reason, MAX_REASON)  # it quotes the file that it is from
@@ -94,37 +96,37 @@ class Fleet:
             if later:
                 self._later[entry.name] = entry
             else:
-                self._begin(entry, lazy)
+                self._connect(entry, lazy)
         else:
-            self._broken[entry.name] = "it is turned off in the settings"
+            self._broken[entry.name] = "it is turned off: its entry says that it is not `enabled`"
         self._changed("servers", entry.name)
 
-    def _begin(self, entry: Server, lazy: bool) -> None:
+    def _connect(self, entry: Server, lazy: bool) -> None:
         upstream = self._upstreams[entry.name] = self._make_upstream(
             entry,
-            lambda tools: self._listed(entry, tools),
+            lambda tools: self._on_tools(entry, tools),
             lambda kind: self._changed(kind, entry.name),
             lambda state: self._state_changed(entry.name, state),
         )
         upstream.start(lazy=lazy)
 
-    async def begun(self, *names: str) -> None:
-        """Begin with those of these that nobody has asked for before."""
+    async def begin(self, *names: str) -> None:
+        """Begin to connect to those of these servers that nobody has asked for before."""
         if any(name in self._later for name in names):
             await load_sdk()
         for name in names:
             if (entry := self._later.pop(name, None)) is not None:
-                self._begin(entry, lazy=True)
+                self._connect(entry, lazy=True)
 
     async def remove(self, name: str) -> None:
-        """Take a server away while it runs; calls to it that are under way fail."""
+        """Take a server away, at any time; calls to it that are under way fail."""
         unwrite = self._catalog.remove(name)
         self._broken.pop(name, None)
         self._entries.pop(name, None)
         self._later.pop(name, None)
         self._first_lists.pop(name, asyncio.Event()).set()
-        if (news := self._news.pop(name, None)) is not None:
-            news.stop()
+        if (pending := self._pending.pop(name, None)) is not None:
+            pending.stop()
         gone = [self._upstreams.pop(name, None)]
         gone += [self._private.pop(key) for key in list(self._private) if key[1] == name]
         await asyncio.gather(*(upstream.stop() for upstream in gone if upstream is not None))
@@ -139,15 +141,17 @@ class Fleet:
 
     async def stop(self) -> None:
         """End every connection."""
-        publishing = [news.publishing for news in self._news.values() if news.publishing]
-        for news in self._news.values():
-            news.stop()
+        publishing = [
+            pending.publishing for pending in self._pending.values() if pending.publishing
+        ]
+        for pending in self._pending.values():
+            pending.stop()
         everyone = [*self._upstreams.values(), *self._private.values()]
         self._upstreams, self._private = {}, {}
         outcomes = await asyncio.gather(
             *(upstream.stop() for upstream in everyone),
             *publishing,
-            *self._soon,
+            *self._writes,
             return_exceptions=True,
         )
         for outcome in outcomes:
@@ -155,11 +159,11 @@ class Fleet:
                 log.error("a server was not stopped well", exc_info=outcome)
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether there is any server."""
         return bool(self._entries or self._broken)
 
     def servers(self) -> list[ServerState]:
-        """How all of them are doing."""
+        """The states of all servers."""
         found = []
         for name in self._catalog.servers:
             if name in self._broken:
@@ -213,11 +217,11 @@ class Fleet:
             raise ToolFailed(words, "tool_unavailable")
 
     def is_awaited(self, server: str) -> bool:
-        """Whether a server has not told its tools yet, and may still do so."""
+        """Whether a server has not listed its tools yet, and may still do so."""
         return server in self._first_lists and not self._first_lists[server].is_set()
 
-    async def listed(self, server: str | None = None) -> None:
-        """Wait until a server has told its tools for the first time, or has failed to.
+    async def wait_for_tools(self, server: str | None = None) -> None:
+        """Wait until a server has listed its tools for the first time, or has failed to.
 
         Without a name, until all have, but not for long: a slow one holds nobody up.
         """
@@ -225,7 +229,7 @@ class Fleet:
         if server is not None and server not in self._first_lists:
             return
         waiting = [self._first_lists[name] for name in names]
-        await self.begun(*names)
+        await self.begin(*names)
         waiting = [event for event in waiting if not event.is_set()]
         if waiting:
             patience = self._patience(server) if server else LISTING_PATIENCE
@@ -238,7 +242,7 @@ class Fleet:
         protocol."""
         return 3 * self._entries[server].start_timeout
 
-    async def refreshed(self, server: str) -> bool:
+    async def refresh(self, server: str) -> bool:
         """Ask a server that has not run yet whether its kept list still holds.
 
         Returns:
@@ -247,19 +251,19 @@ class Fleet:
         upstream = self._upstreams.get(server)
         if upstream is None or upstream.state != "idle":
             return False
-        await self.connected(server)
+        await self.wait_until_ready(server)
         return True
 
-    async def connected(self, server: str) -> None:
+    async def wait_until_ready(self, server: str) -> None:
         """Wait until a server is ready and its tools are taken in, or until it has failed."""
         upstream = self._upstreams.get(server)
         if upstream is None:
             return
         with contextlib.suppress(ToolFailed):  # its state says why, once it has been given up
             await upstream.ready(self._patience(server))
-        news = self._news.get(server)
-        if news is not None and news.publishing is not None:
-            await asyncio.wait([news.publishing])
+        pending = self._pending.get(server)
+        if pending is not None and pending.publishing is not None:
+            await asyncio.wait([pending.publishing])
 
     def on_change(self, callback: OnChange) -> Callable[[], None]:
         """Call back with a kind ("tools", "resources", "prompts") and a server when its list is
@@ -272,34 +276,36 @@ class Fleet:
         for callback in list(self._on_change):
             callback(kind, server)
 
-    def _listed(self, entry: Server, tools: list[Any]) -> None:
-        """A server has told its tools; one that does so without end gets little of our time."""
-        news = self._news.setdefault(entry.name, _News())
-        news.tools = tools
-        if news.publishing is None:
-            news.publishing = asyncio.create_task(self._publish(entry, news))
+    def _on_tools(self, entry: Server, tools: list[Any]) -> None:
+        """Take in a new list soon: a server that tells them without end gets little of our time."""
+        pending = self._pending.setdefault(entry.name, _PendingTools())
+        pending.tools = tools
+        if pending.publishing is None:
+            pending.publishing = asyncio.create_task(self._publish(entry, pending))
 
-    async def _publish(self, entry: Server, news: "_News") -> None:
+    async def _publish(self, entry: Server, pending: "_PendingTools") -> None:
         loop = asyncio.get_running_loop()
         try:
-            while news.tools is not None:
-                await asyncio.sleep(news.not_before - loop.time())
-                tools, news.tools = news.tools, None
+            while pending.tools is not None:
+                await asyncio.sleep(pending.not_before - loop.time())
+                tools, pending.tools = pending.tools, None
                 took = await self._take_in(entry, tools)
-                news.not_before = loop.time() + SHARE * took
+                pending.not_before = loop.time() + SHARE * took
         finally:
-            news.publishing = None
+            pending.publishing = None
 
     async def _take_in(self, entry: Server, tools: list[Any]) -> float:
-        """Returns the seconds that it took to read them and to put them into the index."""
+        """Put tools into the catalog; return the seconds that reading and indexing them took."""
         instructions = self._upstreams[entry.name].instructions or ""
         began = time.monotonic()
         # Beside the event loop: two thousand long definitions take a second to read.
-        told = (tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools)
-        reading = await asyncio.to_thread(self._catalog.read, entry.name, told, instructions)
+        definitions = (
+            tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in tools
+        )
+        read = await asyncio.to_thread(self._catalog.read, entry.name, definitions, instructions)
         if self._entries.get(entry.name) is not entry:
             return time.monotonic() - began  # it was removed meanwhile
-        write = self._catalog.replace(reading)
+        write = self._catalog.replace(read)
         took = time.monotonic() - began
         await self._write(write)
         if entry.name in self._first_lists:
@@ -316,8 +322,8 @@ class Fleet:
 
     def _write_soon(self, write: Callable[[], None]) -> None:
         task = asyncio.create_task(self._write(write))
-        self._soon.add(task)
-        task.add_done_callback(self._soon.discard)
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
 
     def _state_changed(self, name: str, state: str) -> None:
         if state == "ready":
@@ -329,12 +335,12 @@ class Fleet:
 
 
 async def load_sdk() -> None:
-    """Load what connects to servers. It takes most of a second: beside the event loop, then."""
+    """Import what connects to servers. It takes most of a second: beside the event loop, then."""
     await asyncio.to_thread(import_module, "divingbell.gateway.upstream.upstream")
 
 
-class _News:
-    """What a server has told that is not all taken in yet; the latest is what counts."""
+class _PendingTools:
+    """The latest tools that a server has listed, until they are taken in."""
 
     def __init__(self) -> None:
         self.tools: list[Any] | None = None
@@ -347,4 +353,4 @@ class _News:
 
 
 def _ignore(_: Any) -> None:
-    """For connections whose lists nobody needs."""
+    """Hear nothing, for connections whose lists nobody needs."""

@@ -1,4 +1,4 @@
-"""Lists of a server, all pages of them, with an end to each."""
+"""Paging: lists of a server, all pages of them, with a limit to each list."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -6,15 +6,9 @@ from typing import Any, TypeVar
 
 import mcp_types
 from mcp import Client, MCPError
-from mcp.client.subscriptions import (
-    ListenNotSupportedError,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ToolsListChanged,
-)
 from pydantic import BaseModel
 
-from divingbell.gateway.catalog.catalog import MAX_TOOLS
+from divingbell.gateway.catalog.definitions import MAX_TOOLS
 
 MOST_PAGES = 1000
 MOST_ITEMS = 10_000
@@ -50,34 +44,6 @@ async def prompts(client: Client) -> list[mcp_types.Prompt]:
     if client.server_capabilities.prompts is None:
         return []
     return await _all(client.session.list_prompts, lambda page: page.prompts)
-
-
-def announced(capabilities: mcp_types.ServerCapabilities) -> set[str]:
-    """Return what to listen for: the changes that the server says it announces."""
-    found = {
-        "tools": capabilities.tools,
-        "prompts": capabilities.prompts,
-        "resources": capabilities.resources,
-    }
-    return {name for name, has in found.items() if has is not None and has.list_changed}
-
-
-def notification(event: object) -> object:
-    """Return the older protocol's notification for an event of the newer one."""
-    if isinstance(event, ToolsListChanged):
-        return mcp_types.ToolListChangedNotification()
-    if isinstance(event, ResourcesListChanged):
-        return mcp_types.ResourceListChangedNotification()
-    if isinstance(event, PromptsListChanged):
-        return mcp_types.PromptListChangedNotification()
-    return event
-
-
-def refused(error: Exception) -> bool:
-    """Whether a server does not know of listening, so that asking again is of no use."""
-    if isinstance(error, MCPError):
-        return error.code in (mcp_types.METHOD_NOT_FOUND, mcp_types.INVALID_PARAMS)
-    return isinstance(error, ListenNotSupportedError)
 
 
 async def _all(

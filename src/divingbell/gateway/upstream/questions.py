@@ -1,4 +1,4 @@
-"""What a server says and asks while it works, and whom it reaches."""
+"""Questions, progress and log messages of a server, passed on to whoever made the call."""
 
 import contextlib
 import json
@@ -11,16 +11,15 @@ from mcp.shared.dispatcher import ProgressFnT
 from pydantic import BaseModel
 
 from divingbell.gateway.callers import Caller, ClientCaller
-from divingbell.gateway.upstream.failures import told
-from divingbell.gateway.upstream.flights import Flight, Flights
+from divingbell.gateway.upstream.failures import readable
+from divingbell.gateway.upstream.pending_calls import PendingCall, PendingCalls
 from divingbell.gateway.upstream.redaction import Redactor
-from divingbell.gateway.upstream.server_log import ServerLog
+from divingbell.gateway.upstream.transport.server_log import ServerLog
 from divingbell.shares import weight
-from divingbell.text import texts_in
 
 MAX_MESSAGE = 4000
 MOST_PROGRESS = 64
-"""Messages of a call on their way to its caller; more are dropped."""
+"""Messages of a call that its caller has not taken yet; more are dropped."""
 MOST_LOGS = 64
 """Log messages of a server that are made ready to be passed on; more are dropped."""
 MOST_QUESTIONS = 50
@@ -33,45 +32,36 @@ Answer = TypeVar("Answer")
 class Questions:
     """Passes progress, log messages and questions of one server on to whoever made the call."""
 
-    def __init__(self, flights: Flights, redactor: Redactor, server_log: ServerLog) -> None:
-        self._flights = flights
+    def __init__(
+        self, pending_calls: PendingCalls, redactor: Redactor, server_log: ServerLog
+    ) -> None:
+        self._pending_calls = pending_calls
         self._redactor = redactor
         self._log = server_log
         self._logs = 0
 
-    def cleaned(self, model: Model) -> Model:
-        """Return a result without the server's secrets."""
-        if not self._redactor:
-            return model
-        dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
-        # All of its texts as one: most results hold no secret, and that is seen at one look.
-        if not self._redactor.finds("\n".join(texts_in(dumped))):
-            return model
-        cleaned = self._redactor.clean_value(dumped)
-        return type(model).model_validate(cleaned, by_name=False)
-
     async def _clean(self, model: Model) -> Model:
-        return await weight.beside(self.cleaned, model)
+        return await weight.beside(self._redactor.clean_model, model)
 
-    def progress(self, flight: Flight) -> ProgressFnT | None:
+    def progress(self, call: PendingCall) -> ProgressFnT | None:
         """Return the callback that hears the progress of one call, if there is somebody to tell."""
-        caller = flight.caller
+        caller = call.caller
         if caller is None:
             return None
 
-        async def heard(
+        async def on_progress(
             progress: float, total: float | None = None, message: str | None = None
         ) -> None:
-            if flight.telling < MOST_PROGRESS:
-                with flight.told():
+            if call.undelivered < MOST_PROGRESS:
+                with call.delivering():
                     if message is not None:
-                        message = await weight.beside(self._told, message)
+                        message = await weight.beside(self._readable, message)
                     await caller.progress(progress, total, message)
 
-        return heard
+        return on_progress
 
     async def log(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
-        """A log message. It goes to the call that it must belong to, else to the server's log."""
+        """Pass a log message on to the call that it must belong to, else to the server's log."""
         if self._logs >= MOST_LOGS:
             return
         self._logs += 1
@@ -81,42 +71,42 @@ class Questions:
             self._logs -= 1
 
     async def _pass_on(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
-        flight = self._flights.only()
-        if flight is not None and flight.caller is not None:
-            if flight.telling < MOST_PROGRESS:
-                with flight.told():
-                    await flight.caller.log(params)
+        call = self._pending_calls.only()
+        if call is not None and call.caller is not None:
+            if call.undelivered < MOST_PROGRESS:
+                with call.delivering():
+                    await call.caller.log(params)
         else:
             with contextlib.suppress(ValueError, TypeError, RecursionError):
-                words = await weight.beside(self._written, params.data)
+                words = await weight.beside(self._log_text, params.data)
                 self._log.note(f"{params.level}: {words}")
 
-    def _written(self, data: Any) -> str:
-        return self._told(data if isinstance(data, str) else json.dumps(data))
+    def _log_text(self, data: Any) -> str:
+        return self._readable(data if isinstance(data, str) else json.dumps(data))
 
-    def _told(self, words: str) -> str:
-        return told(words, self._redactor, MAX_MESSAGE)
+    def _readable(self, words: str) -> str:
+        return readable(words, self._redactor, MAX_MESSAGE)
 
     async def elicit(
         self, context: Any, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
-        """A question to a person, in the older protocol."""
+        """Pass on a question to a person, in the older protocol."""
 
         async def ask(caller: Caller) -> Any:
             return await caller.elicit(await self._clean(params))
 
-        return await self._ask(self._flights.only(), ask)
+        return await self._ask(self._pending_calls.only(), ask)
 
     async def sample(self, context: Any, params: mcp_types.CreateMessageRequestParams) -> Any:
-        """A question to the caller's model, in the older protocol."""
+        """Pass on a question to the caller's model, in the older protocol."""
 
         async def ask(caller: Caller) -> Any:
             return await caller.sample(await self._clean(params))
 
-        return await self._ask(self._flights.only(), ask)
+        return await self._ask(self._pending_calls.only(), ask)
 
     async def answers(
-        self, requests: dict[str, mcp_types.InputRequest], flight: Flight
+        self, requests: dict[str, mcp_types.InputRequest], call: PendingCall
     ) -> dict[str, Any]:
         """Answer the questions that a result of the newer protocol brings.
 
@@ -126,13 +116,13 @@ class Questions:
         Raises:
             MCPError: one of them was declined.
         """
-        if isinstance(flight.caller, ClientCaller):
-            with flight.asking():
+        if isinstance(call.caller, ClientCaller):
+            with call.asking():
                 asked = {key: await self._clean(request) for key, request in requests.items()}
-                return await flight.caller.answers(asked)
+                return await call.caller.answers(asked)
         found: dict[str, Any] = {}
         for key, request in requests.items():
-            answer = await self._ask(flight, self._asker(request))
+            answer = await self._ask(call, self._asker(request))
             if isinstance(answer, mcp_types.ErrorData):
                 raise MCPError.from_error_data(answer)
             found[key] = answer
@@ -149,15 +139,15 @@ class Questions:
         return ask
 
     async def _ask(
-        self, flight: Flight | None, ask: Callable[[Caller], Awaitable[Answer]]
+        self, call: PendingCall | None, ask: Callable[[Caller], Awaitable[Answer]]
     ) -> Answer | mcp_types.ErrorData:
-        if flight is None or flight.caller is None:
+        if call is None or call.caller is None:
             return _declined("it can't be said which caller this is for, so nobody is asked")
-        if flight.questions >= MOST_QUESTIONS:
+        if call.questions >= MOST_QUESTIONS:
             return _declined("there were too many questions during this call")
-        with flight.asking():
+        with call.asking():
             try:
-                return await ask(flight.caller)
+                return await ask(call.caller)
             except Exception as error:
                 self._log.note(f"its question could not be passed on: {type(error).__name__}")
                 return _declined("the caller could not be asked")

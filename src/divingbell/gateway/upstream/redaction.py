@@ -1,4 +1,4 @@
-"""The last look at what comes from a server: its own secrets are blotted out."""
+"""Redaction: the secrets of a server are blotted out of all that comes from it."""
 
 import base64
 import itertools
@@ -8,12 +8,16 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import BaseModel
 
 from divingbell import text
 from divingbell.gateway.upstream import disguises
 from divingbell.gateway.upstream.disguises import Disguises, View
 from divingbell.settings.secrets import SHORTEST
+
+Model = TypeVar("Model", bound=BaseModel)
 
 MAX_DEPTH = 200
 MOST_LEARNT = 20
@@ -54,7 +58,7 @@ class Redactor:
 
     @property
     def reach(self) -> int:
-        """How much of a text has to be at hand at least, so that a secret at its end is seen."""
+        """Characters that have to be at hand at least, so that a secret at their end is seen."""
         return min(MAX_REACH, self._longest * disguises.LONGEST)
 
     @property
@@ -91,11 +95,24 @@ class Redactor:
 
     def clean_value(self, value: Any) -> Any:
         """Return a JSON value without the secrets, in its keys too."""
-        return value if not self._forms else self._cleaned(value, 0)
+        return value if not self._forms else self._clean_below(value, 0)
+
+    def clean_model(self, model: Model) -> Model:
+        """Return a message of the protocol without the secrets."""
+        if not self:
+            return model
+        dumped = model.model_dump(by_alias=True, mode="json", exclude_unset=True)
+        # All of its texts as one: most results hold no secret, and that is seen at one look.
+        if not self.finds("\n".join(text.texts_in(dumped))):
+            return model
+        return type(model).model_validate(self.clean_value(dumped), by_name=False)
 
     def _found(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where the secrets are, as they are or in disguise. A long text is gone through bit by
-        bit: while a pattern or a search looks through a text, nothing else in this process runs."""
+        """Yield the places of the secrets, as they are or in disguise.
+
+        A long text is gone through bit by bit: while a pattern or a search looks through a text,
+        nothing else in this process runs.
+        """
         if not self._forms:
             return iter(())
         size = max(_PIECE, self._longest)
@@ -124,7 +141,7 @@ class Redactor:
         found = itertools.chain.from_iterable(_places(text, form) for form in self._forms)
         return ((offset + start, offset + end) for start, end in found)
 
-    def _cleaned(self, value: Any, depth: int) -> Any:
+    def _clean_below(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return self.clean(value)
         if isinstance(value, int | float):
@@ -133,11 +150,11 @@ class Redactor:
             return None
         if isinstance(value, dict):
             return {
-                self.clean(key) if isinstance(key, str) else key: self._cleaned(item, depth + 1)
+                self.clean(key) if isinstance(key, str) else key: self._clean_below(item, depth + 1)
                 for key, item in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self._cleaned(item, depth + 1) for item in value]
+            return [self._clean_below(item, depth + 1) for item in value]
         return value
 
 

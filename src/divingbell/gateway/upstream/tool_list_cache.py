@@ -1,4 +1,4 @@
-"""Tool lists kept on disk, so that a server need not run before it is called."""
+"""The cache of tool lists on disk, so that a server need not run before it is called."""
 
 import contextlib
 import hashlib
@@ -21,7 +21,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a server said about itself when it was last seen."""
+    """The tools and the instructions of a server, as they were when it last ran."""
 
     tools: list[mcp_types.Tool]
     instructions: str | None = None
@@ -45,8 +45,8 @@ class ToolListCache:
                 return None
             return Listing(
                 [mcp_types.Tool.model_validate(item, by_name=False) for item in document["tools"]],
-                _text(document["instructions"]),
-                _text(document["protocol_version"]),
+                _optional_text(document["instructions"]),
+                _optional_text(document["protocol_version"]),
             )
         except (ValueError, ValidationError, KeyError, TypeError, RecursionError):
             log.warning("the kept tool list of %s can't be read; it is asked again", server.name)
@@ -84,7 +84,7 @@ class ToolListCache:
         return self._folder / f"{server.name}-{digest}.json"
 
 
-def _text(value: object) -> str | None:
+def _optional_text(value: object) -> str | None:
     if value is not None and not isinstance(value, str):
         raise TypeError
     return value

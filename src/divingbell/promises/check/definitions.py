@@ -116,7 +116,7 @@ async def questions_without_end(bench: ToolRig) -> str:
 @tool_checks("D41", alone=True)
 async def lists_without_end(bench: ToolRig) -> str:
     gateway = bench.bell.gateway
-    await gateway.fleet.listed(SWELLING)
+    await gateway.fleet.wait_for_tools(SWELLING)
     before = len(gateway.catalog.tools(SWELLING))
     seen = 0
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from divingbell.errors import DivingbellError
-from divingbell.gateway.upstream import orphan_groups
-from divingbell.gateway.upstream.orphan_groups import Groups
+from divingbell.gateway.upstream.transport import orphan_groups
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups
 from divingbell.host import private_file, profile
 from divingbell.host.folders import HostFolders, remove_tree
 from divingbell.host.owned_folder import NotOurs
@@ -77,15 +77,15 @@ def _name_others(own: Path, planted: Path) -> str:
     pipe = subprocess.PIPE
     with subprocess.Popen(["cat"], stdin=pipe, stdout=pipe, start_new_session=True) as other:
         try:
-            Groups(own).note(other.pid)
+            ProcessGroups(own).note(other.pid)
             note = own / str(other.pid)
             right = note.read_text()
             (planted / note.name).write_text(right)
-            orphan_groups.end_left(planted)
+            orphan_groups.end_orphans(planted)
             expect(_answers(other), "ended because of a note that another user left")
             for wrong in ("", right.partition(" ")[0], f"1{right}", f"{right}1"):
                 note.write_text(wrong)
-                orphan_groups.end_left(own)
+                orphan_groups.end_orphans(own)
                 expect(_answers(other), f"ended because of the note {wrong!r}")
         finally:
             other.kill()

@@ -154,8 +154,8 @@ async def the_library_looks_around(bench: CheckRig) -> str:
 @checks("G06", alone=True)
 async def modules_that_lie_around(bench: CheckRig) -> str:
     from divingbell.gateway.upstream.redaction import Redactor
-    from divingbell.gateway.upstream.server_log import ServerLog
-    from divingbell.gateway.upstream.stdio import StdioConnection
+    from divingbell.gateway.upstream.transport.server_log import ServerLog
+    from divingbell.gateway.upstream.transport.stdio import StdioConnection
 
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name, contextlib.chdir(name):
         mark, planted = Path(name, "mark"), Path(name, "wsgiref")

@@ -133,7 +133,7 @@ async def mixed_up_sign_ins(bench: CheckRig) -> str:
             words.append(await sign_in(entry, folder))
         stolen = [said for said in hostile.asked if "the-code" in said or SECRET in said]
         expect(not stolen, f"the hostile server got {stolen[:1]}")
-        expect("not at the issuer's" in words[0], f"the mix-up was not noticed: {words}")
+        expect("not at its issuer" in words[0], f"the mix-up was not noticed: {words}")
     return "refused before a browser opens; neither code nor verifier nor secret has left"
 
 

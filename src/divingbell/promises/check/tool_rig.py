@@ -141,7 +141,7 @@ class ToolRig(CheckRig):
                     transport="http",
                 )
             )
-            await gateway.fleet.listed(NAME)
+            await gateway.fleet.wait_for_tools(NAME)
             self._undo = undo.pop_all()
         return self
 

@@ -68,7 +68,7 @@ def _none() -> str:
 
 async def _await(gateway: Gateway, name: str, awaited: "Awaited", show: Show) -> ServerState:
     """How a server is once that is known: later it may be tried again, and be connecting."""
-    await gateway.fleet.connected(name)
+    await gateway.fleet.wait_until_ready(name)
     [state] = [state for state in gateway.servers() if state.name == name]
     awaited.done(name)
     show(state)

@@ -15,7 +15,8 @@ from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, T
 from divingbell.amounts import amount
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable
-from divingbell.gateway.catalog.catalog import MAX_LIMIT, SERVERS
+from divingbell.gateway.catalog.catalog import MAX_LIMIT
+from divingbell.gateway.catalog.descriptions import SERVERS
 from divingbell.host import requirements
 from divingbell.principal import Principal
 from divingbell.session.ownership import checked

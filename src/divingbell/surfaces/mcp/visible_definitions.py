@@ -8,7 +8,7 @@ from typing import Any
 import mcp_types as types
 
 from divingbell.amounts import amount
-from divingbell.gateway.catalog.catalog import SERVERS
+from divingbell.gateway.catalog.descriptions import SERVERS
 from divingbell.gateway.discovery import Findings
 from divingbell.surfaces.mcp.definitions import named
 from divingbell.tool import Tool

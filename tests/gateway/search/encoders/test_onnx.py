@@ -61,7 +61,7 @@ def test_the_usual_forms_of_models_are_understood(
 
 
 def test_it_gives_the_points_that_the_model_of_the_extra_gives(tmp_path: Path) -> None:
-    ours, carrier = encoder(), minilm.carried()
+    ours, carrier = encoder(), minilm.model_folder()
     assert carrier is not None
     theirs = onnx.load(onnx_models.converted(carrier, tmp_path))
     texts = ["tool to refund a payment", "List the files of a folder. " * 40, "", "naïve – ½ 北京"]

@@ -1,4 +1,4 @@
-"""numpy, imported with care."""
+"""The import of numpy, for one thread."""
 
 import os
 from typing import Any

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2, run in numpy, because what usually runs it weighs gigabytes.
+"""The model all-MiniLM-L6-v2, run in numpy, because what usually runs it weighs gigabytes.
 
 No code of the package that carries its files is imported: they are read as data, and only if they
 are, byte for byte, the files that are known.
@@ -48,7 +48,7 @@ def load() -> "MiniLM":
     Raises:
         ConfigError: the extra is not installed, or is not what it should be.
     """
-    folder = carried()
+    folder = model_folder()
     if folder is None:
         raise ConfigError(f"search by meaning needs an extra that is not installed: {INSTALL}")
     return MiniLM(folder)
@@ -56,11 +56,11 @@ def load() -> "MiniLM":
 
 def is_installed() -> bool:
     """Tell whether the extra is there. Imports nothing."""
-    return carried() is not None
+    return model_folder() is not None
 
 
-def carried() -> Path | None:
-    """The folder with the files of the model, if it and numpy are installed."""
+def model_folder() -> Path | None:
+    """Return the folder with the files of the model, if it and numpy are installed."""
     if importlib.util.find_spec("numpy") is None:
         return None
     for package, below in CARRIERS:
@@ -73,7 +73,7 @@ def carried() -> Path | None:
 
 
 class MiniLM:
-    """The model: texts in, points at the distance 1 out."""
+    """The model: it turns texts into points at the distance 1."""
 
     name = WEIGHTS_SHA256[:16]
     size = SIZE

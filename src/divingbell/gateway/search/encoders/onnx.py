@@ -1,4 +1,4 @@
-"""Any sentence model on disk in the form of ONNX, run by onnxruntime: the extra `onnx`.
+"""A sentence model on disk in the form of ONNX, run by onnxruntime: the extra `onnx`.
 
 A folder as Hugging Face has it: `model.onnx` (or `onnx/model.onnx`) and `tokenizer.json`, and if
 they are there `1_Pooling/config.json` (how the points of words become one) and
@@ -77,7 +77,7 @@ def check(folder: Path) -> Path:
 
 
 class OnnxEncoder:
-    """A model with its tokenizer: texts in, points at the distance 1 out."""
+    """A model with its tokenizer: it turns texts into points at the distance 1."""
 
     def __init__(self, folder: Path, model: Path) -> None:
         self._numpy: Any = arrays.numpy()
@@ -91,8 +91,8 @@ class OnnxEncoder:
         self.before_query = str(prompts.get("query", "tool to "))
         self.before_tool = str(prompts.get("document", prompts.get("passage", "")))
         self.size = self._tried_size(model)
-        told = [self._output, self._pooling, self.before_query, self.before_tool]
-        self.name = _digest([model, *_beside(model), folder / TOKENIZER], json.dumps(told))[:16]
+        chosen = [self._output, self._pooling, self.before_query, self.before_tool]
+        self.name = _digest([model, *_beside(model), folder / TOKENIZER], json.dumps(chosen))[:16]
 
     def encode(self, texts: Sequence[str], most: int) -> Any:
         """Return a row for each text. What is past its first `most` pieces is not read."""
@@ -145,7 +145,7 @@ class OnnxEncoder:
         return state
 
     def _chosen_output(self, folder: Path, model: Path) -> tuple[str, str]:
-        """The output that is read, and how its rows become one: "" where it is one already."""
+        """Return the output to read, and how its rows become one: "" where it is one already."""
         outputs = {output.name: output.shape for output in self._session.get_outputs()}
         name = SENTENCE if SENTENCE in outputs else next(iter(outputs))
         if len(outputs[name]) not in (2, 3):
@@ -156,7 +156,7 @@ class OnnxEncoder:
         return name, "" if len(outputs[name]) == 2 else _pooling(folder / POOLING)
 
     def _tried_size(self, model: Path) -> int:
-        """How many numbers a point has, seen from one."""
+        """Return how many numbers a point has, seen from one."""
         try:
             point = self._run([self._pieces(_TRIAL, len(_TRIAL))])
         except Exception as error:  # of onnxruntime, which has a dozen kinds
@@ -181,7 +181,7 @@ def _session(model: Path) -> Any:
 
 
 def _inputs(model: Path, session: Any) -> dict[str, str]:
-    """What the model is to be given, and as what kind of numbers."""
+    """Return the inputs of the model, each with its kind of numbers."""
     found = {given.name: given.type for given in session.get_inputs()}
     unknown = [name for name in found if name not in INPUTS]
     if unknown or INPUTS[0] not in found:
@@ -221,7 +221,7 @@ def _pooling(path: Path) -> str:
 
 
 def _config(path: Path) -> dict[str, Any]:
-    """What a file of settings says; nothing where there is none."""
+    """Return the settings in a file; none where there is no file."""
     if not path.is_file():
         return {}
     try:

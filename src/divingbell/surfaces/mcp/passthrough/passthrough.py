@@ -60,7 +60,7 @@ class Passthrough:
 
     async def listed(self) -> None:
         """Wait for the first lists of the servers, but not for one that hangs."""
-        waiting = (self._gateway.fleet.listed(server) for server in self._servers)
+        waiting = (self._gateway.fleet.wait_for_tools(server) for server in self._servers)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_PATIENCE):
                 await asyncio.gather(*waiting)

@@ -1,4 +1,7 @@
-"""A tool with what searches read of it. All of it is text of others: capped before it is read."""
+"""The entry of a tool in the index: its terms, and the text that a sentence model reads.
+
+All of it is text of others: capped before it is read.
+"""
 
 import hashlib
 import heapq
@@ -9,13 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from divingbell.gateway.search.stemming import intent, proper_names, split_name, words
+from divingbell.gateway.search.stemming import intent, proper_names, split_name, stems
 from divingbell.gateway.search.weights import FIELDS
 from divingbell.tool import Tool
 
 MAX_NAME = 200
 MAX_DESCRIPTION = 4000
-MAX_PORTRAYED = 2000
+MAX_MODEL_TEXT = 2000
 MAX_PURPOSE = 300
 MAX_PARAMETERS = 100
 MAX_PARAMETER_TEXT = 300
@@ -46,9 +49,9 @@ _SENTENCE = re.compile(r"[.!?:;]\s|\n\s*\n|\n\s*[-*#•]")
 
 
 class IndexEntry:
-    """A tool with what the index has read of it, which takes most of the time.
+    """A tool with its terms, by which the index finds it. Making one takes most of the time.
 
-    `purpose` is what its server says of itself.
+    `purpose`: the words of its server about itself.
     """
 
     __slots__ = ("does", "key", "name", "server", "terms", "tool")
@@ -57,27 +60,29 @@ class IndexEntry:
         self, tool: Tool, purpose: str = "", weights: Mapping[str, float] = FIELDS
     ) -> None:
         self.tool = tool
-        self.key = Portrait(tool).key
-        server = words(tool.server[:MAX_NAME])
+        self.key = ToolText(tool).key
+        server = stems(tool.server[:MAX_NAME])
         # `linear_createIssue` of linear: its server says nothing new about it.
-        name = words(tool.name[:MAX_NAME])
+        name = stems(tool.name[:MAX_NAME])
         self.server = frozenset(server)
         self.name = tuple(dict.fromkeys(word for word in name if word not in self.server)) or tuple(
             name
         )
         self.does = _does(tool)
-        texts = itertools.chain(_texts(tool, name, server), [("purpose", _purpose(purpose))])
+        texts = itertools.chain(
+            _stems_by_place(tool, name, server), [("purpose", _purpose(purpose))]
+        )
         self.terms = _weighted(texts, weights)
 
 
-class Portrait:
-    """What a sentence model reads of a tool, and the hash of it."""
+class ToolText:
+    """The text of a tool that a sentence model reads, and the hash of it."""
 
     __slots__ = ("key", "name", "whole")
 
     def __init__(self, tool: Tool) -> None:
         self.name = f"{split_name(tool.server[:MAX_NAME])} {split_name(tool.name[:MAX_NAME])}"
-        self.whole = f"{self.name}. {tool.description[:MAX_PORTRAYED]}"
+        self.whole = f"{self.name}. {tool.description[:MAX_MODEL_TEXT]}"
         self.key = hashlib.sha256(self.whole.encode("utf-8", "replace")).digest()
 
 
@@ -87,7 +92,7 @@ def _end_of_lead(description: str) -> int:
 
 
 def _purpose(instructions: str) -> list[str]:
-    return words(instructions[:MAX_PURPOSE])
+    return stems(instructions[:MAX_PURPOSE])
 
 
 class _Reader:
@@ -97,14 +102,14 @@ class _Reader:
         self._left = MAX_TEXT
 
     def cut(self, text: str, most: int) -> str:
-        """So much of a text as may still be read."""
+        """Return as much of a text as may still be read."""
         text = text[: min(most, self._left)]
         self._left -= len(text)
         return text
 
     def names(self, schema: Mapping[str, Any] | None) -> list[str]:
         """The words in the names of properties."""
-        return [word for name, _ in _properties(schema) for word in words(self.cut(name, MAX_NAME))]
+        return [word for name, _ in _properties(schema) for word in stems(self.cut(name, MAX_NAME))]
 
     def details(self, schema: Mapping[str, Any] | None) -> list[str]:
         """The words of the descriptions of properties, and of the values that they can have."""
@@ -112,11 +117,13 @@ class _Reader:
             word
             for _, about in _properties(schema)
             for text, most in _about(about)
-            for word in words(self.cut(text, most))
+            for word in stems(self.cut(text, most))
         ]
 
 
-def _texts(tool: Tool, name: list[str], server: list[str]) -> Iterator[tuple[str, list[str]]]:
+def _stems_by_place(
+    tool: Tool, name: list[str], server: list[str]
+) -> Iterator[tuple[str, list[str]]]:
     reader = _Reader()
     pairs = [f"{first} {second}" for first, second in itertools.pairwise(name)]
     joined = [first + second for first, second in itertools.pairwise(name)]
@@ -124,13 +131,13 @@ def _texts(tool: Tool, name: list[str], server: list[str]) -> Iterator[tuple[str
     yield "server", server
     title = (tool.annotations or {}).get("title")
     if isinstance(title, str):
-        yield "title", words(reader.cut(title, MAX_NAME))
+        yield "title", stems(reader.cut(title, MAX_NAME))
     description = reader.cut(tool.description, MAX_DESCRIPTION).strip()
     cut = _end_of_lead(description)
-    lead = words(description[:cut])
+    lead = stems(description[:cut])
     pairs = [f"{first} {second}" for first, second in itertools.pairwise(lead)]
     yield "lead", lead + pairs + proper_names(description[:cut])
-    yield "rest", words(description[cut:]) + proper_names(description[cut:])
+    yield "rest", stems(description[cut:]) + proper_names(description[cut:])
     yield "parameters", reader.names(tool.input_schema)
     yield "details", reader.details(tool.input_schema) + reader.names(tool.output_schema)
 

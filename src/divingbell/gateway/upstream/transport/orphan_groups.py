@@ -1,5 +1,7 @@
-"""The process groups of stdio servers, written down: if this process is killed, the next start
-ends those that did not notice."""
+"""Process groups of stdio servers, written down, so that none is orphaned for long.
+
+If this process is killed, the next start ends those that did not notice.
+"""
 
 import contextlib
 import logging
@@ -14,27 +16,27 @@ log = logging.getLogger("divingbell.gateway")
 MAX_NOTE = 1 << 10
 
 
-class Groups:
-    """A folder with a file for each group: its number, and by what its head is known again."""
+class ProcessGroups:
+    """A folder with a file for each group: its number, and how its leader is recognised."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         owned_folder.make(folder, 0o700)
 
     def note(self, pid: int) -> None:
-        """A server was started as the head of a group."""
+        """Write down a group: a server was started as its leader."""
         known = _identity(pid)
         if known is not None:
             with contextlib.suppress(OSError):  # a full disk is no reason not to start a server
                 (self._folder / str(pid)).write_text(known)
 
     def forget(self, pid: int) -> None:
-        """The group has ended."""
+        """Remove the note of a group, which has ended."""
         with contextlib.suppress(OSError):
             (self._folder / str(pid)).unlink(missing_ok=True)
 
 
-def end_left(folder: Path) -> None:
+def end_orphans(folder: Path) -> None:
     """End the groups that a Divingbell which is gone has left there."""
     with contextlib.suppress(OSError):
         if not owned_folder.check(folder):
@@ -50,8 +52,11 @@ def end_left(folder: Path) -> None:
 
 
 def _identity(pid: int) -> str | None:
-    """What no other process has in common with the head of a group: when it was started, whose it
-    is, since which start of the machine, and in which table of processes that is its number."""
+    """Return what no other process has in common with the leader of a group; None if it leads none.
+
+    It is when it was started, whose it is, since which start of the machine, and in which table of
+    processes that is its number.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         group, started = int(fields[2]), fields[19]

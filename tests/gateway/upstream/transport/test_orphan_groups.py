@@ -9,7 +9,7 @@ from pathlib import Path
 
 from divingbell import Divingbell
 from divingbell.app import GROUPS
-from divingbell.gateway.upstream.orphan_groups import Groups, end_left
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups, end_orphans
 from divingbell.host import profile
 from tests.gateway.galley import galley
 from tests.waiting import until
@@ -23,14 +23,14 @@ def start() -> "subprocess.Popen[bytes]":
 
 def test_a_group_that_was_left_is_ended(tmp_path: Path) -> None:
     with start() as left:
-        Groups(tmp_path / "groups").note(left.pid)
-        end_left(tmp_path / "groups")
+        ProcessGroups(tmp_path / "groups").note(left.pid)
+        end_orphans(tmp_path / "groups")
         assert left.wait(20) == -signal.SIGKILL
 
 
 def test_a_number_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path) -> None:
     with start() as other:
-        groups = Groups(tmp_path / "groups")
+        groups = ProcessGroups(tmp_path / "groups")
         groups.note(other.pid)
         note = tmp_path / "groups" / str(other.pid)
         known = note.read_text()
@@ -38,14 +38,14 @@ def test_a_number_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path) ->
             words = known.split()
             words[word] = "12345"
             note.write_text(" ".join(words))
-            end_left(tmp_path / "groups")
+            end_orphans(tmp_path / "groups")
         for name in ("1", "0", "x", "-1"):
             (tmp_path / "groups" / name).write_text("1")
-        end_left(tmp_path / "groups")
-        end_left(tmp_path / "nowhere")
+        end_orphans(tmp_path / "groups")
+        end_orphans(tmp_path / "nowhere")
         note.write_text(known)
         (tmp_path / "groups").chmod(0o777)  # somebody else may have written it
-        end_left(tmp_path / "groups")
+        end_orphans(tmp_path / "groups")
         (tmp_path / "groups").chmod(0o700)
         assert other.poll() is None
         groups.forget(other.pid)
@@ -55,7 +55,7 @@ def test_a_number_that_is_somebody_elses_by_now_is_left_alone(tmp_path: Path) ->
 
 def test_a_process_that_heads_no_group_is_not_written_down(tmp_path: Path) -> None:
     with subprocess.Popen(SLEEPER) as member:
-        Groups(tmp_path / "groups").note(member.pid)
+        ProcessGroups(tmp_path / "groups").note(member.pid)
         assert not any((tmp_path / "groups").iterdir())
         member.kill()
 

@@ -8,9 +8,9 @@ from typing import Any
 import mcp_types
 import pytest
 
-from divingbell.gateway.upstream import messages, unanswered
-from divingbell.gateway.upstream.messages import Messages, Output
-from divingbell.gateway.upstream.unanswered import Unanswered
+from divingbell.gateway.upstream.transport import messages, unanswered
+from divingbell.gateway.upstream.transport.messages import Messages, Output
+from divingbell.gateway.upstream.transport.unanswered import Unanswered
 from divingbell.shares import weight
 from divingbell.shares.allowance import Allowance, counted
 
@@ -97,7 +97,7 @@ async def test_an_answer_that_is_counted_for_one_call_is_not_that_of_another() -
     pipe.hear(f'{{"jsonrpc":"2.0","id":9,"result":{text},"id":7}}')
     with pytest.raises(StopAsyncIteration):
         await anext(pipe.messages)
-    assert pipe.given_up == ["it sent a message with two numbers"]
+    assert pipe.given_up == ["it sent a message with two ids"]
 
 
 async def test_a_log_message_of_some_length_is_heard() -> None:

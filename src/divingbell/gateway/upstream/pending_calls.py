@@ -1,4 +1,4 @@
-"""Calls on their way over one connection, and whose a server's question is."""
+"""Calls that a server has not answered yet, and which of them a question of it belongs to."""
 
 import asyncio
 import contextlib
@@ -7,27 +7,27 @@ from collections.abc import Iterator
 from divingbell.gateway.callers import Caller
 
 
-class Flight:
-    """A call on its way. Its clock stands still while a person is asked."""
+class PendingCall:
+    """A call without an answer yet. Its clock stands still while a person is asked."""
 
     def __init__(self, caller: Caller | None) -> None:
         self.caller = caller
         self.questions = 0
-        """How many there were so far."""
-        self.telling = 0
+        """Questions during it so far."""
+        self.undelivered = 0
         """Messages to the caller that it has not taken yet."""
         self.clock: asyncio.Timeout | None = None
         self._asking = 0
         self._left = 0.0
 
     @contextlib.contextmanager
-    def told(self) -> Iterator[None]:
-        """Count a message for as long as the caller takes it."""
-        self.telling += 1
+    def delivering(self) -> Iterator[None]:
+        """Count a message as undelivered for as long as the block lasts."""
+        self.undelivered += 1
         try:
             yield
         finally:
-            self.telling -= 1
+            self.undelivered -= 1
 
     @contextlib.contextmanager
     def asking(self) -> Iterator[None]:
@@ -49,45 +49,46 @@ class Flight:
                     clock.reschedule(now() + self._left)
 
 
-class Flights:
-    """All calls on their way over one connection."""
+class PendingCalls:
+    """All calls over one connection that have no answer yet."""
 
     def __init__(self) -> None:
-        self._flights: dict[int, Flight] = {}
+        self._calls: dict[int, PendingCall] = {}
         self._next = 0
 
     def __len__(self) -> int:
-        return len(self._flights)
+        return len(self._calls)
 
     @contextlib.contextmanager
-    def begin(self, caller: Caller | None) -> Iterator[Flight]:
-        flight = Flight(caller)
+    def begin(self, caller: Caller | None) -> Iterator[PendingCall]:
+        """Have a call among them for as long as the block lasts."""
+        call = PendingCall(caller)
         self._next += 1
         key = self._next
-        self._flights[key] = flight
+        self._calls[key] = call
         try:
-            yield flight
+            yield call
         finally:
-            del self._flights[key]
-            flight.clock = None
+            del self._calls[key]
+            call.clock = None
 
-    def only(self) -> Flight | None:
-        """The flight that an unsolicited message belongs to, if there can be no doubt whose it is.
+    def only(self) -> PendingCall | None:
+        """Return the call that an unsolicited message belongs to, if there can be no doubt.
 
         In the older protocol a server's question names no call. With calls of two sessions on
         their way it could be shown to the wrong person, so it is shown to nobody.
         """
-        found: Flight | None = None
-        for flight in self._flights.values():
-            if flight.caller is None:
+        found: PendingCall | None = None
+        for call in self._calls.values():
+            if call.caller is None:
                 continue
-            if found is not None and not _same(found.caller, flight.caller):
+            if found is not None and not _are_of_one_session(found.caller, call.caller):
                 return None
-            found = flight
+            found = call
         return found
 
 
-def _same(one: Caller | None, other: Caller | None) -> bool:
+def _are_of_one_session(one: Caller | None, other: Caller | None) -> bool:
     if one is other:
         return True
     return (

@@ -11,8 +11,7 @@ import logging
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import mcp_types
@@ -20,23 +19,25 @@ from mcp.shared.message import SessionMessage
 
 from divingbell import text
 from divingbell.errors import ToolFailed
-from divingbell.gateway.upstream import own_uv
-from divingbell.gateway.upstream.messages import MAX_QUOTED, Messages, Output
-from divingbell.gateway.upstream.orphan_groups import Groups
-from divingbell.gateway.upstream.process import Process
-from divingbell.gateway.upstream.server_log import ServerLog
-from divingbell.gateway.upstream.unanswered import Unanswered
+from divingbell.gateway.upstream.transport import own_uv
+from divingbell.gateway.upstream.transport.messages import MAX_QUOTED, Messages, Output
+from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups
+from divingbell.gateway.upstream.transport.process import Process
+from divingbell.gateway.upstream.transport.server_log import ServerLog
+from divingbell.gateway.upstream.transport.streams import Stream
+from divingbell.gateway.upstream.transport.unanswered import Unanswered
 from divingbell.settings.servers import Server
 
 log = logging.getLogger(__name__)
 
-REST = 1.0
+LAST_OUTPUT = 1.0
 """Seconds that output may still come after the process itself has ended."""
 MAX_PRINTED = 200
 """Characters of what a server prints that is no message, in a reason."""
 NO_FOLDER = "/"
-"""Where a server starts whose entry names no folder. In the current one, which may be a stranger's
-clone, Python would import modules that lie there, and npx and uvx would obey settings that do."""
+"""The folder in which a server starts whose entry names none. In the current one, which may be a
+stranger's clone, Python would import modules that lie there, and npx and uvx would obey settings
+that do."""
 
 SAFE_VARIABLES = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "LC_CTYPE", "TZ",
@@ -45,7 +46,7 @@ SAFE_VARIABLES = (
 
 
 def environment_for(server: Server, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what the server sees: a few basics and what its entry names, nothing else."""
+    """Return the environment of a server: a few basics and what its entry names, nothing else."""
     basics = {
         name: environment[name]
         for name in SAFE_VARIABLES
@@ -56,7 +57,7 @@ def environment_for(server: Server, environment: Mapping[str, str]) -> dict[str,
 
 
 class _Input(asyncio.Protocol):
-    """The server's standard input, with a word when it takes no more for now."""
+    """The server's standard input. It tells when it takes no more for now."""
 
     def __init__(self) -> None:
         self._free: asyncio.Future[None] | None = None
@@ -79,7 +80,7 @@ class _Input(asyncio.Protocol):
             await asyncio.shield(self._free)
 
 
-class Writer:
+class Writer(Stream):
     """The side of the connection that the SDK writes to."""
 
     def __init__(
@@ -102,21 +103,10 @@ class Writer:
         text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         self._pipe.write(text.encode() + b"\n")
         await self._protocol.drain()
-        self._unanswered.said(item.message)
+        self._unanswered.count_sent(item.message)
 
     async def aclose(self) -> None:
         self._pipe.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 class StdioConnection:
@@ -129,48 +119,50 @@ class StdioConnection:
         server: Server,
         environment: Mapping[str, str],
         server_log: ServerLog,
-        groups: Groups | None = None,
+        process_groups: ProcessGroups | None = None,
     ) -> None:
         self._server = server
-        self._groups = groups
+        self._process_groups = process_groups
         self._environment = environment
         self._log = server_log
         self._given_up: str | None = None
         self._process: Process | None = None
         self._output: Output | None = None
         self._messages: Messages | None = None
-        self._story: str | None = None
+        self._ending: str | None = None
         self._closed = False
 
     @property
     def pid(self) -> int | None:
+        """The process, once it is started."""
         return None if self._process is None else self._process.pid
 
     async def reason(self) -> str | None:
-        """Why the server ended, in words; None if it did not end by itself."""
+        """Return why the server ended, in words; None if it did not end by itself."""
         if self._given_up is not None:
             return self._given_up + self._printed()
-        if self._story is not None:
-            return self._story
+        if self._ending is not None:
+            return self._ending
         process, output = self._process, self._output
         if process is None or output is None or self._closed:
             return None
         if not process.exited.done() and not output.closed.done():
             return None
-        await process.wait(REST)
+        await process.wait(LAST_OUTPUT)
         last = self._log.last_words()
-        self._story = process.words() + (f"; its last words: {last}" if last else "")
-        self._story += self._printed()
-        return self._story
+        self._ending = process.ending() + (f"; its last words: {last}" if last else "")
+        self._ending += self._printed()
+        return self._ending
 
     def _printed(self) -> str:
-        """What it has printed in the place of messages, in one line."""
+        """Return what it has printed in the place of messages, as the end of a sentence."""
         said = b"" if self._messages is None else self._messages.first_invalid
         if not said.strip():
             return ""
         words = self._log.readable(said, is_whole=len(said) < MAX_QUOTED)
-        return "; on its standard output it printed what is no message of MCP: " + text.one_line(
-            words, MAX_PRINTED
+        return (
+            "; it printed this on its standard output, where only messages of MCP belong: "
+            + text.one_line(words, MAX_PRINTED)
         )
 
     @contextlib.asynccontextmanager
@@ -184,28 +176,28 @@ class StdioConnection:
         self._log.begin()
         process = Process(self._spawn())
         self._process = process
-        if self._groups is not None:
-            self._groups.note(process.pid)
+        if self._process_groups is not None:
+            self._process_groups.note(process.pid)
         unanswered = Unanswered()
         messages, pipes = Messages(over, unanswered, self.give_up), process.child
         self._messages = messages
         output = self._output = Output(messages)
-        taken: asyncio.BaseTransport | None = None
+        stdin: asyncio.BaseTransport | None = None
         opened: list[asyncio.BaseTransport] = []
         watching: asyncio.Task[None] | None = None
         try:
-            taken, feed = await loop.connect_write_pipe(_Input, pipes.stdin)
-            opened.append(taken)
-            heard, _ = await loop.connect_read_pipe(lambda: output, pipes.stdout)
-            opened.append(heard)
-            noise, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
-            opened.append(noise)
+            stdin, protocol = await loop.connect_write_pipe(_Input, pipes.stdin)
+            opened.append(stdin)
+            stdout, _ = await loop.connect_read_pipe(lambda: output, pipes.stdout)
+            opened.append(stdout)
+            stderr, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
+            opened.append(stderr)
             watching = asyncio.create_task(self._watch(process, output, messages))
-            yield messages, Writer(taken, feed, messages, unanswered)
+            yield messages, Writer(stdin, protocol, messages, unanswered)
         finally:
-            await self._close(process, messages, output, opened, taken, watching)
-            if self._groups is not None:
-                self._groups.forget(process.pid)
+            await self._close(process, messages, output, opened, stdin, watching)
+            if self._process_groups is not None:
+                self._process_groups.forget(process.pid)
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         server = self._server
@@ -213,7 +205,7 @@ class StdioConnection:
         environment = environment_for(server, self._environment)
         try:
             return subprocess.Popen(
-                [own_uv.found(server.command, environment), *server.args],
+                [own_uv.program_for(server.command, environment), *server.args],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -240,7 +232,7 @@ class StdioConnection:
     async def _watch(self, process: Process, output: Output, messages: Messages) -> None:
         # A child of the server may hold its output open. The server is gone all the same.
         await asyncio.wait([process.exited])
-        await asyncio.wait([output.closed], timeout=REST)
+        await asyncio.wait([output.closed], timeout=LAST_OUTPUT)
         messages.end()
 
     async def _close(
@@ -249,7 +241,7 @@ class StdioConnection:
         messages: Messages,
         output: Output,
         opened: list[asyncio.BaseTransport],
-        taken: asyncio.BaseTransport | None,
+        stdin: asyncio.BaseTransport | None,
         watching: asyncio.Task[None] | None,
     ) -> None:
         pipes = process.child
@@ -259,14 +251,14 @@ class StdioConnection:
             messages.pipe = None
             messages.end()
             output.discard()
-            if taken is not None:
-                taken.close()
+            if stdin is not None:
+                stdin.close()
             if pipes.stdout is not None and len(opened) > 1:
                 # Keep reading what it still says: a server that is stuck in a write can't leave.
-                heard = opened[1]
-                assert isinstance(heard, asyncio.ReadTransport)
-                if not heard.is_closing():
-                    heard.resume_reading()
+                stdout = opened[1]
+                assert isinstance(stdout, asyncio.ReadTransport)
+                if not stdout.is_closing():
+                    stdout.resume_reading()
             ending = asyncio.ensure_future(process.end())
             try:
                 await asyncio.shield(ending)
@@ -279,7 +271,7 @@ class StdioConnection:
                 if watching is not None:
                     watching.cancel()
                 for transport in opened:
-                    _shut(transport)
+                    _close_now(transport)
                 for pipe in (pipes.stdin, pipes.stdout, pipes.stderr)[len(opened) :]:
                     if pipe is not None:
                         pipe.close()
@@ -288,7 +280,7 @@ class StdioConnection:
                 await asyncio.sleep(0)
 
 
-def _shut(transport: asyncio.BaseTransport) -> None:
+def _close_now(transport: asyncio.BaseTransport) -> None:
     if isinstance(transport, asyncio.WriteTransport):
         # What it did not take is thrown away. Already closed, asyncio's own abort stumbles.
         if not getattr(transport.get_protocol(), "lost", True):

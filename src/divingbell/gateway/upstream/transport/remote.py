@@ -1,12 +1,11 @@
-"""A server at an address: streamable HTTP, or SSE as older ones speak it."""
+"""The connection to a server at an address: streamable HTTP, or SSE as older ones speak it."""
 
 import asyncio
 import contextlib
 import functools
 import ssl
 from collections.abc import AsyncIterator, Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 import httpx2
@@ -14,7 +13,8 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 from divingbell.gateway.schema.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
-from divingbell.gateway.upstream.unanswered import Unanswered
+from divingbell.gateway.upstream.transport.streams import ReadStream, Stream
+from divingbell.gateway.upstream.transport.unanswered import Unanswered
 from divingbell.settings.servers import Server
 from divingbell.shares import weight
 from divingbell.shares.allowance import RESULT
@@ -27,12 +27,15 @@ CONNECT_TIMEOUT = 30.0
 
 @functools.cache
 def _trust() -> ssl.SSLContext:
-    """The trusted certificates, read once: it takes 30 ms, and there may be many servers."""
+    """Return the trusted certificates, read once: it takes 30 ms, and there may be many servers."""
     return httpx2.create_ssl_context()
 
 
 class AnswerTooLarge(httpx2.StreamError):
-    """The SDK makes a failed request of this one, where others would end the connection."""
+    """An answer is too large.
+
+    The SDK makes a failed request of this one, where others would end the connection.
+    """
 
 
 class _CappedStream(httpx2.AsyncByteStream):
@@ -68,7 +71,7 @@ class _CappedStream(httpx2.AsyncByteStream):
 
 
 class _CappedEvents(_CappedStream):
-    """The same for a stream of events. It has no end, and the SDK caps the bytes of each event.
+    """A stream of events, each of which ends as above. The SDK caps the bytes of each event.
 
     Only data is parsed, so only data is weighed: a quote in a comment begins no text.
     """
@@ -107,7 +110,7 @@ class _CappedEvents(_CappedStream):
 
 
 class CappedTransport(httpx2.AsyncHTTPTransport):
-    """HTTP with an end to each answer. Certificates are checked."""
+    """HTTP with a limit to each answer. Certificates are checked."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         # A small compressed answer can become a huge one.
@@ -127,8 +130,8 @@ class CappedTransport(httpx2.AsyncHTTPTransport):
         return response
 
 
-class _Watched:
-    """The SDK's stream of messages, with a word when it ends."""
+class _Watched(ReadStream):
+    """The SDK's stream of messages. It tells when it ends, and is ended where a server floods."""
 
     def __init__(
         self, stream: Any, over: asyncio.Event, unanswered: Unanswered, give_up: GiveUp
@@ -145,7 +148,7 @@ class _Watched:
     async def receive(self) -> Any:
         try:
             received = await self._stream.receive()
-            reason = self._unanswered.heard(getattr(received, "message", None))
+            reason = self._unanswered.count_received(getattr(received, "message", None))
             if reason is None:
                 return received
             self._give_up(reason)
@@ -154,31 +157,11 @@ class _Watched:
             self._over.set()
             raise
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     async def aclose(self) -> None:
         await self._stream.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class _Counted:
+class _Counted(Stream):
     """The SDK's stream to write to, which counts the answers that have gone out."""
 
     def __init__(self, stream: Any, unanswered: Unanswered) -> None:
@@ -187,21 +170,10 @@ class _Counted:
 
     async def send(self, item: Any, /) -> None:
         await self._stream.send(item)
-        self._unanswered.said(getattr(item, "message", None))
+        self._unanswered.count_sent(getattr(item, "message", None))
 
     async def aclose(self) -> None:
         await self._stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 class RemoteConnection:
@@ -221,7 +193,7 @@ class RemoteConnection:
         self._given_up = self._given_up or reason
 
     async def reason(self) -> str | None:
-        """Why the connection ended, if it is known here."""
+        """Return why the connection ended, if it is known here."""
         return self._given_up
 
     @contextlib.asynccontextmanager

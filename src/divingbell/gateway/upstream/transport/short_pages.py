@@ -12,12 +12,12 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
-import anyio
 import mcp_types
 from mcp.shared.message import SessionMessage
+
+from divingbell.gateway.upstream.transport.streams import ReadStream, Stream
 
 log = logging.getLogger("divingbell.gateway")
 
@@ -39,7 +39,7 @@ _Streams = tuple[Any, Any]
 async def shortened(
     connection: contextlib.AbstractAsyncContextManager[_Streams],
 ) -> AsyncIterator[_Streams]:
-    """A connection to a server, whose lists come in short pages."""
+    """Open a connection to a server, with its lists in short pages."""
     async with connection as (read, write):
         pages = _Pages(read)
         try:
@@ -49,7 +49,7 @@ async def shortened(
 
 
 class _Rest:
-    """What is left of a page that was cut."""
+    """The rest of a page that was cut."""
 
     def __init__(self, name: str, result: dict[str, Any]) -> None:
         self._name = name
@@ -85,8 +85,8 @@ class _Rest:
         return found
 
 
-class _Pages:
-    """What comes from the server, with lists cut; and what is left of the one that was cut last."""
+class _Pages(ReadStream):
+    """The messages of a server, with its lists cut, and the rest of the list that was cut last."""
 
     def __init__(self, read: Any) -> None:
         self._read = read
@@ -160,32 +160,12 @@ class _Pages:
             await asyncio.wait([self._reading])
             self._reading = None
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     async def aclose(self) -> None:
         await self._read.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class _Asking:
-    """What goes to the server, without what is answered here."""
+class _Asking(Stream):
+    """The messages to a server, without those that are answered here."""
 
     def __init__(self, pages: _Pages, write: Any) -> None:
         self._pages = pages
@@ -198,20 +178,9 @@ class _Asking:
     async def aclose(self) -> None:
         await self._write.aclose()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
 
 def _parts(value: Any, most: int) -> int:
-    """How many values there are in a value, counted up to `most`."""
+    """Return how many values there are in a value, counted up to `most`."""
     count, left = 0, [value]
     while left and count < most:
         item = left.pop()

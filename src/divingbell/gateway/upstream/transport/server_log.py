@@ -1,4 +1,4 @@
-"""What a stdio server says on stderr: kept in a file, capped, without its secrets."""
+"""The log of a stdio server: its stderr, kept in a file, capped, without its secrets."""
 
 import asyncio
 import codecs
@@ -21,7 +21,10 @@ LAST_WORDS = 400
 
 
 class ServerLog:
-    """`<folder>/<server>.log`, and the one before it as `.log.1`. Readable by the owner only."""
+    """The file `<folder>/<server>.log`, and the one before it, `.log.1`.
+
+    Only the owner can read them.
+    """
 
     def __init__(self, folder: Path, name: str, redactor: Redactor) -> None:
         self.path = folder / f"{name}.log"
@@ -50,13 +53,13 @@ class ServerLog:
         return _Listener(self)
 
     def last_words(self) -> str:
-        """The last lines, for an error that says why a server died; one line, capped."""
+        """Return the last lines as one, capped, for an error that says why a server died."""
         self.flush()
         words = " / ".join(line for line in self._last if line)
         return words if len(words) <= LAST_WORDS else "…" + words[-LAST_WORDS:]
 
     def readable(self, said: bytes, *, is_whole: bool) -> str:
-        """Words of the server without its secrets; of one that the end cuts in two, nothing."""
+        """Return words of the server without its secrets; of one that the end cuts, nothing."""
         words = self._cleaned(said.decode("utf-8", "replace"))
         return words if is_whole else words[: max(0, len(words) - self._redactor.reach)]
 

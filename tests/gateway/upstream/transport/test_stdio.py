@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.upstream import process, server_log
 from divingbell.gateway.upstream.redaction import Redactor
-from divingbell.gateway.upstream.server_log import MAX_LINE, ServerLog
-from divingbell.gateway.upstream.stdio import environment_for
+from divingbell.gateway.upstream.transport import process, server_log
+from divingbell.gateway.upstream.transport.server_log import MAX_LINE, ServerLog
+from divingbell.gateway.upstream.transport.stdio import environment_for
 from divingbell.settings.servers import Server
 from tests.gateway.upstreams import alive, entry, running, shop, text_of
 from tests.real_servers import fixture
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 def test_a_server_sees_the_basics_and_what_its_entry_names() -> None:
@@ -210,7 +210,7 @@ async def test_uv_is_found_where_it_came_with_us_and_path_has_none(
     environment = {**os.environ, "PATH": str(tmp_path)}
     server = Server("x", command=command, args=("--version",))
     async with running(server, tmp_path, environment=environment) as upstream:
-        with pytest.raises(ToolFailed, match=rf"no message of MCP: {command} \d"):
+        with pytest.raises(ToolFailed, match=rf"messages of MCP belong: {command} \d"):
             await upstream.ready()
 
 
@@ -220,7 +220,7 @@ async def test_uv_of_path_comes_before_ours(tmp_path: Path) -> None:
     theirs.chmod(0o755)
     environment = {**os.environ, "PATH": str(tmp_path)}
     async with running(Server("x", command="uvx"), tmp_path, environment=environment) as upstream:
-        with pytest.raises(ToolFailed, match="no message of MCP: their own"):
+        with pytest.raises(ToolFailed, match="messages of MCP belong: their own"):
             await upstream.ready()
 
 

@@ -1,4 +1,4 @@
-"""uv and uvx as they came with Divingbell, for servers where PATH has none.
+"""The uv and uvx that came with Divingbell, for servers where PATH has none.
 
 Many lists start their servers by `uvx`. It is installed beside our own interpreter, in a folder
 that is on PATH only while its virtual environment is active.
@@ -15,7 +15,7 @@ PROGRAMS = ("uv", "uvx")
 """No others: what else lies in that folder was not meant for servers."""
 
 
-def found(command: str, environment: Mapping[str, str]) -> str:
+def program_for(command: str, environment: Mapping[str, str]) -> str:
     """Return what to start for a command: ours if it is uv and PATH has none, else itself."""
     if command not in PROGRAMS or shutil.which(command, path=environment.get("PATH", os.defpath)):
         return command

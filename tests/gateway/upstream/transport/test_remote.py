@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divingbell.gateway.schema.outcome import TOO_MANY_VALUES
-from divingbell.gateway.upstream.remote import (
+from divingbell.gateway.upstream.transport.remote import (
     AnswerTooLarge,
     CappedTransport,
     _CappedEvents,

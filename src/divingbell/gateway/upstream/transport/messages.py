@@ -1,12 +1,10 @@
-"""Messages of a server, over a pipe: cut, weighed, and parsed when they are read."""
+"""Messages of a stdio server, out of its pipe: cut, weighed, and parsed when they are read."""
 
 import asyncio
 import json
 import re
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 from weakref import WeakValueDictionary
 
 import anyio
@@ -14,7 +12,8 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 
 from divingbell.gateway.schema.outcome import MAX_SIZE, TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE
-from divingbell.gateway.upstream.unanswered import TOO_LARGE, Unanswered
+from divingbell.gateway.upstream.transport.streams import ReadStream
+from divingbell.gateway.upstream.transport.unanswered import TOO_LARGE, Unanswered
 from divingbell.shares import weight
 from divingbell.shares.allowance import RESULT, Hold
 from divingbell.shares.weight import Scale
@@ -38,8 +37,8 @@ _FIRST = re.compile(rb"\s*\{\s*(?:" + _VERSION + rb',\s*)?"id"\s*:\s*(\d{1,18})\
 _LAST = re.compile(rb'[,{]\s*"id"\s*:\s*(\d{1,18})\s*(?:,\s*' + _VERSION + rb")?\}\s*$")
 
 
-class Messages:
-    """What the server says, message by message; the side of the connection that the SDK reads."""
+class Messages(ReadStream):
+    """The messages of a server, one by one: the end of the connection that the SDK reads."""
 
     def __init__(
         self, over: asyncio.Event, unanswered: Unanswered, give_up: Callable[[str], None]
@@ -59,7 +58,7 @@ class Messages:
         self.pipe: asyncio.ReadTransport | None = None
 
     def expect(self, number: int | str) -> None:
-        """A request leaves with this number; its answer counts against whoever makes it."""
+        """Note the number of a request; its answer counts against whoever makes it."""
         if isinstance(number, int):
             self._last_asked = max(self._last_asked, number)
         hold = RESULT.get()
@@ -83,8 +82,8 @@ class Messages:
         else:
             self._add(line)
 
-    def passed_over(self, ends: bytes) -> None:
-        """A line was too long to be kept; of these two ends one has its number."""
+    def pass_over(self, ends: bytes) -> None:
+        """Answer for a line that was too long to be kept; of its two ends one has its number."""
         if self._ended:
             return
         number = _number_of(ends)
@@ -103,6 +102,7 @@ class Messages:
         self._wake()
 
     def end(self) -> None:
+        """End it; what has come can still be read."""
         self._ended = True
         self._over.set()
         self._wake()
@@ -114,7 +114,7 @@ class Messages:
         self.end()
 
     def note_invalid(self, line: bytes) -> None:
-        """A line that is no message: many a server prints a greeting first."""
+        """Count a line that is no message: many a server prints a greeting first."""
         self.first_invalid = self.first_invalid or line[:MAX_QUOTED]
         self._invalid += 1
         if self._invalid > MAX_INVALID:
@@ -136,8 +136,8 @@ class Messages:
                 assert isinstance(item, bytes)
                 self.note_invalid(item)
             elif isinstance(item, bytes) and large and not _is_of(found, _number_of(item)):
-                self.stop("it sent a message with two numbers")
-            elif (reason := self._unanswered.heard(found)) is not None:
+                self.stop("it sent a message with two ids")
+            elif (reason := self._unanswered.count_received(found)) is not None:
                 self.stop(reason)
             else:
                 self.first_invalid = b""
@@ -158,28 +158,8 @@ class Messages:
             self.pipe.resume_reading()
         return item
 
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> SessionMessage:
-        try:
-            return await self.receive()
-        except anyio.EndOfStream:
-            raise StopAsyncIteration from None
-
     async def aclose(self) -> None:
         self.end()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
 
 
 class Output(asyncio.Protocol):
@@ -239,7 +219,7 @@ class Output(asyncio.Protocol):
         if self._over or not line.strip():
             return
         if too_long:
-            self._messages.passed_over(line + tail)
+            self._messages.pass_over(line + tail)
         else:
             self._messages.put(line, weight)
 
@@ -252,7 +232,7 @@ def _parsed(line: bytes) -> mcp_types.JSONRPCMessage | None:
 
 
 def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
-    """What to make of an answer to a question of ours that is none: whoever waits is to know."""
+    """Return an error in the place of an answer that is none: whoever waits for it is to know."""
     try:
         found = json.loads(line)
     except (ValueError, RecursionError):
@@ -262,7 +242,11 @@ def _failed_answer(line: bytes) -> mcp_types.JSONRPCError | None:
     number = found["id"]
     if isinstance(number, bool) or not isinstance(number, int | str):
         return None
-    return _error(number, mcp_types.INTERNAL_ERROR, "it answered with what is no result")
+    return _error(
+        number,
+        mcp_types.INTERNAL_ERROR,
+        "it answered with something that is neither a result nor an error",
+    )
 
 
 def _is_no_message(line: bytes) -> bool:

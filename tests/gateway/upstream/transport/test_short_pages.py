@@ -10,8 +10,8 @@ import mcp_types
 import pytest
 from mcp.shared.message import SessionMessage
 
-from divingbell.gateway.upstream import short_pages
-from divingbell.gateway.upstream.short_pages import LARGEST_ITEM, MOST_ITEMS, shortened
+from divingbell.gateway.upstream.transport import short_pages
+from divingbell.gateway.upstream.transport.short_pages import LARGEST_ITEM, MOST_ITEMS, shortened
 from divingbell.settings.servers import Server
 from tests import real_servers
 from tests.gateway.upstreams import running

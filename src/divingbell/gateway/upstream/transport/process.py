@@ -1,4 +1,4 @@
-"""The process of a server, and the group that it is the head of."""
+"""The process of a stdio server, with the process group that it leads."""
 
 import asyncio
 import contextlib
@@ -14,8 +14,11 @@ EXIT_GRACE = 2.0
 
 
 class Process:
-    """A running server. Its exit is seen at once, and it is reaped only after its group is dead:
-    until then the group's number can't belong to anybody else."""
+    """The process of a server. Its exit is seen at once.
+
+    It is reaped only after its group is dead: until then the group's number can't belong to anybody
+    else.
+    """
 
     def __init__(self, child: "subprocess.Popen[bytes]") -> None:
         self.child = child
@@ -46,7 +49,7 @@ class Process:
         return bool(done)
 
     async def end(self) -> None:
-        """End the whole group: by a word, then by force; return when the server is reaped."""
+        """End the whole group: by SIGTERM, then by SIGKILL; return when the server is reaped."""
         if not await self.wait(EXIT_GRACE):
             self.signal_group(signal.SIGTERM)
             await self.wait(EXIT_GRACE)
@@ -54,12 +57,12 @@ class Process:
         if await self.wait(EXIT_GRACE):
             self.child.wait()
         else:
-            log.warning("process %d can't be killed", self.pid)
+            log.warning("process %d of a server does not end, even by SIGKILL", self.pid)
         self._loop.remove_reader(self._descriptor)
         os.close(self._descriptor)
 
-    def words(self) -> str:
-        """How it ended, in words."""
+    def ending(self) -> str:
+        """Return how it ended, in words."""
         if not self.exited.done():
             return "it closed its output"
         # Leave the process to be reaped by `end`.

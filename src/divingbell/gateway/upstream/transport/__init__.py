@@ -1,0 +1,1 @@
+"""Transports: connections to a server that is a process of ours, or that has an address."""
