@@ -138,7 +138,7 @@ def house(portal: BlockingPortal) -> Iterator[House]:
     journal = Journal()
     found = config.load(None, {"servers": {"galley": ENTRY}, "policy": POLICY}, {})
     with portal.wrap_async_context_manager(gateway_alone(found, journal)) as gateway:
-        portal.call(gateway.fleet.connected, "galley")
+        portal.call(gateway.fleet.wait_until_ready, "galley")
         yield House(gateway, journal)
 
 
