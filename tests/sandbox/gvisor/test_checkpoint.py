@@ -46,12 +46,12 @@ def _make(image: Root, program: Runsc, key: str, refusal: str = "") -> None:
 
 
 def test_only_where_things_are_mounted_from_may_differ(program: Runsc) -> None:
-    def key(door: str = "/a", disk: int = 1 << 20, shown: str = "/x", preload: str = "os") -> str:
+    def key(folder: str = "/a", disk: int = 1 << 20, shown: str = "/x", preload: str = "os") -> str:
         limits = Limits(disk=disk)
-        description = bundle.describe(Path("/root"), Path(door), "", limits, {shown: "/outside"})
+        description = bundle.describe(Path("/root"), Path(folder), "", limits, {shown: "/outside"})
         return checkpoint.key_of(program, description, [preload])
 
-    assert key() == key(door="/b")
+    assert key() == key(folder="/b")
     assert len({key(), key(disk=2 << 20), key(shown="/y"), key(preload="sys")}) == 4
     before = key()
     Path(program.program).write_text("another")
@@ -179,10 +179,10 @@ environment = open("/proc/self/environ").read() + repr(dict(os.environ))
 ["pandas" in sys.modules, time.time(), slept, os.listdir("/run/divingbell"), environment]
 """
     async with walled.session() as session:
-        loaded, now, slept, at_the_door, environment = (await session.run(code)).value
+        loaded, now, slept, beside_the_socket, environment = (await session.run(code)).value
     assert launched == ["restored"] and loaded
     assert abs(now - time.time()) < 30 and 0.05 <= slept < 5
-    assert at_the_door == [] and "TOKEN" not in environment
+    assert beside_the_socket == [] and "TOKEN" not in environment
 
 
 async def test_limits_that_a_checkpoint_has_not_are_kept_by_a_cold_start(
