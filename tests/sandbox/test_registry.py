@@ -42,7 +42,7 @@ def test_all_are_tried_by_strength_unless_the_settings_give_an_order() -> None:
     [
         ({"backend": "chroot"}, "backend: there is no backend 'chroot'. There are gvisor, docker"),
         ({"backend": "gvizor"}, "did you mean 'gvisor'?"),
-        ({"backend": "runsc"}, "did you mean 'docker-runsc'?"),
+        ({"backend": "docker-runc"}, "did you mean 'docker-runsc'?"),
         ({"backend_order": ["chroot"]}, "backend_order: there is no backend 'chroot'"),
         ({"backend_minimum": "chroot"}, "backend_minimum: there is no backend 'chroot'"),
         ({"backend_minimum": "auto"}, "backend_minimum: there is no backend 'auto'"),

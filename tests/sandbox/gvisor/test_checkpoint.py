@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell
-from divingbell.doctor import containers
 from divingbell.models import Limits
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.root import Root
-from divingbell.sandbox.gvisor import backend, bundle, checkpoint
+from divingbell.sandbox.gvisor import backend, bundle, checkpoint, findings
 from divingbell.sandbox.gvisor.runsc import Runsc
 from divingbell.settings.config import Settings
 from tests.walls import GVISOR, need
@@ -115,13 +114,13 @@ def test_doctor_says_what_runsc_said(
     monkeypatch.setattr("divingbell.sandbox.gvisor.runsc.find", lambda platform: program)
     monkeypatch.setattr("divingbell.host.profile.find", lambda packages: object())
     monkeypatch.setattr(root, "find", lambda prepared: image)
-    assert "not tried yet" in containers.restore(Settings()).detail
+    assert "not tried yet" in findings.restore(Settings()).detail
     _make(image, program, "one", "runsc checkpoint: not today")
-    refused = containers.restore(Settings())
+    refused = findings.restore(Settings())
     assert refused.state == "warn" and "runsc checkpoint: not today" in refused.detail
     checkpoint.remove(checkpoint.every(image)[0])
     _make(image, program, "one")
-    assert containers.restore(Settings()).state == "ok"
+    assert findings.restore(Settings()).state == "ok"
 
 
 # What is restored
