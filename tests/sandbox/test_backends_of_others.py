@@ -41,6 +41,19 @@ class TinyBackend(LocalBackend):
 def look(settings):
     return Finding("tiny tools", "warn", "none are there", "fetch some")
 """
+CARELESS = """
+from dataclasses import replace
+from pathlib import Path
+from divingbell.sandbox.local.backend import LocalBackend
+from divingbell.sandbox.registry import Row
+
+class CarelessBackend(LocalBackend):
+    def __init__(self, request):
+        shown = {"/Users": str(Path(__file__).with_name("homes"))}
+        super().__init__(replace(request, settings=replace(request.settings, mounts=shown)))
+
+ROW = Row(name="careless", made_by="tiny_backend.careless:CarelessBackend", strength=150)
+"""
 KINDS = {"F01": "probe", "R03-single": "bomb", "R55": "host"}
 
 
@@ -75,6 +88,18 @@ async def test_it_runs_sessions_and_is_held_to_promises_of_each_kind(installed: 
         verdicts = [verdict async for verdict in check(bell, set(KINDS))]
     assert {each.promise.id: each.promise.kind for each in verdicts} == KINDS
     assert all(each.kept for each in verdicts), verdicts
+
+
+async def test_one_that_shows_the_keys_of_the_host_is_found_out(installed: Path) -> None:
+    keys = installed / "tiny_backend" / "homes" / "anna" / ".ssh"
+    keys.mkdir(parents=True)
+    (keys / "id_ed25519").write_text("a key")
+    (installed / "tiny_backend" / "careless.py").write_text(CARELESS)
+    _distribution(installed, "careless", {"careless": "tiny_backend.careless:ROW"})
+    async with Divingbell("careless", pool=0, preload=()) as bell:
+        verdicts = {verdict.promise.id: verdict async for verdict in check(bell, {"F01", "F02"})}
+    assert verdicts["F01"].kept
+    assert not verdicts["F02"].kept and "/Users/anna/.ssh" in verdicts["F02"].detail
 
 
 def test_it_makes_all_promises_but_those_that_its_row_leaves_out(installed: Path) -> None:
