@@ -8,11 +8,12 @@ import bells
 import calling
 import rivals
 import table
-from sealed import SETTINGS
+from sealed import RESTORING, SETTINGS
 from starting import Turns
 
 from divingbell import Session
 from divingbell.errors import DivingbellError
+from divingbell.sandbox.registry import DEFAULT
 
 MEASURE = "a tool call"
 TIMES_LOCAL = 5.0
@@ -42,10 +43,10 @@ async def reaching(rounds: int) -> list[table.Row]:
             rows.append(table.Row(MEASURE, wall, f"– ({missing[wall]})"))
             continue
         ratio = target = ""
-        if "local" in turns:
-            times = turns.ratio(wall, "local")
-            ratio = f"{times:.3g}× local" if wall != "local" else "1"
-            target = table.at_most(times, TIMES_LOCAL, "×") if wall == "gvisor" else ""
+        if DEFAULT in turns:
+            times = turns.ratio(wall, DEFAULT)
+            ratio = f"{times:.3g}× {DEFAULT}" if wall != DEFAULT else "1"
+            target = table.at_most(times, TIMES_LOCAL, "×") if wall == RESTORING else ""
         rows.append(table.times(MEASURE, wall, turns.times(wall), ratio=ratio, target=target))
     return rows
 

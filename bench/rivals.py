@@ -25,7 +25,7 @@ from divingbell.errors import DivingbellError
 from divingbell.host import profile
 from divingbell.models import Limits
 from divingbell.sandbox.contained import root
-from divingbell.sandbox.contained.command import OWN_MEMORY, PART_OF_DISK
+from divingbell.sandbox.contained.command import PART_OF_DISK, own_memory
 from divingbell.sandbox.docker import daemon, images
 from divingbell_inside import layout
 
@@ -50,7 +50,7 @@ def briefly(error: Exception) -> str:
 
 
 @contextmanager
-def _docker(runtime: str = "runc") -> Iterator[Any]:
+def _docker(runtime: str = daemon.RUNC) -> Iterator[Any]:
     try:
         client = daemon.connect()
         with contextlib.closing(client):
@@ -105,7 +105,7 @@ class DockerRun(Peer):
 
     def __init__(self, runtime: str) -> None:
         self._runtime = runtime
-        self.name = "docker run" if runtime == "runc" else f"docker run --runtime={runtime}"
+        self.name = "docker run" if runtime == daemon.RUNC else f"docker run --runtime={runtime}"
         self._image = ""
 
     def missing(self) -> str | None:
@@ -119,7 +119,7 @@ class DockerRun(Peer):
         return None
 
     def _command(self, program: str) -> list[str]:
-        memory = LIMITS.memory + OWN_MEMORY[self._runtime]
+        memory = LIMITS.memory + own_memory(in_gvisor=self._runtime == daemon.RUNSC)
         sizes = {layout.WORKSPACE: 1, "/tmp": 1, layout.HOME: PART_OF_DISK}
         flags = {
             "runtime": [self._runtime],
@@ -133,7 +133,7 @@ class DockerRun(Peer):
             "memory-swap": [str(memory)],
             "cpus": [f"{LIMITS.cores:g}"],
             # gVisor's own threads would count there.
-            "pids-limit": [str(LIMITS.processes)] if self._runtime == "runc" else [],
+            "pids-limit": [str(LIMITS.processes)] if self._runtime == daemon.RUNC else [],
             "tmpfs": [
                 f"{at}:size={LIMITS.disk // part},mode=700,uid={NOBODY},gid={NOBODY}"
                 for at, part in sizes.items()
@@ -248,7 +248,7 @@ class LlmSandbox(Installed):
     def settings(self, folder: Path) -> dict[str, Any]:
         place = folder / "environment"
         _stand_in(place)
-        limit = LIMITS.memory + OWN_MEMORY["runc"]
+        limit = LIMITS.memory + own_memory(in_gvisor=False)
         name, value = LABEL.split("=")
         walls = {
             # Its containers are to wait: an image of ours has no command of its own.
@@ -288,14 +288,20 @@ class Ray(Installed):
             "root": str(_root().path),
             "python": PYTHON,
             "cpu": LIMITS.cores,
-            "memory": LIMITS.memory + OWN_MEMORY["runsc"],
+            "memory": LIMITS.memory + own_memory(in_gvisor=True),
             "environment": layout.ENVIRONMENT,
         }
 
 
 def everyone(*, install: bool) -> list[Peer]:
     Installed.install = install
-    return [DockerRun("runc"), DockerRun("runsc"), LlmSandbox(), LlmSandboxInteractive(), Ray()]
+    return [
+        DockerRun(daemon.RUNC),
+        DockerRun(daemon.RUNSC),
+        LlmSandbox(),
+        LlmSandboxInteractive(),
+        Ray(),
+    ]
 
 
 def _stand_in(place: Path) -> None:

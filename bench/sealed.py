@@ -9,14 +9,10 @@ import bells
 from peers import PLAIN, Task
 
 from divingbell import Divingbell, Session
+from divingbell.sandbox import registry
 from divingbell.sandbox.gvisor import checkpoint
 
-SETTINGS: dict[str, dict[str, Any]] = {
-    "local": {"backend": "local"},
-    "docker": {"backend": "docker"},
-    "docker-runsc": {"backend": "docker", "runtime": "runsc"},
-    "gvisor": {"backend": "gvisor"},
-}
+SETTINGS: dict[str, dict[str, Any]] = {row.name: {"backend": row.name} for row in registry.OURS}
 POOL = 2
 ON_DEMAND: dict[str, Any] = {"timeout": 29.0}
 """Limits of its own make a session that the pool can't have."""

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from divingbell.errors import SandboxUnavailable
-from divingbell.sandbox.docker import daemon
-from divingbell.sandbox.gvisor import runsc
+from divingbell.sandbox import registry
+from divingbell.settings.config import Settings
 
 
 @dataclass(frozen=True)
@@ -17,27 +16,19 @@ class Wall:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-LOCAL = Wall("local", {"backend": "local"})
-DOCKER = Wall("docker", {"backend": "docker"})
-DOCKER_RUNSC = Wall("docker-runsc", {"backend": "docker", "runtime": "runsc"})
-GVISOR = Wall("gvisor", {"backend": "gvisor"})
+LOCAL, DOCKER, DOCKER_RUNSC, GVISOR = (
+    Wall(row.name, {"backend": row.name}) for row in registry.OURS
+)
 CONTAINED = (DOCKER, DOCKER_RUNSC, GVISOR)
 
 
 def lacking(wall: Wall) -> str:
     """Why this machine can't have it; empty if it can."""
-    try:
-        if wall.name == "gvisor":
-            runsc.find()
-        elif wall.name.startswith("docker"):
-            client = daemon.connect()
-            try:
-                daemon.check(client, wall.settings.get("runtime", "runc"))
-            finally:
-                client.close()
-    except SandboxUnavailable as error:
-        return str(error)
-    return ""
+    row = registry.find(wall.name)
+    settings = Settings(backend=wall.name)
+    findings = [registry.load(row, reference)(settings) for reference in row.findings]
+    lacks = [f"{each.detail}: {each.advice}" for each in findings if each.state == "missing"]
+    return "; ".join(lacks)
 
 
 def need(wall: Wall) -> None:

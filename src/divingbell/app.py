@@ -23,7 +23,9 @@ from divingbell.journal.journal import Journal
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result
 from divingbell.principal import Principal
-from divingbell.sandbox.base import Backend
+from divingbell.sandbox import registry
+from divingbell.sandbox.auto import AutoBackend
+from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.session.base import SessionHandle
 from divingbell.session.engine import Engine
 from divingbell.session.needs import Needs
@@ -76,6 +78,9 @@ class Divingbell:
         """Make one with settings that were read already; neither file nor environment is read.
 
         `needs` is for a command that runs one piece of code: only what that needs is made ready.
+
+        Raises:
+            ConfigError: they name a backend that is not there, or one below the minimum.
         """
         bell = cls.__new__(cls)
         bell._begin(settings, progress, on_approval, needs)
@@ -88,6 +93,7 @@ class Divingbell:
         on_approval: Approver | None,
         needs: Needs | None = None,
     ) -> None:
+        registry.check(settings)
         self.settings = settings
         self._needs = needs
         self._progress = progress
@@ -404,37 +410,23 @@ def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:
 
 def _make_backend(
     settings: Settings,
-    progress: Callable[[str], None] | None,
+    progress: Callable[[str], None],
     servers: Path,
     needs: Needs | None,
 ) -> Backend:
-    if settings.backend == "auto":
-        from divingbell.sandbox.auto import AutoBackend
+    def make(row: registry.Row) -> Backend:
+        chosen = replace(settings, backend=row.name)
+        if needs is not None and row.preloads_what_is_needed:
+            chosen = replace(chosen, preload=needs.modules)
+        request = BackendRequest(
+            name=row.name,
+            settings=chosen,
+            progress=progress,
+            servers=servers,
+            many=needs is None,
+        )
+        return registry.make(row, request)
 
-        def make(wall: str) -> Backend:
-            backend, _, runtime = wall.partition("-")
-            chosen = replace(settings, backend=backend, runtime=runtime or "runc")
-            return _make_backend(chosen, progress, servers, needs)
-
+    if settings.backend == registry.AUTO:
         return AutoBackend(settings, make, progress)
-    if settings.backend == "gvisor":
-        return _make_gvisor(settings, progress, servers)
-    if needs is not None:
-        settings = replace(settings, preload=needs.modules)
-    if settings.backend == "local":
-        from divingbell.sandbox.local.backend import LocalBackend
-
-        return LocalBackend(settings, progress, servers, many=needs is None)
-    assert settings.backend == "docker"
-    from divingbell.sandbox.docker.backend import DockerBackend
-
-    return DockerBackend(settings, progress, servers)
-
-
-def _make_gvisor(
-    settings: Settings, progress: Callable[[str], None] | None, servers: Path
-) -> Backend:
-    # With all that is to be loaded beforehand: there is a checkpoint with just that.
-    from divingbell.sandbox.gvisor.backend import GVisorBackend
-
-    return GVisorBackend(settings, progress, servers)
+    return make(registry.find(settings.backend))

@@ -167,7 +167,7 @@ class Isolation:
     """What is in force around a session, for `doctor` and the session's info."""
 
     backend: str
-    """The walls, as the table of promises calls them: local, docker, docker-runsc or gvisor."""
+    """The backend, by its name in the settings and in the table of promises."""
     limits_by: str
     """What enforces memory, CPU and processes: cgroup v1, cgroup v2 or rlimits."""
     landlock: int

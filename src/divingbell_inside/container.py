@@ -59,7 +59,7 @@ def take_token(name: str = layout.TOKEN) -> bytes:
 
 
 def wait_to_be_restored() -> bytes:
-    """Return the token that lies at the door: the host has saved us, and this is a session.
+    """Return the token that lies beside the socket: the host has saved us, and this is a session.
 
     The pauses are counted because the clock leaps, by all the time that we were not running.
     """
@@ -72,7 +72,7 @@ def wait_to_be_restored() -> bytes:
 
 def connect(token: bytes) -> socket.socket:
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    line.connect(layout.DOOR)
+    line.connect(layout.SOCKET)
     line.send(token)
     return line
 

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from divingbell.doctor import containers, machine
+from divingbell.doctor import machine
 from divingbell.host import cgroups, kernel, profile
 from divingbell.host.finding import Finding
+from divingbell.sandbox.contained import findings as of_containers
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.docker import daemon
+from divingbell.sandbox.docker import findings as of_docker
+from divingbell.sandbox.gvisor import findings as of_gvisor
 from divingbell.sandbox.gvisor import runsc
 from divingbell.settings.config import Settings
 
@@ -72,7 +75,7 @@ def test_gvisor_without_control_groups_is_missing_something(
 
     monkeypatch.setattr(runsc, "find", found)
     monkeypatch.setattr(cgroups, "find", none)
-    finding = containers.runsc(None)
+    finding = of_gvisor.runsc(None)
     assert finding.state == "missing" and "no cgroup file system" in finding.detail
     assert "Delegate=yes" in finding.advice
 
@@ -82,8 +85,8 @@ def test_a_runtime_that_docker_lacks_is_missing_only_where_it_is_wanted(
 ) -> None:
     monkeypatch.setattr(daemon, "connect", lambda: io.BytesIO())
     monkeypatch.setattr(daemon, "check", lambda client, runtime: {"Runtimes": {"runc": {}}})
-    assert containers.docker(Settings(backend="docker")).state == "ok"
-    finding = containers.docker(Settings(backend="docker", runtime="runsc"))
+    assert of_docker.docker(Settings(backend="docker")).state == "ok"
+    finding = of_docker.docker(Settings(backend="docker-runsc"))
     assert finding.state == "missing" and "runsc install" in finding.advice
 
 
@@ -92,22 +95,22 @@ def test_images_that_are_stale_come_with_the_command(monkeypatch: pytest.MonkeyP
     there: list[tuple[root.Root, root.State]] = [(old, "stale")]
     monkeypatch.setattr(root, "listed", lambda prepared: there)
     monkeypatch.setattr(root, "find", lambda prepared: None)
-    finding = containers.image(Settings())
+    finding = of_containers.image(Settings())
     assert "stale" in finding.detail and finding.advice == "divingbell image build"
     there.append((new, "current"))
-    monkeypatch.setattr(containers.profile, "find", lambda packages: object())
+    monkeypatch.setattr(of_containers.profile, "find", lambda packages: object())
     monkeypatch.setattr(root, "find", lambda prepared: new)
-    finding = containers.image(Settings())
+    finding = of_containers.image(Settings())
     assert finding.state == "ok" and finding.advice == "divingbell image prune"
     there.remove((old, "stale"))
-    assert not containers.image(Settings()).advice
+    assert not of_containers.image(Settings()).advice
 
 
 def test_a_daemon_that_is_not_there_comes_with_the_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    finding = containers.docker()
+    finding = of_docker.docker()
     assert finding.state == "missing" and "apt-get install docker.io" in finding.advice
 
 

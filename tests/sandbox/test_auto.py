@@ -4,7 +4,7 @@ import pytest
 
 from divingbell import Divingbell, SandboxUnavailable
 from divingbell.models import Limits
-from divingbell.sandbox.auto import AutoBackend, allowed
+from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, Sandbox
 from divingbell.settings.config import Settings
 
@@ -24,16 +24,9 @@ class Refusing(Backend):
         Refusing.stopped += 1
 
 
-def test_the_order_and_the_minimum_decide_what_is_tried() -> None:
-    assert allowed(Settings()) == ("gvisor", "docker-runsc", "local", "docker")
-    assert allowed(Settings(backend_minimum="local")) == ("gvisor", "docker-runsc", "local")
-    order = ("docker", "local", "gvisor")
-    assert allowed(Settings(backend_order=order, backend_minimum="local")) == ("local", "gvisor")
-
-
 async def test_where_nothing_works_each_reason_is_said() -> None:
     settings = Settings(backend="auto", backend_minimum="local")
-    backend = AutoBackend(settings, lambda wall: Refusing())
+    backend = AutoBackend(settings, lambda row: Refusing())
     with pytest.raises(SandboxUnavailable) as caught:
         await backend.start()
     for wall in ("gvisor", "docker-runsc", "local"):

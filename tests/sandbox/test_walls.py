@@ -126,7 +126,7 @@ async def test_a_killed_interpreter_comes_back_with_its_variables(session: Sessi
     assert (await session.run("x")).value == 6
 
 
-async def test_neither_the_door_nor_the_token_is_left_inside(session: Session) -> None:
+async def test_neither_the_socket_nor_the_token_is_left_inside(session: Session) -> None:
     code = """
 import os
 left = os.listdir('/run/divingbell')
@@ -195,7 +195,7 @@ async def test_nothing_is_left_after_a_session(walled: Divingbell, wall: Wall) -
 def _left_over(wall: Wall) -> str:
     """All that still bears a name of ours: containers, folders, control groups."""
     home = profile.home()
-    found = [str(path) for kind in ("doors", "bundles") for path in home.glob(f"{kind}/*/*")]
+    found = [str(path) for kind in ("sockets", "bundles") for path in home.glob(f"{kind}/*/*")]
     if wall.name.startswith("docker"):
         asked = ["docker", "ps", "--all", "--no-trunc", "--format", "{{.ID}} {{.Names}}"]
         found.append(subprocess.run(asked, capture_output=True, text=True).stdout)

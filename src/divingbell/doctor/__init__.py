@@ -1,1 +1,1 @@
-"""What this machine can do, looked at and tried, and what to do about the rest."""
+"""The state of this machine, looked at and tried, and what to do about what it lacks."""

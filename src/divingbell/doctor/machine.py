@@ -1,4 +1,4 @@
-"""What this machine can do: looked at, and tried where looking does not tell.
+"""The state of this machine: looked at, and tried where looking does not tell.
 
 Nothing here changes the machine. What is tried is removed again at once.
 """
@@ -6,12 +6,14 @@ Nothing here changes the machine. What is tried is removed again at once.
 import platform
 import shutil
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from divingbell.doctor import containers
-from divingbell.errors import DivingbellError
+from divingbell.errors import DivingbellError, SandboxUnavailable
 from divingbell.host import cgroups, kept_profiles, kernel
 from divingbell.host.finding import Finding
+from divingbell.sandbox import registry
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 
@@ -19,14 +21,42 @@ OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 
 
 def examine(settings: Settings | None = None) -> list[Finding]:
-    """Look at everything that matters to Divingbell, the most basic first."""
+    """Look at everything that matters to Divingbell, the most basic first.
+
+    What the backend of the settings does without is no fault of the machine.
+    """
     system, *of_kernel = kernel.findings()
     found = [system, _python(), *of_kernel]
     if sys.platform == "linux":
         found.append(_cgroups(settings))
-    found += [containers.docker(settings), containers.runsc(settings), _uv(), _profile(settings)]
-    found += [containers.image(settings), containers.restore(settings)]
-    return [containers.weighed(finding, settings.walls) for finding in found] if settings else found
+    return [*found, _uv(), _profile(settings), *_of_backends(settings)]
+
+
+def _of_backends(settings: Settings | None) -> Iterator[Finding]:
+    """What the backends need: each thing once, also where several need it."""
+    chosen = settings.backend if settings else registry.AUTO
+    rows = registry.every() if chosen == registry.AUTO else [*registry.OURS]
+    if chosen not in (registry.AUTO, *(row.name for row in rows)):
+        rows.append(registry.find(chosen))
+    looked_at: dict[str, list[registry.Row]] = {}
+    for row in rows:
+        for reference in row.findings:
+            looked_at.setdefault(reference, []).append(row)
+    for reference, needing in looked_at.items():
+        is_needed = chosen in (registry.AUTO, *(row.name for row in needing))
+        finding = _look(needing[0], reference, settings)
+        if finding.state != "ok" and not is_needed:
+            detail = f"{finding.detail}; {chosen} does without"
+            finding = replace(finding, state="unused", detail=detail)
+        yield finding
+
+
+def _look(row: registry.Row, reference: str, settings: Settings | None) -> Finding:
+    try:
+        finding: Finding = registry.load(row, reference)(settings)
+    except SandboxUnavailable as error:
+        return Finding(row.name, "missing", str(error), row.install_command)
+    return finding
 
 
 def _python() -> Finding:
@@ -52,7 +82,7 @@ def _cgroups(settings: Settings | None) -> Finding:
             name,
             "warn",
             f"{reason}: rlimits are in force, which limit memory for each process",
-            containers.HAVE_CGROUPS,
+            cgroups.ADVICE,
         )
     hierarchy.close()
     return Finding(name, "ok", f"version {hierarchy.version}, in force")

@@ -24,6 +24,13 @@ _MOUNTS = Path("/proc/self/mountinfo")
 _instances = itertools.count(1)
 
 
+ADVICE = (
+    "as an ordinary user, run `systemd-run --user --scope -p Delegate=yes divingbell …`; "
+    "in a container, start it with `--cgroupns=private` and a writable /sys/fs/cgroup"
+)
+"""How control groups can be had where there are none."""
+
+
 class NoCgroups(Exception):
     """Control groups can't be used here; the message says why."""
 

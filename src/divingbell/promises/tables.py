@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from divingbell.promises.promise import GROUPS, KEPT, PROMISES, Promise
+from divingbell.sandbox import registry
 
 BEGIN, END = "<!-- promises:begin -->", "<!-- promises:end -->"
 _KINDS = {
@@ -15,6 +16,8 @@ _KINDS = {
     "bomb": "code inside, judged by its result",
     "host": "driven from outside",
 }
+_WITHOUT_CGROUPS = "where there are no control groups"
+_WITHOUT_OWN_UID = "where an ordinary user has started it"
 
 
 def security_table() -> str:
@@ -25,7 +28,7 @@ def security_table() -> str:
         parts += ["| --- | --- | --- | --- |"]
         parts += [
             f"| {promise.id} | {_cell(promise.attack)} | {_cell(promise.expected)} "
-            f"| {_KINDS[promise.kind] if promise.kept_by('local') else 'not yet'} |"
+            f"| {_KINDS[promise.kind] if promise.kept_by(registry.DEFAULT) else 'not yet'} |"
             for promise in PROMISES
             if promise.group == group
         ]
@@ -35,7 +38,7 @@ def security_table() -> str:
 
 def backends_table() -> str:
     """How many promises of each group a backend keeps, and each one that it does not."""
-    backends = list(PROMISES[0].backends)
+    backends = [row.name for row in registry.OURS]
     parts = [f"| promises | {' | '.join(backends)} |", f"| --- |{' --- |' * len(backends)}"]
     for group, title in GROUPS.items():
         rows = [promise for promise in PROMISES if promise.group == group]
@@ -54,16 +57,16 @@ def _not_promised(backend: str) -> list[str]:
         for promise in PROMISES
         if not promise.kept_by(backend)
     ]
-    if backend == "local":  # the others have control groups, or do not start
-        lines += [
-            f"{promise.id}, {promise.attack}, {where}: {reason}."
-            for promise in PROMISES
-            for where, reason in (
-                ("where there are no control groups", promise.without_cgroups),
-                ("where an ordinary user has started it", promise.without_own_uid),
-            )
-            if promise.kept_by(backend) and reason
-        ]
+    row = registry.find(backend)
+    lines += [
+        f"{promise.id}, {promise.attack}, {where}: {reason}."
+        for promise in PROMISES
+        for applies, where, reason in (
+            (row.works_without_cgroups, _WITHOUT_CGROUPS, promise.without_cgroups),
+            (not row.sessions_have_own_uids, _WITHOUT_OWN_UID, promise.without_own_uid),
+        )
+        if applies and reason and promise.kept_by(backend)
+    ]
     return lines
 
 

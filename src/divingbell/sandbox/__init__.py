@@ -1,1 +1,1 @@
-"""The walls around the code: one interface, one module for each backend."""
+"""Backends, the walls around the code: one interface, one registry, one room for each."""

@@ -1,4 +1,4 @@
-"""`backend = "auto"`: the first wall of a list that works on this machine, none below a minimum."""
+"""`backend = "auto"`: the first backend that works on this machine, none below a minimum."""
 
 import logging
 from collections.abc import Callable
@@ -6,23 +6,22 @@ from collections.abc import Callable
 from divingbell.errors import DivingbellError, SandboxUnavailable
 from divingbell.host.profile import Progress
 from divingbell.models import Limits
+from divingbell.sandbox import registry
 from divingbell.sandbox.base import Backend, Sandbox
-from divingbell.settings.config import WALLS, Settings
+from divingbell.sandbox.registry import Row
+from divingbell.settings.config import Settings
 
 log = logging.getLogger("divingbell")
 
 
-def allowed(settings: Settings) -> tuple[str, ...]:
-    """The walls to try, in order: those of `backend_order` that are not below the minimum."""
-    lowest = WALLS.index(settings.backend_minimum)
-    return tuple(wall for wall in settings.backend_order if WALLS.index(wall) <= lowest)
-
-
 class AutoBackend(Backend):
-    """Tries one after the other by making a sandbox; the first that is made is not wasted."""
+    """A backend that stands for the first of several that works.
+
+    It tries one after the other by making a sandbox; the first that is made is not wasted.
+    """
 
     def __init__(
-        self, settings: Settings, make: Callable[[str], Backend], progress: Progress | None = None
+        self, settings: Settings, make: Callable[[Row], Backend], progress: Progress | None = None
     ) -> None:
         self._settings = settings
         self._make = make
@@ -32,14 +31,14 @@ class AutoBackend(Backend):
 
     async def start(self) -> None:
         refusals = []
-        for wall in allowed(self._settings):
+        for row in registry.allowed(self._settings):
             backend: Backend | None = None
             try:
-                backend = self._make(wall)
+                backend = self._make(row)
                 await backend.start()
                 self._first = await backend.create(self._settings.limits)
             except DivingbellError as error:
-                refusals.append(f"{wall}: {error}")
+                refusals.append(f"{row.name}: {error}")
                 if backend is not None:
                     await backend.stop()
             except BaseException:
@@ -48,7 +47,8 @@ class AutoBackend(Backend):
                 raise
             else:
                 self.chosen = backend
-                self._progress(f"backend: {wall}")
+                self.zygote = backend.zygote
+                self._progress(f"backend: {row.name}")
                 for refusal in refusals:
                     log.info("not chosen: %s", refusal)
                 return

@@ -1,17 +1,20 @@
-"""What a backend must offer. A session has a sandbox; it knows nothing about its walls."""
+"""The interface of a backend. A session has a sandbox; it knows nothing about its walls."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from divingbell.models import Consumption, Isolation, Limits
+from divingbell.settings.config import Settings
 
 
 class Tether(Protocol):
     """A line to one interpreter, as far as the sandbox lays it (divingbell.session.tether)."""
 
     def hand_over(self) -> list[int]:
-        """The descriptors for the other side; call `handed_over` once they are sent."""
+        """Return the descriptors for the other side; call `handed_over` once they are sent."""
 
     def handed_over(self, cell: int) -> None:
         """Close our copies of the other side's ends, and greet it."""
@@ -61,7 +64,11 @@ class Sandbox(ABC):
 
     @abstractmethod
     def consumption(self) -> Consumption:
-        """What has been used so far."""
+        """Return what has been used so far."""
+
+    def pids(self) -> list[int]:
+        """Return the pids of those of its processes that the host sees."""
+        return []
 
     @abstractmethod
     def give_way(self, to_all: bool) -> None:
@@ -75,8 +82,41 @@ class Sandbox(ABC):
         """End every process and remove everything. Never raises, may be called again."""
 
 
+class Zygote(Protocol):
+    """The process that the sessions of a backend are cloned from."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its pid on the host, None while it does not run."""
+
+    async def start(self) -> None:
+        """Start it unless it runs."""
+
+
+def _tell_nobody(line: str) -> None:
+    """Drop a line of progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendRequest:
+    """The settings and surroundings that a backend is made from."""
+
+    name: str
+    """Its name in the registry, which the `isolation` of its sandboxes gives."""
+    settings: Settings
+    progress: Callable[[str], None] = _tell_nobody
+    """Hears what takes long, in one line each time."""
+    servers: Path | None = None
+    """A folder to show read-only at /servers: the wrappers of tools."""
+    many: bool = True
+    """Whether many sessions are to be made, and not one for a command that then ends."""
+
+
 class Backend(ABC):
-    """Makes sandboxes."""
+    """A maker of sandboxes. Its row in the registry names what makes it from a BackendRequest."""
+
+    zygote: Zygote | None = None
+    """What its sessions are cloned from, once it has started; None if each starts by itself."""
 
     @abstractmethod
     async def start(self) -> None:

@@ -85,7 +85,7 @@ class SupervisedSandbox(Sandbox):
 
     @abstractmethod
     def _count(self) -> Consumption:
-        """What has been used so far, while it runs."""
+        """Return what has been used so far, while it runs."""
 
     @abstractmethod
     async def _stop(self) -> None:
@@ -93,10 +93,10 @@ class SupervisedSandbox(Sandbox):
 
     @abstractmethod
     def _refusal(self, reason: str) -> SandboxUnavailable:
-        """Words for a supervisor that could not seal itself in. May take a moment."""
+        """Return the error for a supervisor that could not seal itself in. May take a moment."""
 
     def _line_closed(self) -> None:
-        """The supervisor has let go of its end."""
+        """Take note that the supervisor has let go of its end."""
 
     # The control line
 
@@ -118,7 +118,10 @@ class SupervisedSandbox(Sandbox):
             async with asyncio.timeout(ANSWER_TIMEOUT):
                 answer = await future
         except TimeoutError:
-            raise SandboxUnavailable(f"the sandbox did not answer ({word.decode()})") from None
+            raise SandboxUnavailable(
+                f"the sandbox did not answer within {ANSWER_TIMEOUT:g} s ({word.decode()}); "
+                "`divingbell doctor` may say why"
+            ) from None
         if not answer.startswith(word):
             raise await asyncio.to_thread(self._refusal, _text(answer))
         return answer

@@ -20,10 +20,6 @@ from divingbell.settings.sources import Found, Source
 log = logging.getLogger("divingbell")
 
 PREFIX = "DIVINGBELL_"
-BACKENDS = ("local", "docker", "gvisor", "auto")
-WALLS = ("gvisor", "docker-runsc", "local", "docker")
-"""The strongest first; docker-runsc is Docker with gVisor's runtime."""
-RUNTIMES = ("runc", "runsc")
 PLATFORMS = ("auto", "systrap", "ptrace", "kvm")
 CGROUPS = ("auto", "require", "off")
 MODES = ("code", "hybrid")
@@ -35,16 +31,17 @@ _SIZES = {"memory", "disk", "output"}
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How Divingbell behaves. Every field can be set in the file and in the environment."""
+    """How Divingbell behaves. Every field can be set in the file and in the environment.
+
+    The names of backends are not checked here: `divingbell.sandbox.registry` knows them.
+    """
 
     backend: str = "local"
     """The wall around the code."""
-    backend_order: tuple[str, ...] = WALLS
-    """For backend = "auto": what is tried, in this order."""
+    backend_order: tuple[str, ...] = ()
+    """For backend = "auto": what is tried, in this order; empty: all, the strongest first."""
     backend_minimum: str = "docker"
-    """The weakest that may be used: "gvisor", "docker-runsc", "local" or "docker"."""
-    runtime: str = "runc"
-    """What runs the containers of the docker backend: "runc", or "runsc" (gVisor)."""
+    """The weakest backend that may be used."""
     platform: str = "auto"
     """How the gvisor backend catches system calls: "systrap", "ptrace", "kvm" or "auto"."""
     limits: Limits = field(default_factory=Limits)
@@ -95,15 +92,10 @@ class Settings:
         for name, value, choices in (
             ("mode", self.mode, MODES),
             ("search", self.search, SEARCHES),
-            ("runtime", self.runtime, RUNTIMES),
-            ("backend_minimum", self.backend_minimum, WALLS),
             ("platform", self.platform, PLATFORMS),
         ):
             if value not in choices:
                 raise ConfigError(f"{name} is {value!r}: it can be {', '.join(choices)}")
-        if self.backend not in BACKENDS:
-            raise ConfigError(f"backend is {self.backend!r}: it can be {', '.join(BACKENDS)}")
-        self._check_walls()
         try:
             requirements.checked(self.packages)
         except ValueError as error:
@@ -128,24 +120,6 @@ class Settings:
                 )
             if not Path(outside).exists():
                 raise ConfigError(f"mounts: {outside} does not exist on this machine")
-
-    @property
-    def walls(self) -> str:
-        """The backend by the name that it has among the walls, or "auto"."""
-        by_gvisor = self.backend == "docker" and self.runtime == "runsc"
-        return "docker-runsc" if by_gvisor else self.backend
-
-    def _check_walls(self) -> None:
-        if unknown := [wall for wall in self.backend_order if wall not in WALLS]:
-            raise ConfigError(f"backend_order: {unknown[0]!r} is none of {', '.join(WALLS)}")
-        if not self.backend_order:
-            raise ConfigError(f"backend_order is empty: it can name {', '.join(WALLS)}")
-        lowest = WALLS.index(self.backend_minimum)
-        tried = self.backend_order if self.backend == "auto" else (self.walls,)
-        if not any(WALLS.index(wall) <= lowest for wall in tried):
-            raise ConfigError(
-                f'{", ".join(tried)} is below the backend_minimum, "{self.backend_minimum}"'
-            )
 
 
 _RESERVED = {
@@ -280,6 +254,8 @@ def _flat(values: dict[str, Any], where: str) -> dict[str, Any]:
 
 
 def _check_name(key: str, where: str, known: Mapping[str, Any]) -> None:
+    if advice := _GONE.get(key):
+        raise ConfigError(f"{where}: there is no setting {key!r} any more: {advice}")
     if key not in known:
         close = difflib.get_close_matches(key, known, 1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
@@ -330,6 +306,8 @@ def _convert(key: str, value: Any, kind: Any) -> Any:
     return value
 
 
+_GONE = {"runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'}
+"""Settings that there were once, and what to do instead."""
 _TABLES = ("servers", "policy")
 _TYPES = {
     item.name: item.type for item in fields(Settings) if item.name not in ("limits", *_TABLES)

@@ -121,7 +121,7 @@ async def test_what_is_called_runsc_must_be_gvisor(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(daemon, "check", lambda client, runtime: client.info())
     with pytest.raises(SandboxUnavailable, match="is not gVisor"):
         async with Divingbell(
-            backend="docker", runtime="runsc", backend_minimum="docker-runsc", pool=0
+            backend="docker-runsc", backend_minimum="docker-runsc", pool=0
         ) as bell:
             await bell.open()
 

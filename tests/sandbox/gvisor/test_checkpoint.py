@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell
-from divingbell.doctor import containers
 from divingbell.models import Limits
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.root import Root
-from divingbell.sandbox.gvisor import backend, bundle, checkpoint
+from divingbell.sandbox.gvisor import backend, bundle, checkpoint, findings
 from divingbell.sandbox.gvisor.runsc import Runsc
 from divingbell.settings.config import Settings
 from tests.walls import GVISOR, need
@@ -46,12 +45,12 @@ def _make(image: Root, program: Runsc, key: str, refusal: str = "") -> None:
 
 
 def test_only_where_things_are_mounted_from_may_differ(program: Runsc) -> None:
-    def key(door: str = "/a", disk: int = 1 << 20, shown: str = "/x", preload: str = "os") -> str:
+    def key(folder: str = "/a", disk: int = 1 << 20, shown: str = "/x", preload: str = "os") -> str:
         limits = Limits(disk=disk)
-        description = bundle.describe(Path("/root"), Path(door), "", limits, {shown: "/outside"})
+        description = bundle.describe(Path("/root"), Path(folder), "", limits, {shown: "/outside"})
         return checkpoint.key_of(program, description, [preload])
 
-    assert key() == key(door="/b")
+    assert key() == key(folder="/b")
     assert len({key(), key(disk=2 << 20), key(shown="/y"), key(preload="sys")}) == 4
     before = key()
     Path(program.program).write_text("another")
@@ -115,13 +114,13 @@ def test_doctor_says_what_runsc_said(
     monkeypatch.setattr("divingbell.sandbox.gvisor.runsc.find", lambda platform: program)
     monkeypatch.setattr("divingbell.host.profile.find", lambda packages: object())
     monkeypatch.setattr(root, "find", lambda prepared: image)
-    assert "not tried yet" in containers.restore(Settings()).detail
+    assert "not tried yet" in findings.restore(Settings()).detail
     _make(image, program, "one", "runsc checkpoint: not today")
-    refused = containers.restore(Settings())
+    refused = findings.restore(Settings())
     assert refused.state == "warn" and "runsc checkpoint: not today" in refused.detail
     checkpoint.remove(checkpoint.every(image)[0])
     _make(image, program, "one")
-    assert containers.restore(Settings()).state == "ok"
+    assert findings.restore(Settings()).state == "ok"
 
 
 # What is restored
@@ -179,10 +178,10 @@ environment = open("/proc/self/environ").read() + repr(dict(os.environ))
 ["pandas" in sys.modules, time.time(), slept, os.listdir("/run/divingbell"), environment]
 """
     async with walled.session() as session:
-        loaded, now, slept, at_the_door, environment = (await session.run(code)).value
+        loaded, now, slept, beside_the_socket, environment = (await session.run(code)).value
     assert launched == ["restored"] and loaded
     assert abs(now - time.time()) < 30 and 0.05 <= slept < 5
-    assert at_the_door == [] and "TOKEN" not in environment
+    assert beside_the_socket == [] and "TOKEN" not in environment
 
 
 async def test_limits_that_a_checkpoint_has_not_are_kept_by_a_cold_start(

@@ -11,6 +11,7 @@ import pytest
 from divingbell import Divingbell, SandboxUnavailable
 from divingbell.host import profile
 from divingbell.promises.check.packages import write_wheel
+from divingbell.sandbox.base import BackendRequest
 from divingbell.sandbox.local.backend import LocalBackend
 from divingbell.sandbox.local.zygote import Zygote, ZygoteDied
 from divingbell.settings.config import Settings
@@ -45,7 +46,7 @@ async def test_nothing_of_a_profile_is_started_before_there_are_walls(
     planted.chmod(0o755)
     prepared = replace(await asyncio.to_thread(profile.prepare), path=tmp_path / "profile")
     monkeypatch.setattr(profile, "prepare", lambda *_, **__: prepared)
-    backend = LocalBackend(Settings())
+    backend = LocalBackend(BackendRequest(name="local", settings=Settings()))
     try:
         with pytest.raises(SandboxUnavailable):
             await backend.start()

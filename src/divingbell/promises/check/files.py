@@ -19,6 +19,7 @@ from divingbell.promises.check.rig import (
     names_of,
     refused,
 )
+from divingbell.sandbox import registry
 from divingbell.settings.policy import Policy
 
 
@@ -57,7 +58,7 @@ async def storing_through_links(bench: CheckRig) -> str:
 @checks("F07")
 async def links_that_change(bench: CheckRig) -> str:
     async with bench.session() as session:
-        seconds = 1.5 if session.isolation.backend == "local" else 6.0  # gVisor's forks are slow
+        seconds = 1.5 * registry.find(session.isolation.backend).slowness  # forks may be slow
         race = asyncio.create_task(bench.run(session, "F07.py", SECONDS=seconds))
         tries = granted = 0
         while not race.done():

@@ -15,7 +15,6 @@ from divingbell.errors import ProfileError
 from divingbell.host import installer
 from divingbell.promises.check.rig import CheckRig, PromiseBroken, checks, expect
 from divingbell.sandbox.contained import libraries
-from divingbell.sandbox.local.backend import LocalBackend
 
 NAMESPACES = ("user", "mnt", "net", "ipc")
 
@@ -108,11 +107,11 @@ def write_wheel(folder: Path, files: Mapping[str, str]) -> Path:
 
 @checks("G23")
 async def walls_of_the_zygote(bench: CheckRig) -> str:
-    backend = getattr(bench.bell.backend, "chosen", bench.bell.backend)
-    if not isinstance(backend, LocalBackend):
+    zygote = bench.zygote
+    if zygote is None:
         return "there is none: the interpreter of each session starts in its container"
-    await backend.zygote.start()
-    pid = backend.zygote.pid
+    await zygote.start()
+    pid = zygote.pid
     for name in NAMESPACES:
         shared = os.readlink(f"/proc/{pid}/ns/{name}") == os.readlink(f"/proc/self/ns/{name}")
         expect(not shared, f"the zygote is in the host's namespace {name}")

@@ -15,7 +15,7 @@ from divingbell.app import Divingbell
 from divingbell.errors import FileRefused
 from divingbell.models import MB, Result
 from divingbell.promises import PREAMBLE, PROBES
-from divingbell.sandbox.local.backend import LocalBackend
+from divingbell.sandbox.base import Zygote
 from divingbell.session.session import Session
 
 if TYPE_CHECKING:
@@ -81,17 +81,22 @@ class CheckRig:
                 f"the session does not work afterwards: {after.status} {after.error}"
             )
 
+    @property
+    def zygote(self) -> Zygote | None:
+        """The process that sessions are cloned from, None with a backend that has none."""
+        assert self.bell.backend is not None
+        return self.bell.backend.zygote
+
     async def kill_zygote(self) -> None:
         """End the process that sessions are cloned from; the next session starts another.
 
         Where there is none, each session is started by the host itself.
         """
-        backend = getattr(self.bell.backend, "chosen", self.bell.backend)
-        if not isinstance(backend, LocalBackend):
+        if self.zygote is None:
             return
-        if backend.zygote.pid is None:
+        if self.zygote.pid is None:
             raise PromiseBroken("the zygote does not run")
-        os.kill(backend.zygote.pid, signal.SIGKILL)
+        os.kill(self.zygote.pid, signal.SIGKILL)
 
 
 class Watch:

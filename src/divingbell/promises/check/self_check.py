@@ -16,7 +16,7 @@ from typing import Any
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError
 from divingbell.models import Result
-from divingbell.promises import PROMISES, Promise
+from divingbell.promises import KEPT, PROMISES, Promise
 from divingbell.promises.check import (
     ALONE,
     CHECKS,
@@ -26,14 +26,13 @@ from divingbell.promises.check import (
     ToolRig,
     judged,
 )
+from divingbell.sandbox import registry
 from divingbell.session.session import Session
 
 AT_ONCE = 4
 """Bombs that run side by side: most of them wait for a time limit."""
 PATIENCE = 60.0
 """No check takes longer than this, whatever happens."""
-SLOWNESS = {"docker": 3, "docker-runsc": 4, "gvisor": 4}
-"""How many times as long a wall may take: a container is made in seconds, and many are made."""
 NEIGHBOUR_PATIENCE = 20.0
 _KEPT_FILE = "kept.txt"
 
@@ -74,11 +73,15 @@ def left_out(backend: str, limits_by: str, *, own_uid: bool = True) -> list[tupl
 
 def _reason(promise: Promise, backend: str, limits_by: str, own_uid: bool) -> str:
     """Why a promise is not made; empty if it is."""
-    if not promise.kept_by(backend):
-        return promise.backends.get(backend, "unknown")
+    row = registry.find(backend)
+    # Of the backends of other packages the table knows nothing: their rows say it themselves.
+    said = promise.backends.get(backend) or row.not_promised.get(promise.id, KEPT)
+    if said != KEPT:
+        return said
     if limits_by == "rlimits" and promise.without_cgroups:
         return promise.without_cgroups
-    return promise.without_own_uid if backend == "local" and not own_uid else ""
+    shares_uid = not own_uid and not row.sessions_have_own_uids
+    return promise.without_own_uid if shares_uid else ""
 
 
 async def check(bell: Divingbell, only: Collection[str] | None = None) -> AsyncIterator[Verdict]:
@@ -117,7 +120,7 @@ class _Check:
             neighbour = await stack.enter_async_context(self._bench.session())
             await neighbour.run("here = 42")
             isolation = shared.isolation
-            self._slowness = SLOWNESS.get(isolation.backend, 1)
+            self._slowness = registry.find(isolation.backend).slowness
             chosen = promised(
                 isolation.backend, isolation.limits_by, self._only, own_uid=isolation.own_uid
             )

@@ -1,1 +1,1 @@
-"""What containers of every kind need: a root file system, and a door to the host."""
+"""The parts that containers of every kind share: a root file system, and a socket to the host."""

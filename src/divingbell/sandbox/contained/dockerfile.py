@@ -40,7 +40,7 @@ RUN python -I -S -m compileall -q --invalidation-mode unchecked-hash {inside} \\
 
 
 def text() -> str:
-    places = (layout.DOOR_FOLDER, layout.WORKSPACE, layout.HOME, layout.SERVERS)
+    places = (layout.SOCKET_FOLDER, layout.WORKSPACE, layout.HOME, layout.SERVERS)
     return _TEXT.format(
         python=PYTHON,
         profile=layout.PROFILE,

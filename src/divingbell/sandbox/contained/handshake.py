@@ -1,4 +1,4 @@
-"""The first words with a container that has come in: what it is to do, whether it can."""
+"""The handshake with a container that has connected: what it is to do, and whether it can."""
 
 import asyncio
 import json
@@ -47,10 +47,12 @@ async def greet(
         await loop.sock_sendall(line, json.dumps(wanted).encode())
         answer = await loop.sock_recv(line, MAX_MESSAGE)
     except OSError as error:
-        raise SandboxUnavailable(f"the container broke off: {error.strerror}") from None
+        raise SandboxUnavailable(f"the container closed its connection: {error.strerror}") from None
     if not answer.startswith(b"{"):
         words = answer.removeprefix(b"failed ").decode("utf-8", "replace")[:400]
-        raise SandboxUnavailable(f"the container did not get ready: {words or 'it ended'}")
+        raise SandboxUnavailable(
+            f"the container did not get ready: {words or 'it ended'}. See `divingbell doctor`"
+        )
     # Nothing but our own code and the packages of the profile has run in there so far.
     info = json.loads(answer)
     assert isinstance(info, dict)

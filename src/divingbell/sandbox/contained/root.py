@@ -56,7 +56,7 @@ _LEFT_OUT = (
     "site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "config-*",
     "lib2to3",
 )  # fmt: skip
-_FOLDERS = ("proc", "sys", "dev", "etc", "tmp", "root", "run", "var/tmp", layout.DOOR_FOLDER)
+_FOLDERS = ("proc", "sys", "dev", "etc", "tmp", "root", "run", "var/tmp", layout.SOCKET_FOLDER)
 _PLACES = (*layout.WRITABLE.values(), layout.SERVERS)
 
 
@@ -210,7 +210,7 @@ def _inside() -> Path:
 
 
 def _maker() -> str:
-    """What in Divingbell itself decides what becomes of the files of the machine."""
+    """The parts of Divingbell itself that decide what becomes of the files of the machine."""
     parts: list[object] = [FORMAT, layout.ETC]
     for path in sorted(_inside().rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
@@ -349,7 +349,7 @@ def _copy(path: Path, root: Path) -> None:
 
 
 def _place(path: Path, root: Path) -> Path:
-    """Where a file belongs; /bin and its like may be links."""
+    """The place that a file belongs to; /bin and its like may be links."""
     return root / str(path.parent.resolve() / path.name).lstrip("/")
 
 
@@ -382,7 +382,7 @@ def _read_copy(source: str, target: str) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    """A profile is never changed, so that its files need not be there twice."""
+    """Link a file of a profile, which is never changed: it need not be there twice."""
     beside.check()
     try:
         os.link(source, target, follow_symlinks=False)

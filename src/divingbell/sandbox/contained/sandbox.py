@@ -17,7 +17,7 @@ log = logging.getLogger("divingbell")
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a container ended that was not told to."""
+    """The end of a container that was not told to end."""
 
     reason: str
     out_of_memory: bool = False
@@ -42,9 +42,8 @@ class ContainedSandbox(SupervisedSandbox):
     ) -> None:
         super().__init__(control, isolation, limits)
         self.name = name
-        self.pids = group.processes
-        """Those of its processes that the host sees."""
         self._group = group
+        self._processes = group.processes
         self._find_ending = find_ending
         self._remove = remove
         self._asking: asyncio.Task[None] | None = None
@@ -54,6 +53,9 @@ class ContainedSandbox(SupervisedSandbox):
             return self._group.consumption()
         except OSError:  # the container is gone, and its groups with it
             return self._final
+
+    def pids(self) -> list[int]:
+        return self._processes()
 
     def give_way(self, to_all: bool) -> None:
         self._group.give_way(to_all)
@@ -88,7 +90,7 @@ class ContainedSandbox(SupervisedSandbox):
 
 
 class _Past(Group):
-    """What was counted before the groups went away."""
+    """The last counts of groups that are gone."""
 
     def __init__(self, counted: Consumption) -> None:
         self._counted = counted

@@ -17,21 +17,20 @@ from divingbell.errors import SandboxUnavailable
 from divingbell.host import beside, cgroups, folders, owned_folder, profile
 from divingbell.host.uids import Uids
 from divingbell.models import Isolation, Limits
-from divingbell.sandbox.base import Backend
+from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.sandbox.contained import root
 from divingbell.sandbox.contained.command import (
     CAPABILITIES,
     COMMAND,
     EXPENDABLE,
-    OWN_MEMORY,
     PART_OF_DISK,
     host_threads,
+    own_memory,
 )
-from divingbell.sandbox.contained.door import Door
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending
+from divingbell.sandbox.contained.socket import ContainerSocket
 from divingbell.sandbox.docker import daemon, images, seccomp
-from divingbell.settings.config import Settings
 from divingbell_inside import layout
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ REMOVAL_TIMEOUT = 15.0
 """Seconds that a closing session waits for the daemon; what it leaves is removed at the stop, or
 at the next start."""
 ENDING_PAUSE = 0.05
+SOCKET_FOLDER = "socket"
 LABEL = "org.divingbell.host"
 """Which host process a container belongs to: the folder of its sockets, which that holds locked."""
 MACHINE_LABEL = "org.divingbell.machine"
@@ -63,15 +63,13 @@ log = logging.getLogger("divingbell")
 
 
 class DockerBackend(Backend):
-    def __init__(
-        self,
-        settings: Settings,
-        progress: profile.Progress | None = None,
-        servers: Path | None = None,
-    ) -> None:
-        self._settings = settings
-        self._progress = progress or (lambda line: None)
-        self._servers = servers
+    """Containers of the Docker daemon of this machine, by one of the runtimes that it knows."""
+
+    def __init__(self, request: BackendRequest, runtime: str = daemon.RUNC) -> None:
+        self._request = request
+        self._settings = request.settings
+        self._progress = request.progress
+        self._runtime = runtime
         self._client: APIClient | None = None
         self._folders: folders.HostFolders | None = None
         self._uids: Uids | None = None
@@ -81,22 +79,25 @@ class DockerBackend(Backend):
 
     @property
     def _by_gvisor(self) -> bool:
-        return self._settings.runtime == "runsc"
+        return self._runtime == daemon.RUNSC
 
     async def start(self) -> None:
         try:
             await beside.run(self._start)
         except OSError as error:
-            raise SandboxUnavailable(f"the docker backend can't start: {error}") from error
+            raise SandboxUnavailable(
+                f"the {self._request.name} backend can't start: {error}"
+            ) from error
 
     def _start(self) -> None:
         settings = self._settings
         if settings.workspace != "memory":
             raise SandboxUnavailable(
-                'workspace on the host is for the local backend: with docker it is "memory"'
+                f"with the backend {self._request.name} a workspace is never on the host: "
+                'set workspace = "memory", or choose another backend'
             )
         client = self._client = daemon.connect()
-        info = daemon.check(client, settings.runtime)
+        info = daemon.check(client, self._runtime)
         client.timeout = daemon.TIMEOUT
         self._limits_by = f"cgroup v{info.get('CgroupVersion') or 1}"
         if daemon.counts_together(info):
@@ -104,7 +105,7 @@ class DockerBackend(Backend):
         prepared = profile.prepare(settings.packages, progress=self._progress)
         made = root.prepare(prepared, self._progress)
         profile.release(prepared)  # all of it is in there
-        above = profile.home() / "doors"
+        above = profile.home() / "sockets"
         with daemon.translated("importing the image"):
             remove_leftovers(client, above)
             self._image = images.provide(client, made, self._progress)
@@ -127,16 +128,16 @@ class DockerBackend(Backend):
 
     async def _assemble(self, made: "_Made", limits: Limits) -> ContainedSandbox:
         folder = made.folders.path / made.folders.make(made.name, None)
-        at_the_door = folder / "door"
-        owned_folder.make(at_the_door)  # for a uid that is not ours, whatever the umask
+        socket_folder = folder / SOCKET_FOLDER
+        owned_folder.make(socket_folder)  # for a uid that is not ours, whatever the umask
         _introduce(folder, made.uid)
-        door = Door(at_the_door)
+        listening = ContainerSocket(socket_folder)
         try:
-            await made.launch(partial(self._launch, made, folder, door.token, limits))
-            knocking = asyncio.ensure_future(door.admit(made.contains))
-            line = await _unless_it_ends(knocking, made)
+            await made.launch(partial(self._launch, made, folder, listening.token, limits))
+            connecting = asyncio.ensure_future(listening.accept(made.contains))
+            line = await _unless_it_ends(connecting, made)
         finally:
-            door.close()
+            listening.close()
         by_gvisor = self._by_gvisor
         try:
             async with asyncio.timeout(START_TIMEOUT):
@@ -145,12 +146,14 @@ class DockerBackend(Backend):
                 _, group = await asyncio.gather(greeting, daemon.beside(made.find_group))
         except TimeoutError:
             line.close()
-            raise SandboxUnavailable("the container did not get ready in time") from None
+            raise SandboxUnavailable(
+                f"the container did not get ready within {START_TIMEOUT:g} s: see `docker info`"
+            ) from None
         except BaseException:
             line.close()
             raise
         isolation = Isolation(
-            backend="docker-runsc" if by_gvisor else "docker",
+            backend=self._request.name,
             limits_by=self._limits_by,
             landlock=0,  # it says so itself when it is sealed
             own_uid=os.geteuid() == 0,  # others of this machine may have hosts, too
@@ -189,15 +192,15 @@ class DockerBackend(Backend):
     def _walls(self, uid: int, limits: Limits, folder: Path) -> dict[str, Any]:
         disk, part = limits.disk, limits.disk // PART_OF_DISK
         owner = f"uid={uid},gid={uid}"
-        shown: dict[str, str | Path] = {layout.DOOR_FOLDER: folder / "door"}
+        shown: dict[str, str | Path] = {layout.SOCKET_FOLDER: folder / SOCKET_FOLDER}
         shown |= {f"/etc/{name}": folder / name for name in _ETC}
-        if self._servers is not None:
-            shown[layout.SERVERS] = self._servers
+        if self._request.servers is not None:
+            shown[layout.SERVERS] = self._request.servers
         shown |= self._settings.mounts
         profile = seccomp.profile(platform.machine(), self._denied)
-        memory = limits.memory + OWN_MEMORY[self._settings.runtime]
+        memory = limits.memory + own_memory(in_gvisor=self._by_gvisor)
         return {
-            "runtime": self._settings.runtime,
+            "runtime": self._runtime,
             "network_mode": "none",
             "ipc_mode": "private",
             "read_only": True,
@@ -237,7 +240,7 @@ class DockerBackend(Backend):
 
 
 class _Made:
-    """All that is made for one container, as far as it has been made."""
+    """The parts of one container, as far as they have been made."""
 
     def __init__(
         self,
@@ -277,7 +280,7 @@ class _Made:
             raise SandboxUnavailable(f"what a session uses can't be counted: {reason}") from None
 
     async def ending(self) -> Ending:
-        """How the container has ended. Never raises."""
+        """Return how the container has ended. Never raises."""
         try:
             state = await daemon.beside(self._ended_state)
         except SandboxUnavailable as error:
@@ -336,21 +339,29 @@ def _introduce(folder: Path, uid: int) -> None:
         (folder / name).chmod(0o644)
 
 
-async def _unless_it_ends(knocking: "asyncio.Future[socket.socket]", made: _Made) -> socket.socket:
-    """Wait for the container at its door, and no longer than it lives."""
+async def _unless_it_ends(
+    connecting: "asyncio.Future[socket.socket]", made: _Made
+) -> socket.socket:
+    """Wait until the container has connected, and no longer than it lives."""
     deadline = asyncio.get_running_loop().time() + START_TIMEOUT
     try:
-        while not (await asyncio.wait({knocking}, timeout=1.0))[0]:
+        while not (await asyncio.wait({connecting}, timeout=1.0))[0]:
             state = await daemon.beside(made.state)
-            if not state["Running"] or asyncio.get_running_loop().time() > deadline:
-                words = await daemon.beside(made.last_words)
-                raise SandboxUnavailable(
-                    f"the container never came to the door: {state.get('Error') or words}"
+            late = asyncio.get_running_loop().time() > deadline
+            if late or not state["Running"]:
+                words = state.get("Error") or await daemon.beside(made.last_words)
+                what = (
+                    f"did not connect within {START_TIMEOUT:g} s"
+                    if late
+                    else "ended before it connected"
                 )
-        return knocking.result()
+                raise SandboxUnavailable(
+                    f"the container {what}: {words or 'it said nothing'}. See `divingbell doctor`"
+                )
+        return connecting.result()
     finally:
-        if not knocking.done():
-            knocking.cancel()
+        if not connecting.done():
+            connecting.cancel()
 
 
 async def _in_time(removal: Callable[[], object], what: str) -> bool:

@@ -1,4 +1,4 @@
-"""The Docker daemon: reached, or said why not, with the command that helps."""
+"""The Docker daemon of this machine: a client of it, or an error with the command that helps."""
 
 import os
 import socket
@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from divingbell.errors import SandboxUnavailable
 from divingbell.host.beside import run
+from divingbell.sandbox import registry
 
 if TYPE_CHECKING:
     from docker import APIClient
 
-ASK_TIMEOUT = 15
-TIMEOUT = 60
+ASK_TIMEOUT, TIMEOUT = 15, 60
 """Seconds that the daemon has for an answer about itself, and for any other."""
 DEFAULT_HOST = "unix:///var/run/docker.sock"
+RUNC, RUNSC = "runc", "runsc"
+"""The runtimes that we use, by Docker's names for them; runsc is gVisor's."""
 Outcome = TypeVar("Outcome")
 ADD_RUNSC = (
     "sudo apt-get install runsc && sudo runsc install -- --network=none --host-uds=open "
@@ -44,9 +46,9 @@ def connect() -> "APIClient":
         from docker.utils import kwargs_from_env
     except ImportError:
         raise NoDocker(
-            "the Docker SDK for Python is missing", 'pip install "divingbell[docker]"'
+            "the Docker SDK for Python is missing", registry.find("docker").install_command
         ) from None
-    _knock(os.environ.get("DOCKER_HOST") or DEFAULT_HOST)
+    _try_to_connect(os.environ.get("DOCKER_HOST") or DEFAULT_HOST)
     try:
         return docker.APIClient(
             version="auto", timeout=ASK_TIMEOUT, max_pool_size=32, **kwargs_from_env()
@@ -55,8 +57,8 @@ def connect() -> "APIClient":
         raise NoDocker(f"the Docker daemon does not answer ({error})", "docker info") from None
 
 
-def _knock(where: str) -> None:
-    """See whether anyone is there at all: the SDK words it badly, and leaves a socket open."""
+def _try_to_connect(where: str) -> None:
+    """See whether a daemon is there at all: the SDK words it badly, and leaves a socket open."""
     kind, _, path = where.partition("://")
     if kind != "unix":
         raise NoDocker(
@@ -97,7 +99,7 @@ def check(client: "APIClient", runtime: str) -> dict[str, Any]:
     if runtime not in info.get("Runtimes", {}):
         raise NoDocker(
             f"Docker does not know the runtime {runtime}",
-            ADD_RUNSC if runtime == "runsc" else "docker info",
+            ADD_RUNSC if runtime == RUNSC else "docker info",
         )
     lacking = [
         name

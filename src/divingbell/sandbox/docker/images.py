@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from docker import APIClient
 
 REPOSITORY = "divingbell"
+HOLDER = "docker"
+"""How lists of images name the daemon."""
 IMPORT_TIMEOUT = 600
 """Seconds that the daemon may be silent about it."""
 

@@ -14,34 +14,31 @@ from typing import Any
 from divingbell.errors import SandboxUnavailable
 from divingbell.host import beside, cgroups, folders, profile
 from divingbell.models import Isolation, Limits
-from divingbell.sandbox.base import Backend
+from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.sandbox.contained import root
-from divingbell.sandbox.contained.command import OWN_MEMORY, host_threads
-from divingbell.sandbox.contained.door import Door
+from divingbell.sandbox.contained.command import host_threads, own_memory
 from divingbell.sandbox.contained.handshake import greet
 from divingbell.sandbox.contained.sandbox import ContainedSandbox, Ending
+from divingbell.sandbox.contained.socket import ContainerSocket
 from divingbell.sandbox.gvisor import bundle, checkpoint, runsc
-from divingbell.settings.config import Settings
 from divingbell_inside import layout
 
 START_TIMEOUT = 120.0
 STATE = "state"
 SAVING_MEMORY, RESTORED_MEMORY = 256 << 20, 56 << 20
-"""What it may take besides while it writes a checkpoint, and what it has left of reading one."""
+"""What it may take besides while it writes a checkpoint, and what it has left of reading one: an
+idle session by restore was measured to hold 59 MB more than a cold one (`./dev bench walls`)."""
 
 log = logging.getLogger("divingbell")
 
 
 class GVisorBackend(Backend):
-    def __init__(
-        self,
-        settings: Settings,
-        progress: profile.Progress | None = None,
-        servers: Path | None = None,
-    ) -> None:
-        self._settings = settings
-        self._progress = progress or (lambda line: None)
-        self._servers = servers
+    """Sandboxes of runsc, each a kernel of its own, restored from a checkpoint where that works."""
+
+    def __init__(self, request: BackendRequest) -> None:
+        self._request = request
+        self._settings = request.settings
+        self._progress = request.progress
         self._folders: folders.HostFolders | None = None
         self._hierarchy: cgroups.Hierarchy | None = None
         self._runsc: runsc.Runsc
@@ -61,7 +58,8 @@ class GVisorBackend(Backend):
         settings = self._settings
         if settings.workspace != "memory":
             raise SandboxUnavailable(
-                'workspace on the host is for the local backend: with gvisor it is "memory"'
+                f"with the backend {self._request.name} a workspace is never on the host: "
+                'set workspace = "memory", or choose another backend'
             )
         self._runsc = runsc.find(settings.platform)
         try:
@@ -125,7 +123,7 @@ class GVisorBackend(Backend):
             line = await self._open(made, limits, saved)
         assert made.group is not None
         isolation = Isolation(
-            backend="gvisor",
+            backend=self._request.name,
             limits_by=f"cgroup v{self._hierarchy.version}",
             landlock=0,
             own_uid=False,
@@ -144,7 +142,9 @@ class GVisorBackend(Backend):
             yield made
             done = True
         except TimeoutError:
-            raise SandboxUnavailable("gVisor did not get ready in time") from None
+            raise SandboxUnavailable(
+                f"gVisor did not get ready within {START_TIMEOUT:g} s: see `divingbell doctor`"
+            ) from None
         except OSError as error:
             raise SandboxUnavailable(f"a container could not be made: {error}") from error
         finally:
@@ -161,22 +161,22 @@ class GVisorBackend(Backend):
     ) -> socket.socket:
         """Start or restore a container; return the line to it. With `save_in` it is saved."""
         assert self._hierarchy is not None
-        memory = limits.memory + OWN_MEMORY["runsc"]
+        memory = limits.memory + own_memory(in_gvisor=True)
         memory += SAVING_MEMORY if save_in else RESTORED_MEMORY if saved else 0
         allowed = replace(limits, processes=host_threads(limits.processes), memory=memory)
         made.group = self._hierarchy.create(made.name, allowed)
         folder = made.folders.path / made.folders.make(made.name, None)
-        at_the_door = folder / "door"
-        at_the_door.mkdir()
-        door = Door(at_the_door)
+        socket_folder = folder / "socket"
+        socket_folder.mkdir()
+        listening = ContainerSocket(socket_folder)
         try:
             if saved is not None:
-                door.leave_token()
-            token = door.token if saved is None else ""
-            bundle.write(folder, self._describe(at_the_door, token, limits))
+                listening.leave_token()
+            token = listening.token if saved is None else ""
+            bundle.write(folder, self._describe(socket_folder, token, limits))
             async with asyncio.timeout(START_TIMEOUT):
                 await asyncio.to_thread(made.launch, folder, saved)
-                line = await door.admit(made.contains)
+                line = await listening.accept(made.contains)
                 (folder / "config.json").unlink()
                 try:
                     to_be_saved = save_in is not None
@@ -196,14 +196,14 @@ class GVisorBackend(Backend):
                     line.close()
                     raise
         finally:
-            door.close()
+            listening.close()
         return line
 
-    def _describe(self, at_the_door: Path, token: str, limits: Limits) -> dict[str, Any]:
+    def _describe(self, socket_folder: Path, token: str, limits: Limits) -> dict[str, Any]:
         shown: dict[str, str | Path] = dict(self._settings.mounts)
-        if self._servers is not None:
-            shown[layout.SERVERS] = self._servers
-        return bundle.describe(self._root.path, at_the_door, token, limits, shown)
+        if self._request.servers is not None:
+            shown[layout.SERVERS] = self._request.servers
+        return bundle.describe(self._root.path, socket_folder, token, limits, shown)
 
     def _key(self, limits: Limits) -> str:
         description = self._describe(Path(), "", limits)
@@ -217,7 +217,7 @@ class GVisorBackend(Backend):
 
 
 class _Made:
-    """All that is made for one container, as far as it has been made."""
+    """The parts of one container, as far as they have been made."""
 
     def __init__(self, program: runsc.Runsc, host_folders: folders.HostFolders, name: str) -> None:
         self.folders = host_folders
@@ -249,7 +249,7 @@ class _Made:
             return False
 
     async def ending(self) -> Ending:
-        """How the container has ended; the kernel has counted whom it killed for memory."""
+        """Return how the container has ended; the kernel has counted whom it killed for memory."""
         return Ending("gVisor's kernel for this session has ended")
 
     async def remove(self) -> None:

@@ -33,7 +33,7 @@ def _shown(target: str, source: str | Path) -> dict[str, Any]:
 
 
 def describe(
-    root: Path, door: Path, token: str, limits: Limits, shown: Mapping[str, str | Path]
+    root: Path, socket_folder: Path, token: str, limits: Limits, shown: Mapping[str, str | Path]
 ) -> dict[str, Any]:
     """Return the content of config.json; `shown` is path inside = path outside, read-only."""
     owner = (f"uid={layout.UID}", f"gid={layout.UID}")
@@ -64,7 +64,7 @@ def describe(
             _tmpfs(layout.WORKSPACE, limits.disk, "700", *owner),
             _tmpfs(layout.HOME, part, "700", *owner),
             _tmpfs("/dev/shm", part, "1777"),
-            _shown(layout.DOOR_FOLDER, door),
+            _shown(layout.SOCKET_FOLDER, socket_folder),
             *(_shown(inside, outside) for inside, outside in shown.items()),
         ],
         "linux": {"namespaces": [{"type": kind} for kind in _NAMESPACES]},

@@ -33,7 +33,7 @@ REFUSAL_COUNTS = 24 * 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """What runsc has saved, or why it could not."""
+    """A warmed interpreter that runsc has saved, or the reason why it could not."""
 
     path: Path
     program: str
@@ -58,7 +58,7 @@ def key_of(program: Runsc, description: dict[str, Any], preload: Sequence[str]) 
 
 
 def find(root: Root, key: str) -> Checkpoint | None:
-    """The one of this name, None if there is none or what it says no longer counts."""
+    """Return the one of this name, None if there is none or what it says no longer counts."""
     found = _read(_above(root) / key)
     if found is not None and found.refusal and time.time() - found.made > REFUSAL_COUNTS:
         return None

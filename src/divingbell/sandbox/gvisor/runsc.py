@@ -1,4 +1,4 @@
-"""The program runsc: found, asked what it can do, and run."""
+"""The program runsc: what it can do on this machine, and a way to run it."""
 
 import os
 import re
@@ -101,7 +101,7 @@ def find(platform: str = "auto") -> Runsc:
     if os.geteuid() != 0:
         raise NoRunsc(
             "runsc needs root to set up its sandboxes",
-            "run Divingbell as root, or use Docker with the runtime runsc",
+            'run Divingbell as root, or use Docker: backend = "docker-runsc"',
         )
     sockets = "--host-uds=open" if "-host-uds" in flags.split() else "--fsgofer-host-uds"
     if sockets.split("=")[0].lstrip("-") not in flags:

@@ -16,12 +16,11 @@ from divingbell.host import beside, cgroups, folders, profile
 from divingbell.host.kernel import ARCHITECTURES
 from divingbell.host.uids import BLOCK, Uids
 from divingbell.models import Isolation, Limits
-from divingbell.sandbox.base import Backend
+from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.sandbox.local import bytecode, view
 from divingbell.sandbox.local.quotas import Inotify, Quotas
 from divingbell.sandbox.local.sandbox import LocalSandbox
 from divingbell.sandbox.local.zygote import Zygote, ZygoteDied
-from divingbell.settings.config import Settings
 
 SPAWN_ATTEMPTS = 3
 
@@ -41,25 +40,23 @@ def check_platform(system: str = sys.platform, machine: str = platform.machine()
 
 
 def _allow_many_descriptors() -> None:
-    """A session takes about nine; the usual limit of 1024 is meant for programs that use select."""
+    """Raise the limit on descriptors: a session takes about nine of them.
+
+    The usual limit of 1024 is meant for programs that use select.
+    """
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class LocalBackend(Backend):
-    def __init__(
-        self,
-        settings: Settings,
-        progress: profile.Progress | None = None,
-        servers: Path | None = None,
-        *,
-        many: bool = True,
-    ) -> None:
+    """Processes in namespaces of their own, cloned from one zygote."""
+
+    zygote: Zygote | None = None
+
+    def __init__(self, request: BackendRequest) -> None:
         check_platform()
-        self._many = many
-        self._settings = settings
-        self._servers = servers
-        self._progress = progress
+        self._request = request
+        self._settings = request.settings
         self._numbers = itertools.count(1)
         self._hierarchy: cgroups.Hierarchy | None = None
         self._prepared: profile.Profile | None = None
@@ -70,7 +67,7 @@ class LocalBackend(Backend):
     async def start(self) -> None:
         settings = self._settings
         prepared = await beside.run(
-            partial(profile.prepare, settings.packages, progress=self._progress)
+            partial(profile.prepare, settings.packages, progress=self._request.progress)
         )
         self._prepared = prepared
         await asyncio.to_thread(bytecode.provide, view.INSIDE)
@@ -87,7 +84,7 @@ class LocalBackend(Backend):
         self._quotas = Quotas(settings.max_sessions + settings.pool, shared=not as_root)
         if settings.workspace != "memory":
             self._folders = folders.Workspaces(Path(settings.workspace))
-        plan = view.plan(prepared, settings.mounts, self._servers).to_dict() | {
+        plan = view.plan(prepared, settings.mounts, self._request.servers).to_dict() | {
             "own_groups": as_root,
             # Who is charged for what the kernel counts by user: not root, who is the host.
             "owner": self._uids.first if self._uids else None,
@@ -102,7 +99,7 @@ class LocalBackend(Backend):
             plan,
             {
                 "preload": settings.preload,
-                "many": self._many,
+                "many": self._request.many,
                 "own_groups": as_root,
                 "memory_is_per_process": self._hierarchy is None,
             },
@@ -123,6 +120,7 @@ class LocalBackend(Backend):
         )
 
     async def _create(self, limits: Limits) -> LocalSandbox:
+        assert self.zygote is not None
         await self.zygote.start()
         with contextlib.ExitStack() as undo:
             uid = self._uids.take() if self._uids else 0
@@ -138,6 +136,7 @@ class LocalBackend(Backend):
         self, name: str, uid: int, limits: Limits, undo: contextlib.ExitStack
     ) -> LocalSandbox:
         """Put a sandbox together; `undo` is emptied when the sandbox has taken everything over."""
+        assert self.zygote is not None
         inotify = self._quotas.take_inotify()
         undo.callback(self._quotas.give_back_inotify, inotify)
         folder = None
@@ -171,7 +170,7 @@ class LocalBackend(Backend):
             pid = await self.zygote.answer(asked)
         tree.pids.append(pid)
         isolation = Isolation(
-            backend="local",
+            backend=self._request.name,
             limits_by=self.limits_by,
             landlock=int(self.zygote.info.get("landlock", 0)),
             own_uid=self._uids is not None,
@@ -189,7 +188,7 @@ class LocalBackend(Backend):
             self._folders.remove(folder)
 
     async def stop(self) -> None:
-        if hasattr(self, "zygote"):
+        if self.zygote is not None:
             await self.zygote.stop()
         if self._hierarchy:
             await asyncio.to_thread(self._hierarchy.close)

@@ -19,7 +19,7 @@ Inotify = tuple[int, int]  # instances and watches
 
 
 class Quotas:
-    """What each session of this process may take."""
+    """The share of each session of this process."""
 
     def __init__(self, sessions: int, *, shared: bool, limits: Path = _LIMITS) -> None:
         """Divide it: among so many sessions, and half of it is the user's where it is `shared`."""

@@ -1,4 +1,4 @@
-"""Words for a machine that refuses: what it said, what is behind it, what to do."""
+"""The error for a machine that refuses a sandbox: what it said, the likely cause, what to do."""
 
 from divingbell.errors import SandboxUnavailable
 from divingbell.host import kernel

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from pathlib import Path
 
 from divingbell.errors import SandboxUnavailable
 from divingbell.host.cgroups import Group
@@ -41,6 +42,15 @@ class LocalSandbox(SupervisedSandbox):
 
     def _count(self) -> Consumption:
         return self._group.consumption()
+
+    def pids(self) -> list[int]:
+        found = [self.pid]
+        for each in found:
+            # One that ends meanwhile has no children any more.
+            with contextlib.suppress(OSError):
+                for thread in Path(f"/proc/{each}/task").iterdir():
+                    found += [int(child) for child in (thread / "children").read_text().split()]
+        return found
 
     def give_way(self, to_all: bool) -> None:
         self._group.give_way(to_all)

@@ -1,4 +1,4 @@
-"""What of the host is seen inside: system libraries, the interpreter, the profile."""
+"""The part of the host that is seen inside: system libraries, the interpreter, the profile."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -30,7 +30,7 @@ Asked = asyncio.Future[dict[str, Any]]
 
 
 class ZygoteDied(Exception):
-    """It ended while we waited for it."""
+    """The zygote ended while it was waited for."""
 
 
 class Zygote:
@@ -234,8 +234,10 @@ class Zygote:
 
 
 def _checked(message: bytes) -> dict[str, Any] | None:
-    """What the zygote says, None if it lies. Packages run in it, and the process that it
-    names will be ended by the host: it must be a session, which is a child of this one.
+    """Return an answer of the zygote, None if it lies.
+
+    Packages run in it, and the process that it names will be ended by the host: it must be a
+    session, which is a child of this process.
     """
     try:
         answer = json.loads(message)
@@ -264,10 +266,10 @@ def _end_child(pid: int) -> None:
 
 
 def _reap_half_made() -> None:
-    """A session that the zygote died over is our child, and no one knows its pid.
+    """Reap the sessions that the zygote died over: they are our children, of unknown pids.
 
-    It ends by itself, its line being closed. Whoever is waited for here too early is alive and
-    not harmed; whoever has ended is in nobody's way.
+    Such a one ends by itself, its line being closed. Whoever is waited for here too early is
+    alive and not harmed; whoever has ended is in nobody's way.
     """
     time.sleep(REAP_PAUSE)
     me = threading.get_native_id()

@@ -198,7 +198,7 @@ def doctor(
 
 image = App(
     name="image",
-    help="Make, list and clear up the root file system of containers (docker, gvisor).",
+    help="Make, list and clear up the root file system of containers.",
     help_format="plaintext",
     help_epilogue="",
 )

@@ -56,7 +56,9 @@ def show(settings: Settings) -> int:
     states = dict.fromkeys(with_docker, _ELSEWHERE) | {each.version: state for each, state in found}
     for version, state in sorted(states.items()):
         path = [] if state == _ELSEWHERE else [os.fspath(root.folder() / version)]
-        print("  ".join([version, state, *path, *(["docker"] if version in with_docker else [])]))
+        print(
+            "  ".join([version, state, *path, *([images.HOLDER] if version in with_docker else [])])
+        )
     if "current" not in states.values():
         tell("there is no current one: run `divingbell image build`")
     return exit_status.OK

@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter
 
 from divingbell.errors import ConfigError
 from divingbell.models import GB, KB, MB, Limits
+from divingbell.sandbox import registry
 from divingbell.settings.sources import NOTHING
 from divingbell.surfaces.cli.terminal.notes import tell
 
@@ -47,7 +48,8 @@ class HostOptions:
     backend: Annotated[
         str | None,
         Parameter(
-            help="The wall around the code: local, docker, gvisor or auto [default: local].",
+            help=f"The wall around the code: {', '.join(registry.names_of_ours())}, one of another "
+            f"package, or {registry.AUTO} [default: {registry.DEFAULT}].",
             group=_SANDBOX,
         ),
     ] = None
@@ -93,7 +95,9 @@ class HostOptions:
                 ask=trusting.asker(),
                 tell=tell,
             )
-        return config.load(self.config, self.settings(), environment, found)
+        settings = config.load(self.config, self.settings(), environment, found)
+        registry.check(settings)
+        return settings
 
     def settings(self) -> dict[str, Any]:
         """The settings that were given as options."""

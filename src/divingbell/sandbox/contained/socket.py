@@ -1,6 +1,6 @@
-"""The way of a container to the host: a unix socket, alone in a folder that only it has mounted.
+"""The socket by which a container reaches the host, alone in a folder that only it has mounted.
 
-Whoever knows the token may come in, once. Then the socket and its name are gone: code inside that
+Whoever knows the token may connect, once. Then the socket and its name are gone: code inside that
 looks for them finds an empty folder.
 """
 
@@ -21,12 +21,15 @@ TOKEN_TIMEOUT = 10.0
 _CREDENTIALS = struct.Struct("3i")
 
 
-class Door:
-    """Open from its making until someone came in or it is closed."""
+class ContainerSocket:
+    """A unix socket of the host that takes one connection, from the container that has the token.
+
+    It listens from its making until that has connected, or it is closed.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.token = secrets.token_hex(32)
-        self._path = folder / Path(layout.DOOR).name
+        self._path = folder / Path(layout.SOCKET).name
         self._note = folder / Path(layout.TOKEN_FILE).name
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -45,10 +48,10 @@ class Door:
         self._note.write_text(self.token)
         self._note.chmod(0o644)
 
-    async def admit(self, is_expected: Callable[[int], bool]) -> socket.socket:
-        """Wait for the one who knows the token, and close the door behind it.
+    async def accept(self, is_expected: Callable[[int], bool]) -> socket.socket:
+        """Wait for the one who knows the token, return the connection, and close the socket.
 
-        `is_expected` tells of the pid of whoever knocks whether it belongs to the container.
+        `is_expected` tells of the pid of whoever connects whether it belongs to the container.
         """
         loop = asyncio.get_running_loop()
         while True:

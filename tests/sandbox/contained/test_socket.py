@@ -8,23 +8,23 @@ import pytest
 
 import divingbell_inside
 from divingbell.host import profile
-from divingbell.sandbox.contained.door import Door
+from divingbell.sandbox.contained.socket import ContainerSocket
 
 
-def _knock(folder: Path, token: bytes) -> socket.socket:
+def _connect(folder: Path, token: bytes) -> socket.socket:
     line = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     line.settimeout(5)
-    line.connect(str(folder / "door"))
+    line.connect(str(folder / "host.sock"))
     line.send(token)
     return line
 
 
-async def test_whoever_knows_the_token_comes_in_and_the_door_is_gone(tmp_path: Path) -> None:
-    door = Door(tmp_path)
-    assert os.listdir(tmp_path) == ["door"]
-    inside = _knock(tmp_path, door.token.encode())
+async def test_whoever_knows_the_token_connects_and_the_socket_is_gone(tmp_path: Path) -> None:
+    listening = ContainerSocket(tmp_path)
+    assert os.listdir(tmp_path) == ["host.sock"]
+    inside = _connect(tmp_path, listening.token.encode())
     pids = []
-    line = await door.admit(lambda pid: not pids.append(pid))  # type: ignore[func-returns-value]
+    line = await listening.accept(lambda pid: not pids.append(pid))  # type: ignore[func-returns-value]
     with inside, line:
         assert pids == [os.getpid()]
         assert os.listdir(tmp_path) == []
@@ -33,12 +33,12 @@ async def test_whoever_knows_the_token_comes_in_and_the_door_is_gone(tmp_path: P
 
 
 async def test_a_token_works_once(tmp_path: Path) -> None:
-    door = Door(tmp_path)
-    path, aside = tmp_path / "door", tmp_path / "aside"
+    listening = ContainerSocket(tmp_path)
+    path, aside = tmp_path / "host.sock", tmp_path / "aside"
     os.link(path, aside)  # as if someone had kept the name
     with (
-        _knock(tmp_path, door.token.encode()),
-        await door.admit(lambda pid: True),
+        _connect(tmp_path, listening.token.encode()),
+        await listening.accept(lambda pid: True),
         socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as again,
         pytest.raises(ConnectionRefusedError),
     ):
@@ -48,24 +48,24 @@ async def test_a_token_works_once(tmp_path: Path) -> None:
 async def test_a_wrong_token_and_a_stranger_with_the_right_one_are_turned_away(
     tmp_path: Path,
 ) -> None:
-    door = Door(tmp_path)
+    listening = ContainerSocket(tmp_path)
     answers = iter([False, True])
-    admitting = asyncio.ensure_future(door.admit(lambda pid: next(answers)))
-    for token in (b"guessed", b"x" * 10_000, door.token.encode()):
-        with _knock(tmp_path, token) as line:
+    accepting = asyncio.ensure_future(listening.accept(lambda pid: next(answers)))
+    for token in (b"guessed", b"x" * 10_000, listening.token.encode()):
+        with _connect(tmp_path, token) as line:
             assert await asyncio.to_thread(line.recv, 10) == b""
-        assert not admitting.done()
-    with _knock(tmp_path, door.token.encode()), await admitting:
+        assert not accepting.done()
+    with _connect(tmp_path, listening.token.encode()), await accepting:
         pass
 
 
 async def test_a_path_that_is_too_long_for_a_socket_will_do(tmp_path: Path) -> None:
     folder = tmp_path / ("x" * 100) / ("y" * 100)
     folder.mkdir(parents=True)
-    door = Door(folder)
-    assert (folder / "door").is_socket()
-    door.close()
-    assert not (folder / "door").exists()
+    listening = ContainerSocket(folder)
+    assert (folder / "host.sock").is_socket()
+    listening.close()
+    assert not (folder / "host.sock").exists()
 
 
 def test_the_token_is_wiped_out_of_what_the_kernel_shows() -> None:
