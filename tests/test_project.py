@@ -68,6 +68,7 @@ def test_public_names() -> None:
         "InvalidInput",
         "Ledger",
         "Limits",
+        "NotRecorded",
         "Output",
         "ProfileError",
         "Result",
