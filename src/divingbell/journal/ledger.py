@@ -14,7 +14,7 @@ and counted when it has ended.
 import asyncio
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -155,7 +155,7 @@ class Accountant:
         text beside it. Only as much is taken as there is room for."""
         texts = [block.text for block in result.content if block.type == "text"]
         images = sum(block.type == "image" for block in result.content)
-        shown: list[str | bytes] = [part for text in texts for part in (text, "\n")][:-1]
+        shown: Sequence[str | bytes] = [part for text in texts for part in (text, "\n")][:-1]
         if not any(texts) and result.structured_content is not None:
             shown = [body]
         self.note_call(tool, arguments, *shown, images=images)
