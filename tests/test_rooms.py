@@ -43,6 +43,7 @@ OPEN_TO_SURFACES = {
     "gateway.context",
     "gateway.discovery",
     "gateway.gateway",
+    "gateway.requests",
     "gateway.policy.approval_form",
     "gateway.policy.approvals",
     "gateway.sign_in.oauth",

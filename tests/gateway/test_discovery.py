@@ -52,17 +52,17 @@ async def test_tools_are_counted_once_until_a_list_is_another(
         gateway, looked = bell.gateway, list[str]()
         await gateway.fleet.wait_for_tools("galley")
         everything = len(gateway.tools())
-        may_see = gateway.may_see
+        may_see = gateway.visible.may_see
 
         def watched(tool: Tool, user: str) -> bool:
             looked.append(tool.name)
             return may_see(tool, user)
 
-        monkeypatch.setattr(gateway, "may_see", watched)
-        counts = [gateway.count(None, "ann") for _ in range(3)]
+        monkeypatch.setattr(gateway.visible, "may_see", watched)
+        counts = [gateway.visible.count(None, "ann") for _ in range(3)]
         assert counts == [everything] * 3 and len(looked) == everything
         await gateway.remove("galley")
-        assert gateway.count(None, "ann") == 0
+        assert gateway.visible.count(None, "ann") == 0
 
 
 async def test_what_a_user_may_not_see_is_not_counted() -> None:

@@ -520,8 +520,8 @@ async def test_tools_are_found_by_a_model_that_was_brought(tmp_path: Path, searc
     pytest.importorskip("onnxruntime")
     model = onnx_models.tiny(tmp_path / "model")
     async with galley(search=search, search_model=str(model)) as (bell, session):
-        await until(lambda: bell.gateway._index.embeddings is not None, "the model")
-        known = bell.gateway._index.embeddings
+        await until(lambda: bell.gateway.visible._index.embeddings is not None, "the model")
+        known = bell.gateway.visible._index.embeddings
         assert known is not None
         await until(lambda: bool(known.nearness(["money"])), "the tools are prepared")
         assert await value(session, "search_tools('money', limit=1)")
@@ -555,7 +555,7 @@ async def test_a_model_that_fails_leaves_search_by_words(caplog: pytest.LogCaptu
             raise RuntimeError("no memory for this")
 
     async with galley(search="words") as (bell, session):
-        bell.gateway._index.embeddings = UnusableServer()  # type: ignore[assignment]
+        bell.gateway.visible._index.embeddings = UnusableServer()  # type: ignore[assignment]
         code = "search_tools('add two numbers', limit=1)[0]['name']"
         assert await value(session, code) == "galley.add"
         assert "by words alone" in caplog.text

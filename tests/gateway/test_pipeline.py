@@ -89,10 +89,10 @@ class House:
         context = self.context()
         caller = SessionCaller(self.gateway.policy, context, f"galley.{method}")
         if method == "lists":
-            return self.gateway.lists("galley", context, *given)
+            return self.gateway.requests.lists("galley", context, *given)
         if method == "complete":
-            return self.gateway.complete("galley", *given, None, context)
-        return getattr(self.gateway, method)("galley", *given, context, caller)
+            return self.gateway.requests.complete("galley", *given, None, context)
+        return getattr(self.gateway.requests, method)("galley", *given, context, caller)
 
 
 Ask = Callable[[House], Awaitable[Any]]

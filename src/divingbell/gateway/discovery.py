@@ -4,29 +4,41 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway.callers import SessionCaller
-from divingbell.gateway.catalog.catalog import MAX_LIMIT
+from divingbell.gateway.catalog.catalog import MAX_LIMIT, Catalog
 from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.wrappers import module_source
 from divingbell.gateway.context import Answer, CallContext
+from divingbell.gateway.requests import ServerRequests
 from divingbell.gateway.search.stemming import stems
+from divingbell.gateway.upstream.fleet import Fleet
+from divingbell.gateway.visible_tools import VisibleTools
 from divingbell.models import Event
 from divingbell.settings import policy
+from divingbell.settings.policy import Policy
 from divingbell.shares import weight
 from divingbell.tool import Tool
-
-if TYPE_CHECKING:
-    from divingbell.gateway.gateway import Gateway
 
 
 class Discovery:
     """Answers them. What a user may not call is not shown to that user."""
 
-    def __init__(self, gateway: "Gateway") -> None:
-        self._gateway = gateway
+    def __init__(
+        self,
+        rules: Policy,
+        catalog: Catalog,
+        fleet: Fleet,
+        visible: VisibleTools,
+        requests: ServerRequests,
+    ) -> None:
+        self._policy = rules
+        self._catalog = catalog
+        self._fleet = fleet
+        self._visible = visible
+        self._requests = requests
 
     async def answer(self, context: CallContext, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Answer one of `OWN`.
@@ -57,20 +69,19 @@ class Discovery:
             ToolFailed: the server that is named can't be used now, and its tools are not known.
             As `Gateway.search`.
         """
-        gateway = self._gateway
-        where = None if server is None else gateway.catalog.check_server(server)
-        await gateway.fleet.wait_for_tools(where)
-        if where is not None and not gateway.catalog.tools(where):
-            gateway.fleet.check(where)
-        found = await gateway.search(query, detail_level, limit, where, user, charge)
+        where = None if server is None else self._catalog.check_server(server)
+        await self._fleet.wait_for_tools(where)
+        if where is not None and not self._catalog.tools(where):
+            self._fleet.check(where)
+        found = await self._visible.search(query, detail_level, limit, where, user, charge)
         if detail_level == SERVERS:
             return Findings(found, len(found), not stems(query))
         fitting = len(found)
         if detail_level == "full":  # of which there are as many as are not too long together
-            names = await gateway.search(query, "name_only", limit, where, user, charge)
+            names = await self._visible.search(query, "name_only", limit, where, user, charge)
             fitting = len(names)
         is_cut = fitting > len(found) or fitting >= min(limit, MAX_LIMIT)
-        total = gateway.count(where, user) if is_cut else len(found)
+        total = self._visible.count(where, user) if is_cut else len(found)
         return Findings(found, total, not stems(query))
 
     async def _search_tools(
@@ -93,15 +104,15 @@ class Discovery:
         return _value(found.items, note=rest and f"search_tools: {rest}")
 
     async def _list_tools(self, context: CallContext, server: str | None = None) -> Answer:
-        where = None if server is None else self._gateway.catalog.check_server(str(server))
-        await self._gateway.fleet.wait_for_tools(where)
-        return _value([tool.full_name for tool in self._gateway.tools(where, context.user)])
+        where = None if server is None else self._catalog.check_server(str(server))
+        await self._fleet.wait_for_tools(where)
+        return _value([tool.full_name for tool in self._visible.tools(where, context.user)])
 
     async def _tool_details(self, context: CallContext, name: str) -> Answer:
-        tool = await self._gateway.find(str(name), context.user)
+        tool = await self._visible.find(str(name), context.user)
         if (denied := self._denied(tool, context)) is not None:
             raise denied
-        [found] = await described([self._gateway.policy.without_bound(tool)], "full")
+        [found] = await described([self._policy.without_bound(tool)], "full")
         return _value(found)
 
     async def _await_server(
@@ -112,20 +123,20 @@ class Discovery:
         A tool that is not for everyone has no file; whoever may call it is told here what would
         be in it, and whoever may not is told why.
         """
-        name = self._gateway.catalog.check_server(str(server))
-        if self._gateway.fleet.is_awaited(name):
+        name = self._catalog.check_server(str(server))
+        if self._fleet.is_awaited(name):
             context.tell(Event("progress", text="connecting to the server", tool=name))
-        await self._gateway.fleet.wait_for_tools(name)
-        await self._gateway.fleet.refresh(name)
-        if not self._gateway.catalog.tools(name):
-            self._gateway.fleet.check(name)
-        seen = [] if tool is None else self._gateway.tools(name, context.user)
+        await self._fleet.wait_for_tools(name)
+        await self._fleet.refresh(name)
+        if not self._catalog.tools(name):
+            self._fleet.check(name)
+        seen = [] if tool is None else self._visible.tools(name, context.user)
         source = next((module_source(each) for each in seen if each.function == tool), None)
-        known = None if tool is None else self._gateway.catalog.known(f"{name}.{tool}")
+        known = None if tool is None else self._catalog.known(f"{name}.{tool}")
         denied = None if known is None else self._denied(known, context)
         return _value(
             {
-                "generation": self._gateway.generation,
+                "generation": self._catalog.generation,
                 "source": source,
                 "denied": None if denied is None else str(denied),
             }
@@ -133,30 +144,30 @@ class Discovery:
 
     def _denied(self, tool: Tool, context: CallContext) -> ToolFailed | None:
         """Why this user may not call a tool with any arguments."""
-        if self._gateway.may_see(tool, context.user):
+        if self._visible.may_see(tool, context.user):
             return None
-        return policy.denied(tool, self._gateway.policy.decide(tool, {}, context.user))
+        return policy.denied(tool, self._policy.decide(tool, {}, context.user))
 
     async def _list_resources(self, context: CallContext, server: str) -> Answer:
-        found = await self._gateway.lists(str(server), context, "resources", "templates")
+        found = await self._requests.lists(str(server), context, "resources", "templates")
         return await _listed(found)
 
     async def _read_resource(self, context: CallContext, server: str, uri: str) -> Answer:
-        caller = SessionCaller(self._gateway.policy, context, f"{server}.read_resource")
-        result = await self._gateway.read_resource(str(server), str(uri), context, caller)
+        caller = SessionCaller(self._policy, context, f"{server}.read_resource")
+        result = await self._requests.read_resource(str(server), str(uri), context, caller)
         return await _listed(result.contents, "resource")
 
     async def _list_prompts(self, context: CallContext, server: str) -> Answer:
-        return await _listed(await self._gateway.lists(str(server), context, "prompts"))
+        return await _listed(await self._requests.lists(str(server), context, "prompts"))
 
     async def _get_prompt(
         self, context: CallContext, server: str, name: str, arguments: dict[str, Any] | None = None
     ) -> Answer:
-        caller = SessionCaller(self._gateway.policy, context, f"{server}.get_prompt")
+        caller = SessionCaller(self._policy, context, f"{server}.get_prompt")
         if not isinstance(arguments, dict | None):
             raise InvalidInput("arguments is an object of names and texts")
         texts = {str(key): str(value) for key, value in (arguments or {}).items()}
-        result = await self._gateway.get_prompt(str(server), str(name), texts, context, caller)
+        result = await self._requests.get_prompt(str(server), str(name), texts, context, caller)
         return await weight.beside(_prompt, result)
 
 

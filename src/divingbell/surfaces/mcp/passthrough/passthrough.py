@@ -16,7 +16,8 @@ from mcp import MCPError
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway import callers
-from divingbell.gateway.gateway import Gateway, ListKind
+from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.requests import ListKind
 from divingbell.settings.patterns import Patterns
 from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Server
@@ -102,7 +103,7 @@ class Passthrough:
         try:
             async with self.contexts.begin(channel) as context:
                 caller = self._caller(tool.server, channel)
-                result = await self._gateway.call(tool, arguments, context, caller)
+                result = await self._gateway.requests.call(tool, arguments, context, caller)
                 return self.addresses.renamed(tool.server, result)
         except ToolFailed as failed:
             if channel.missing is not None:
@@ -138,7 +139,7 @@ class Passthrough:
         server, own = self.addresses.taken(uri)
         async with self.contexts.begin(channel) as context:
             caller = self._caller(server, channel)
-            read = self._gateway.read_resource(server, own, context, caller)
+            read = self._gateway.requests.read_resource(server, own, context, caller)
             return self.addresses.renamed(server, await self._done(read, channel, {"uri": uri}))
 
     # Prompts
@@ -162,7 +163,7 @@ class Passthrough:
         server, own = self._home(name)
         async with self.contexts.begin(channel) as context:
             caller = self._caller(server, channel)
-            got = self._gateway.get_prompt(server, own, arguments, context, caller)
+            got = self._gateway.requests.get_prompt(server, own, arguments, context, caller)
             return self.addresses.renamed(server, await self._done(got, channel, None))
 
     async def complete(
@@ -182,7 +183,7 @@ class Passthrough:
             ref = ref.model_copy(update={"uri": own})
         known = params.context.arguments if params.context else None
         async with self.contexts.begin(channel) as context:
-            asked = self._gateway.complete(server, ref, params.argument, known, context)
+            asked = self._gateway.requests.complete(server, ref, params.argument, known, context)
             return await self._done(asked, channel, None)
 
     def _caller(self, server: str, channel: ClientChannel) -> "PassthroughCaller":
@@ -220,7 +221,7 @@ class Passthrough:
         for server in self._servers:
             try:
                 async with self.contexts.begin(channel) as context:
-                    items = await self._gateway.lists(server, context, kind)
+                    items = await self._gateway.requests.lists(server, context, kind)
             except ToolFailed as error:
                 if error.code == "tool_limit":
                     raise _error(error, None) from None
