@@ -17,6 +17,8 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway.sign_in.issuer import SignIn
 from divingbell.gateway.sign_in.loopback import Loopback
 from divingbell.gateway.sign_in.oauth import Credentials, login
+from divingbell.journal.events import JournalEvent, SignedIn
+from divingbell.journal.journal import Journal
 from divingbell.settings.servers import OAuth, Server
 from tests.gateway.upstreams import (
     failure_of,
@@ -51,7 +53,12 @@ async def sign_in(server: Server, credentials: Credentials) -> list[str]:
         told.append(asked.url)
         clicks.append(asyncio.ensure_future(browse(asked.url)))
 
-    await login(server, tell, credentials=credentials, open_browser=False, timeout=20)
+    journal, events = Journal(), list[JournalEvent]()
+    journal.watch(events.append)
+    await login(
+        server, tell, credentials=credentials, open_browser=False, timeout=20, journal=journal
+    )
+    assert [type(event) for event in events] == ([SignedIn] if told else [])
     assert [await click for click in clicks] == [200] * len(clicks)
     return told
 

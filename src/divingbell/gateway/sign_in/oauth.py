@@ -37,6 +37,8 @@ from divingbell.gateway.upstream.failures import SignInNeeded, readable, root, w
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
 from divingbell.gateway.upstream.transport.remote import RemoteConnection
 from divingbell.host import places, private_file
+from divingbell.journal.events import SignedIn
+from divingbell.journal.journal import Journal
 from divingbell.settings.servers import OAuth, Server, secrets_of
 
 SIGN_IN_TIMEOUT = 300.0
@@ -264,6 +266,7 @@ async def login(
     credentials: Credentials | None = None,
     open_browser: bool = True,
     timeout: float = SIGN_IN_TIMEOUT,
+    journal: Journal | None = None,
 ) -> bool:
     """Sign in at a server, with a browser and a person; `tell` hears what is to be opened, first.
 
@@ -320,6 +323,8 @@ async def login(
                 reason = (await why(error, connection, server, False, redactor)).words
             words = f"signing in at {server.name} failed: {reason}"
             raise ToolFailed(words, "tool_unavailable") from None
+        if asked and journal is not None:
+            journal.note(SignedIn(server.name))
         return asked
 
 
