@@ -17,6 +17,7 @@ from mcp_types import CallToolResult
 
 from divingbell import Divingbell, Session
 from divingbell.settings import servers
+from divingbell.settings.tables import Place
 
 SERVER = str(Path(__file__).with_name("tool_server.py"))
 TIMES_DIRECT = 1.5
@@ -170,7 +171,7 @@ async def _both(
 
 def connect(bell: Divingbell, entry: Mapping[str, Any], era: Era) -> None:
     """Add the server; left to itself, the gateway would choose the newest protocol."""
-    (known,) = servers.read_entries({"bench": entry}, {}, "the benchmark", folder=Path.cwd())
+    (known,) = servers.read_entries({"bench": entry}, Place("the benchmark"))
     bell.gateway.add(known)
     bell.gateway.fleet.upstream("bench")._legacy = era == "2025"
 

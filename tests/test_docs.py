@@ -40,7 +40,7 @@ from divingbell.models import (
     Variable,
 )
 from divingbell.session.files import Files
-from divingbell.settings import config
+from divingbell.settings import config, tables
 from divingbell.surfaces.cli import exit_status
 
 ROOT = Path(__file__).parents[1]
@@ -295,9 +295,7 @@ def _default(name: str, value: Any) -> str:
 
 def _expected_rows(kind: type[Limits] | type[Settings]) -> list[list[str]]:
     made, meanings = kind(), _docstrings(kind)
-    # Tables of their own, with pages of their own.
-    tables = ("limits", "servers", "policy")
-    names = [item.name for item in fields(kind) if item.name not in tables]
+    names = tables.names(kind, as_text=True)  # the others are tables, with pages of their own
     return [
         [
             f"`{name}`",

@@ -313,9 +313,7 @@ def _principal(user: str | None) -> Principal:
 
 
 def _load(path: str | Path | None, overrides: Mapping[str, Any]) -> Settings:
-    given = {key: value for key, value in overrides.items() if value is not None}
-    config.check_names(given)
-    return config.load(path, given)
+    return config.load(path, overrides)
 
 
 GROUPS = "groups"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from divingbell.errors import ConfigError
 
@@ -14,10 +14,12 @@ LIMIT_NAMES: tuple[LimitName, ...] = ("memory", "cpu", "processes", "disk", "out
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
 _UNITS = {"": 1, "B": 1, "K": KB, "KB": KB, "M": MB, "MB": MB, "G": GB, "GB": GB}
+MAX_SIZE = 40
+"""Characters of a size that is written as text."""
 _SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([KMG]?)I?(B?)\s*", re.IGNORECASE)
 
 
-def parse_size(value: str | int) -> int:
+def parse_size(value: str | float) -> int:
     """Return bytes for 536870912, "512MB", "1.5 GiB" …
 
     Raises:
@@ -25,10 +27,16 @@ def parse_size(value: str | int) -> int:
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    match = _SIZE.fullmatch(str(value))
+    text = str(value) if isinstance(value, str | float) else ""
+    match = _SIZE.fullmatch(text) if len(text) <= MAX_SIZE else None
     if match is None:
-        raise ConfigError(f"{value!r} is not a size: write bytes, or a number with KB, MB or GB")
+        shown = repr(text[:MAX_SIZE]) if text else f"a {type(value).__name__}"
+        raise ConfigError(f"{shown} is not a size: write bytes, or a number with KB, MB or GB")
     return int(float(match[1]) * _UNITS[(match[2] + match[3]).upper()])
+
+
+Size = Annotated[int, parse_size]
+"""Bytes, which settings may also give as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +51,15 @@ class Limits:
     """Processor time of a cell, all its processes together."""
     cores: float = 1.0
     """Share of the processor: 0.5 is half a core, 2 is two cores."""
-    memory: int = 512 * MB
+    memory: Size = 512 * MB
     """Memory of all processes of the session; files in /workspace and /tmp count too."""
     processes: int = 64
     """Processes and threads at once."""
     open_files: int = 1024
     """Open files of one process."""
-    disk: int = 256 * MB
+    disk: Size = 256 * MB
     """Files in /workspace, /tmp and the home folder together."""
-    output: int = 1 * MB
+    output: Size = 1 * MB
     """Text of a cell that is shown, its start and its end; all is kept in /workspace/.outputs/."""
 
     def __post_init__(self) -> None:

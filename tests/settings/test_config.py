@@ -60,24 +60,30 @@ def test_lists_and_mounts_come_from_file_and_environment(tmp_path: Path) -> None
         ("memroy = 1", "did you mean 'memory'"),
         ("[limits]\npool = 1", "no setting 'pool'"),
         ("limits = 5", "must be a table"),
-        ("pool = 'many'", "can't be 'many'"),
-        ("pool = true", "can't be True"),
-        ("pool = -1", "pool and pool_most at least 0"),
-        ("pool_most = -1", "pool and pool_most at least 0"),
+        ("pool = 'many'", "pool must be a whole number, 0 or more, not 'many'"),
+        ("pool = true", "pool must be a whole number, 0 or more, not True"),
+        ("pool = '6'", "pool must be a whole number, 0 or more, not '6'"),
+        ("pool = -1", "pool must be a whole number, 0 or more, not -1"),
+        ("pool_most = -1", "pool_most must be a whole number, 0 or more, not -1"),
+        ("idle_timeout = 0", "idle_timeout must be a number of seconds, more than 0, not 0"),
+        ("idle_timeout = nan", "idle_timeout must be a number of seconds, more than 0, not nan"),
+        ("copy_after = -1", "copy_after must be a number of seconds, 0 or more, not -1"),
         ("runtime = 'runsc'", 'write backend = "docker-runsc"'),
-        ("cgroups = 'maybe'", "auto, require, off"),
+        ("cgroups = 'maybe'", 'must be "auto" or "require" or "off", not \'maybe\''),
         ("memory = 'lots'", "is not a size"),
         ("memory = '1MB'", "at least 32MB"),
         ("timeout = 0", "more than 0"),
-        ("packages = 'one'", "can't be 'one'"),
+        ("packages = 'one'", "packages must be a list of texts, not 'one'"),
         ("packages = ['--index-url=https://evil.example']", "packages: '--index-url"),
         ("packages = ['-r other.txt']", "is not a requirement"),
         ("packages = ['a; rm']", "is not a requirement"),
-        ("mcp_config = []", "mcp_config can't be []"),
-        ("mcp_config = 5", "mcp_config can't be 5"),
-        ("workspace = 5", "workspace can't be 5"),
-        ("mounts = 5", "mounts can't be 5"),
-        ("uid_base = 0", "at least 1000"),
+        ("mcp_config = []", "mcp_config must be a path, not []"),
+        ("mcp_config = 5", "mcp_config must be a path, not 5"),
+        ("mcp_config = '~nobody-of-that-name/x'", "there is no such home directory"),
+        ("search_model = '~nobody-of-that-name/x'", "there is no such home directory"),
+        ("workspace = 5", 'workspace must be "memory" or a path, not 5'),
+        ("mounts = 5", "mounts must be a table of texts, not 5"),
+        ("uid_base = 0", "uid_base must be a whole number, 1000 or more, not 0"),
         ("mounts = {'relative' = '/'}", "absolute path"),
         ("mounts = {'/' = '/'}", "absolute path"),
         ("mounts = {'/usr/x' = '/'}", "is taken"),
@@ -90,6 +96,34 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         _load(tmp_path, text)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("poool = 1", "divingbell.toml: there is no setting 'poool'"),
+        ("pool = -1", "divingbell.toml: pool must be"),
+        ("timeout = 0", "divingbell.toml: the limit timeout"),
+        ("[limits]\nmemory = []", "divingbell.toml, [limits]: memory: a list is not a size"),
+        ("[policy]\npin = 1", "divingbell.toml, [policy]: pin must be true or false"),
+        ("[servers.a]\nurl = 'x'", "divingbell.toml, server 'a': url must be an address"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, place: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, text)
+    assert str(caught.value).startswith(f"{tmp_path}/{place}")
+
+
+def test_what_is_wrong_in_the_environment_and_in_arguments_is_named_too(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"the environment: pool must be .*, not 'many'"):
+        _load(tmp_path, "", {"DIVINGBELL_POOL": "many"})
+    with pytest.raises(ConfigError, match="the environment: mounts must be a table of texts"):
+        _load(tmp_path, "", {"DIVINGBELL_MOUNTS": "/data"})
+    with pytest.raises(ConfigError, match="the environment: there is no setting 'policy'"):
+        _load(tmp_path, "", {"DIVINGBELL_POLICY": "{}"})
+    with pytest.raises(ConfigError, match=r"the arguments: pool must be .*, not 'many'"):
+        _load(tmp_path, "", pool="many")
 
 
 def test_a_file_that_was_named_must_exist(tmp_path: Path) -> None:
@@ -153,8 +187,8 @@ def test_a_variable_that_is_not_set_breaks_one_server_alone(tmp_path: Path) -> N
         ('[servers."a.b"]\ncommand = "x"\n', "can't be the name of a server"),
         ('[policy]\ndefalt = "deny"\n', "did you mean 'default'"),
         ('[policy]\ndefault = "maybe"\n', "default"),
-        ('mode = "direct"\n', "code, hybrid"),
-        ('search = "magic"\n', "auto, words, meaning"),
+        ('mode = "direct"\n', 'must be "code" or "hybrid", not'),
+        ('search = "magic"\n', 'must be "auto" or "words" or "meaning", not'),
         ('mcp_config = "nowhere.json"\n', "nowhere.json"),
     ],
 )

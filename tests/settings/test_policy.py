@@ -57,7 +57,6 @@ def test_the_whole_table_can_be_read() -> None:
         tool_timeout = 5
         approval_timeout = 0.5
         elicitation = "decline"
-        sampling = "decline"
         pin = false
         [[policy.rules]]
         tools = "a.*"
@@ -84,8 +83,8 @@ def test_an_empty_table_is_the_default() -> None:
     [
         ("defualt = 'ask'", r"f.toml, \[policy\]: there is no setting 'defualt'; did you mean 'd"),
         ("zzz = 1", "there is no setting 'zzz': there are default, "),
-        ("default = 'maybe'", 'default is "allow" or "deny" or "ask", not \'maybe\''),
-        ("default = []", "default is"),
+        ("default = 'maybe'", 'default must be "allow" or "deny" or "ask", not \'maybe\''),
+        ("default = []", "default must be"),
         ("calls_per_session = -1", r"0 \(no limit\) or more, not -1"),
         ("calls_at_once = 0", "1 or more, not 0"),
         ("calls_per_cell = true", "a whole number"),
@@ -94,14 +93,20 @@ def test_an_empty_table_is_the_default() -> None:
         ("rate_per_user = '0/minute'", 'such as "60/minute"'),
         ("rate_per_user = '6/fortnight'", 'such as "60/minute"'),
         ("rate_per_user = 60", 'such as "60/minute"'),
-        ("max_result = '17MB'", "max_result is more than 0 and at most 16MB, not '17MB'"),
+        (
+            "max_result = '17MB'",
+            "max_result must be a size, more than 0 and at most 16MB, not '17MB'",
+        ),
         ("max_result = 'much'", "max_result: 'much' is not a size"),
         ("max_arguments = 0", "more than 0"),
         ("tool_timeout = 0", "seconds, more than 0"),
         ("tool_timeout = nan", "seconds, more than 0"),
         ("tool_timeout = '5'", "seconds, more than 0"),
         ("pin = 'yes'", "true or false"),
-        ("sampling = 'ask'", "decline"),
+        (
+            "sampling = 'decline'",
+            "no setting 'sampling' any more: .* always declined, so leave it out",
+        ),
         ("rules = 3", r"\[\[policy.rules\]\]"),
         ("rules = [3]", "rule 1 must be a table"),
         ("rules = [{ tools = ['a.*'] }]", "rule 1 has no 'action'"),
@@ -110,12 +115,15 @@ def test_an_empty_table_is_the_default() -> None:
         ("rules = [{ tools = [1], action = 'ask' }]", "1 is no pattern"),
         ("rules = [{ tools = ['!'], action = 'ask' }]", "'!' is no pattern"),
         ("rules = [{ tools = ['github'], action = 'ask' }]", r'write "github\.\*"'),
-        ("rules = [{ tools = ['a.*'], action = 'no' }]", "rule 1: action is"),
+        ("rules = [{ tools = ['a.*'], action = 'no' }]", "rule 1: action must be"),
         ("rules = [{ tools = ['a.*'], action = 'ask', wen = {} }]", "did you mean 'when'"),
-        ("rules = [{ tools = ['a.*'], action = 'ask', when = 'x' }]", "when is a table"),
+        (
+            "rules = [{ tools = ['a.*'], action = 'ask', when = 'x' }]",
+            "when must be a table, such as",
+        ),
         ("rules = [{ tools = ['a.*'], action = 'ask', when = { a = 1 } }]", "when a: 1 is no"),
-        ("rules = [{ tools = ['a.*'], action = 'ask', reason = 1 }]", "reason is text"),
-        ("bound = 1", "is a table, such as"),
+        ("rules = [{ tools = ['a.*'], action = 'ask', reason = 1 }]", "reason must be a text"),
+        ("bound = 1", r"\[policy\.bound\] must be a table, such as"),
         ("bound = { 'crm.user' = 'x' }", "server.tool.argument"),
         ("bound = { 'crm.get.' = 'x' }", "server.tool.argument"),
         ("bound = { crm.get.user = 'x' }", "server.tool.argument"),

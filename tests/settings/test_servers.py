@@ -1,7 +1,5 @@
-"""Entries of servers, from our own file and from those of clients."""
+"""Entries of servers in our own file."""
 
-import json
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +10,32 @@ from divingbell.settings.servers import (
     OAuth,
     Server,
     UnusableServer,
-    from_mapping,
     read_entries,
-    read_mcp_json,
+    read_server,
     secrets_of,
 )
+from divingbell.settings.tables import Place
 
 NAMES = ["github", "my-server_2", "A", "x" * 64]
 BAD_NAMES = ["", "-x", "_x", "a.b", "a b", "a__b", "x" * 65, "../../x", "ü", "a\n", "import os;"]
 
 
-def read(raw: Any, environment: dict[str, str] | None = None, **more: Any) -> Server:
-    return from_mapping("github", raw, environment or {}, "divingbell.toml", **more)
+def read(
+    raw: Any, environment: dict[str, str] | None = None, folder: Path = Path("/there")
+) -> Server:
+    place = Place("divingbell.toml", folder=folder, environment=environment or {})
+    return read_server("github", raw, place)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_name_is_letters_digits_and_dashes(name: str) -> None:
-    assert from_mapping(name, {"command": "x"}, {}, "here").name == name
+    assert read_server(name, {"command": "x"}, Place("here")).name == name
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="can't be the name of a server"):
-        from_mapping(name, {"command": "x"}, {}, "here")
+        read_server(name, {"command": "x"}, Place("here"))
 
 
 def test_a_table_of_ours_has_every_setting() -> None:
@@ -185,7 +186,7 @@ def test_a_missing_variable_breaks_its_own_server_only() -> None:
         "asking": {"command": "x", "args": ["${input:key}"]},
         "time": {"command": "y"},
     }
-    github, asking, time = read_entries(table, {}, "divingbell.toml")
+    github, asking, time = read_entries(table, Place("divingbell.toml"))
     assert isinstance(github, UnusableServer)
     assert github.name == "github"
     assert "the variable GITHUB_TOKEN is not set" in github.reason
@@ -196,69 +197,7 @@ def test_a_missing_variable_breaks_its_own_server_only() -> None:
 
 def test_a_typing_error_in_our_own_file_stops_the_start() -> None:
     with pytest.raises(ConfigError, match="no setting"):
-        read_entries({"a": {"command": "x", "argz": []}}, {}, "divingbell.toml")
-
-
-def test_a_file_of_a_client_is_read_with_its_habits(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(
-        """{
-        // servers of the team
-        "mcpServers": {
-            "files": {"command": "npx", "args": ["http://not//a comment", "/* nor this */",],
-                      "autoApprove": ["x"], "timeout": 60000, "cwd": "."},
-            "web app.v2": {"type": "http", "serverUrl": "https://host/mcp"}, /* two
-            lines */
-            "off": {"command": "x", "disabled": true},
-            "wrong": {"args": []},
-            "a__b": {"command": "x"},
-        },
-    }"""
-    )
-    caplog.set_level(logging.INFO)
-    files, web, off, wrong, doubled = read_mcp_json(path, {})
-    assert isinstance(files, Server)
-    assert files.args == ("http://not//a comment", "/* nor this */")
-    assert (files.timeout, files.cwd) == (60.0, str(tmp_path))
-    assert isinstance(web, Server)
-    assert (web.name, web.url, web.transport) == ("web-app-v2", "https://host/mcp", "http")
-    assert isinstance(off, Server) and not off.enabled
-    assert isinstance(wrong, UnusableServer)
-    assert doubled.name == "a_b"
-    assert "'autoApprove' is not used here" in caplog.text
-
-
-def test_the_list_of_vs_code_has_another_name(tmp_path: Path) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_text(json.dumps({"inputs": [], "servers": {"a": {"command": "x"}}}))
-    assert [entry.name for entry in read_mcp_json(path, {})] == ["a"]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b'"x"',
-        b"{}",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b'{"mcpServers": 5}',
-        b"9" * 10_000,
-        b"/*" * 100_000,
-        b'"' + b'\\"' * 100_000,
-    ],
-)
-def test_a_file_that_is_none_is_an_error_in_words(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "mcp.json"
-    path.write_bytes(content)
-    with pytest.raises(ConfigError, match=r"mcp\.json"):
-        read_mcp_json(path, {})
-    with pytest.raises(ConfigError, match="No such file"):
-        read_mcp_json(tmp_path / "other.json", {})
+        read_entries({"a": {"command": "x", "argz": []}}, Place("divingbell.toml"))
 
 
 def test_secrets_are_known_and_not_shown() -> None:

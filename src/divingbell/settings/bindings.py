@@ -7,11 +7,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from divingbell.errors import ConfigError, ToolFailed
-from divingbell.settings import spelling, tables
-from divingbell.settings.patterns import Pattern
+from divingbell.settings import spelling
+from divingbell.settings.patterns import Pattern, pattern_text
+from divingbell.settings.tables import Place, shown
 from divingbell.tool import Tool
 
 MAX_ARGUMENTS = 1000
+"""Arguments of a call: the name of each is folded and compared with that of each binding."""
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("user", "session")
 
@@ -26,11 +28,11 @@ class Binding:
     value: Any
     """Text in which {user} and {session} are filled in, or any other value."""
     _tool: Pattern = dataclasses.field(init=False, repr=False, compare=False)
-    _plain: str = dataclasses.field(init=False, repr=False, compare=False)
+    _plain_argument: str = dataclasses.field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_tool", Pattern(self.tool))
-        object.__setattr__(self, "_plain", spelling.plain(self.argument))
+        object.__setattr__(self, "_plain_argument", spelling.plain(self.argument))
 
     def concerns(self, tool: Tool) -> bool:
         """Return whether the tool has this argument, as far as can be known."""
@@ -51,7 +53,7 @@ class Binding:
                 f"{tool.full_name} has no more than {MAX_ARGUMENTS:,} arguments",
                 "tool_arguments",
             )
-        if any(spelling.means(name, self._plain) for name in arguments):
+        if any(spelling.means(name, self._plain_argument) for name in arguments):
             raise ToolFailed(
                 f"{tool.full_name}: {self.argument} is set by the host: leave it out",
                 "tool_denied",
@@ -77,7 +79,7 @@ class Binding:
 
     def hides(self, name: str) -> bool:
         """Return whether an argument of a schema is this one, in any spelling."""
-        return len(name) <= spelling.MAX_LENGTH and spelling.means(name, self._plain)
+        return len(name) <= spelling.MAX_LENGTH and spelling.means(name, self._plain_argument)
 
     @property
     def _is_exact(self) -> bool:
@@ -88,31 +90,38 @@ class Binding:
         return bool(known) and self.argument not in (known or {})
 
 
-def read_bindings(raw: Any, where: str) -> tuple[Binding, ...]:
-    """Read `[policy.bound]`.
+def read_bindings(raw: Any, place: Place) -> tuple[Binding, ...]:
+    """Read the table `bound`, which stands in the policy's.
 
     Raises:
         ConfigError: a name or a value can't be used.
     """
-    where = f"{where}, [policy.bound]"
+    place = place.inner("bound")
     if not isinstance(raw, Mapping):
-        raise ConfigError(f'{where} is a table, such as "crm.get_orders.user_id" = "{{user}}"')
-    return tuple(_binding(key, value, where) for key, value in raw.items())
+        raise ConfigError(
+            f'{place} must be a table, such as "crm.get_orders.user_id" = "{{user}}", '
+            f"not {shown(raw)}"
+        )
+    return tuple(_binding(key, value, place) for key, value in raw.items())
 
 
-def _binding(key: str, value: Any, where: str) -> Binding:
-    tool, _, argument = tables.pattern(key, where).rpartition(".")
+def _binding(key: Any, value: Any, place: Place) -> Binding:
+    try:
+        tool, _, argument = pattern_text(key).rpartition(".")
+    except ValueError as error:
+        raise ConfigError(place.told(str(error))) from None
     if not argument or not all(tool.partition(".")) or key.startswith("!"):
-        raise ConfigError(f'{where}: {key!r} must be "server.tool.argument", in quotes')
+        words = f'{shown(key)} must be "server.tool.argument", in quotes'
+        raise ConfigError(place.told(words))
     for name in _PLACEHOLDER.findall(value) if isinstance(value, str) else ():
         if name not in _PLACEHOLDERS:
             raise ConfigError(
-                f"{where}: {key}: {{{name}}} is unknown; there are {{user}} and {{session}}"
+                place.told(f"{key}: {{{name[:80]}}} is unknown; there are {{user}} and {{session}}")
             )
     try:
         json.dumps(value, allow_nan=False)
-    except (TypeError, ValueError):
-        raise ConfigError(f"{where}: {key} can't be {value!r}: it must be JSON") from None
+    except (TypeError, ValueError, RecursionError):
+        raise ConfigError(place.told(f"{key} can't be {shown(value)}: it must be JSON")) from None
     return Binding(tool, argument, value)
 
 

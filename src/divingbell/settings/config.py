@@ -1,38 +1,40 @@
 """One typed Settings, read once: arguments over environment over file over defaults."""
 
-import difflib
 import logging
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal
 
 from divingbell.errors import ConfigError
 from divingbell.host import requirements
-from divingbell.models import Limits, parse_size
-from divingbell.settings import servers as gateway_servers
-from divingbell.settings import sources
+from divingbell.models import Limits
+from divingbell.settings import mcp_json, sources, tables
+from divingbell.settings.markers import (
+    Described,
+    FilePath,
+    IsPath,
+    ReadBy,
+    at_least,
+    more_than,
+)
 from divingbell.settings.policy import Policy
-from divingbell.settings.servers import Entry
+from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.sources import Found, Source
+from divingbell.settings.tables import Place
 
 log = logging.getLogger("divingbell")
 
 PREFIX = "DIVINGBELL_"
-PLATFORMS = ("auto", "systrap", "ptrace", "kvm")
-CGROUPS = ("auto", "require", "off")
-MODES = ("code", "hybrid")
-SEARCHES = ("auto", "words", "meaning")
-_LISTS = ("packages", "preload", "backend_order")
-_PATHS = ("workspace", "mcp_config", "mounts", "search_model")
-_SIZES = {"memory", "disk", "output"}
+_SECONDS = Described("a number of seconds")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How Divingbell behaves. Every field can be set in the file and in the environment.
+    """How Divingbell behaves: a tree, each of whose branches is a table of the file.
 
+    Every field can be set in the file and as an argument, and what is no table in the environment.
     The names of backends are not checked here: `divingbell.sandbox.registry` knows them.
     """
 
@@ -42,7 +44,7 @@ class Settings:
     """For backend = "auto": what is tried, in this order; empty: all, the strongest first."""
     backend_minimum: str = "docker"
     """The weakest backend that may be used."""
-    platform: str = "auto"
+    platform: Literal["auto", "systrap", "ptrace", "kvm"] = "auto"
     """How the gvisor backend catches system calls: "systrap", "ptrace", "kvm" or "auto"."""
     limits: Limits = field(default_factory=Limits)
     """What a session may use, unless it asks for something else."""
@@ -50,66 +52,55 @@ class Settings:
     """Packages besides those of the default profile."""
     preload: tuple[str, ...] = ("numpy", "pandas", "matplotlib.pyplot")
     """Modules that every session finds imported already."""
-    mounts: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mapping[str, FilePath] = field(default_factory=dict)
     """Folders of the host to show read-only: path inside = path outside."""
-    workspace: str = "memory"
+    workspace: Annotated[str, IsPath(besides=("memory",)), Described('"memory" or a path')] = (
+        "memory"
+    )
     """Where /workspace lives: "memory", or a folder of the host (no size limit then)."""
-    max_sessions: int = 300
+    max_sessions: Annotated[int, at_least(1)] = 300
     """Sessions at once."""
-    open_timeout: float = 10.0
+    open_timeout: Annotated[float, _SECONDS, at_least(0)] = 10.0
     """Seconds to wait for a place when all are taken."""
-    idle_timeout: float = 1800.0
+    idle_timeout: Annotated[float, _SECONDS, more_than(0)] = 1800.0
     """Seconds without a run after which a session ends."""
-    pool: int = 2
+    pool: Annotated[int, at_least(0)] = 2
     """Sessions kept ready, at least; 0 for none."""
-    pool_most: int = 50
+    pool_most: Annotated[int, at_least(0)] = 50
     """Sessions kept ready at most, while many are opened."""
-    copy_after: float = 0.3
+    copy_after: Annotated[float, _SECONDS, at_least(0)] = 0.3
     """Idle seconds after a cell before a copy of the interpreter is made; 0 for none."""
-    interrupt_grace: float = 1.0
+    interrupt_grace: Annotated[float, _SECONDS, more_than(0)] = 1.0
     """Seconds between the interrupt and the kill of a cell that is out of time."""
-    cgroups: str = "auto"
+    cgroups: Literal["auto", "require", "off"] = "auto"
     """Limits by cgroups: "auto" (where they can be had), "require" or "off"."""
-    uid_base: int = 1_900_000_000
+    uid_base: Annotated[int, at_least(1000)] = 1_900_000_000
     """Started by root: the first of the uids given to sessions, one each."""
-    uid_count: int = 65_536
+    uid_count: Annotated[int, at_least(1024)] = 65_536
     """How many uids there are."""
 
-    mcp_config: str = ""
+    mcp_config: FilePath = ""
     """A list of MCP servers in the form of other clients: the path of an mcp.json."""
-    mode: str = "code"
+    mode: Literal["code", "hybrid"] = "code"
     """As an MCP server: "code", or "hybrid", which also passes chosen tools through."""
-    search: str = "auto"
+    search: Literal["auto", "words", "meaning"] = "auto"
     """How tools are found: by "words", also by "meaning", or "auto": as far as is installed."""
-    search_model: str = ""
+    search_model: FilePath = ""
     """For search by meaning: a folder with a sentence model of your own, as ONNX."""
-    servers: tuple[Entry, ...] = ()
+    servers: Annotated[tuple[Entry, ...], ReadBy(read_entries)] = ()
     """The MCP servers whose tools the code may call: one table [servers.NAME] each."""
     policy: Policy = field(default_factory=Policy)
     """The rules for their tools: the table [policy]."""
+    GONE: ClassVar[Mapping[str, str]] = {
+        "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
+    }
 
     def __post_init__(self) -> None:
-        for name, value, choices in (
-            ("mode", self.mode, MODES),
-            ("search", self.search, SEARCHES),
-            ("platform", self.platform, PLATFORMS),
-        ):
-            if value not in choices:
-                raise ConfigError(f"{name} is {value!r}: it can be {', '.join(choices)}")
+        tables.check(self)
         try:
             requirements.checked(self.packages)
         except ValueError as error:
             raise ConfigError(f"packages: {error}") from None
-        if self.cgroups not in CGROUPS:
-            raise ConfigError(f"cgroups is {self.cgroups!r}: it can be {', '.join(CGROUPS)}")
-        if self.max_sessions < 1 or self.pool < 0 or self.pool_most < 0:
-            raise ConfigError("max_sessions must be at least 1, pool and pool_most at least 0")
-        if self.idle_timeout <= 0 or self.open_timeout < 0 or self.interrupt_grace <= 0:
-            raise ConfigError("idle_timeout and interrupt_grace must be more than 0 seconds")
-        if self.copy_after < 0:
-            raise ConfigError("copy_after must be 0 (no copies) or more seconds")
-        if self.uid_base < 1000 or self.uid_count < 1024:
-            raise ConfigError("uid_base must be at least 1000 and uid_count at least 1024")
         for inside, outside in self.mounts.items():
             parts = Path(inside).parts
             if not inside.startswith("/") or len(parts) < 2 or ".." in parts:
@@ -118,7 +109,7 @@ class Settings:
                 raise ConfigError(
                     f"mounts: /{parts[1]} is taken; choose another place than {inside}"
                 )
-            if not Path(outside).exists():
+            if not os.path.exists(outside):
                 raise ConfigError(f"mounts: {outside} does not exist on this machine")
 
 
@@ -144,89 +135,17 @@ def load(
     """
     if named := path or environment.get(PREFIX + "CONFIG"):
         found = Found(sources.named(named))
-    values = _from_file(found.settings, environment) if found.settings is not None else {}
-    values |= _flat(_from_environment(environment), "the environment")
-    given = {key: value for key, value in (overrides or {}).items() if value is not None}
-    tables = {key: given.pop(key) for key in _TABLES if key in given}
-    values |= given | _tables(tables, "the arguments", environment, Path.cwd())
-    if values.get("workspace", "memory") != "memory":
-        values["workspace"] = str(Path(values["workspace"]).absolute())
-    if values.get("search_model"):
-        values["search_model"] = str(Path(values["search_model"]).expanduser().absolute())
-    entries: list[Entry] = [*values.pop("servers", ())]
-    policy = values.pop("policy", Policy())
-    limits = {key: values.pop(key) for key in list(values) if key in _LIMIT_TYPES}
-    typed = _typed(values, _TYPES)
-    if "servers" not in tables or "mcp_config" in given:
+    given: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
+    for raw, place in _sources(found.settings, environment, overrides or {}):
+        given |= tables.values(Settings, raw, place, apart=["limits", *tables.names(Limits)])
+        limits |= _limits(raw, place)
+    entries = list(given.pop("servers", ()))
+    arguments = {key for key, value in (overrides or {}).items() if value is not None}
+    if "servers" not in arguments or "mcp_config" in arguments:
         # Servers that are given as an argument are all there are: `servers={}` means none.
-        entries += _more_servers(typed.get("mcp_config", ""), found.servers, environment, entries)
-    return replace(
-        Settings(),
-        **typed,
-        servers=tuple(entries),
-        policy=policy,
-        limits=Limits(**_typed(limits, _LIMIT_TYPES)),
-    )
-
-
-def _from_file(source: Source, environment: Mapping[str, str]) -> dict[str, Any]:
-    """The values of a settings file; its paths are relative to it."""
-    raw, where, folder = source.settings(), str(source.path), source.path.parent
-    tables = {key: raw.pop(key) for key in _TABLES if key in raw}
-    values = _flat(raw, where) | _tables(tables, where, environment, folder)
-    values |= _typed({key: values[key] for key in _PATHS if key in values}, _TYPES)
-    if values.get("workspace", "memory") != "memory":
-        values["workspace"] = str(folder / values["workspace"])
-    if values.get("mcp_config"):
-        values["mcp_config"] = str(sources.list_path(source.path, values["mcp_config"]))
-    if values.get("search_model"):
-        values["search_model"] = str(folder / Path(values["search_model"]).expanduser())
-    if "mounts" in values:
-        values["mounts"] = {
-            inside: str(folder / outside) for inside, outside in values["mounts"].items()
-        }
-    return values
-
-
-def _tables(
-    raw: Mapping[str, Any], where: str, environment: Mapping[str, str], folder: Path
-) -> dict[str, Any]:
-    """Read those settings that are tables of their own kind."""
-    made: dict[str, Any] = {}
-    if "policy" in raw:
-        policy = raw["policy"]
-        is_made = isinstance(policy, Policy)
-        made["policy"] = policy if is_made else Policy.from_mapping(policy, where)
-    if "servers" in raw:
-        made["servers"] = gateway_servers.read_entries(
-            raw["servers"], environment, where, folder=folder
-        )
-    return made
-
-
-def _more_servers(
-    named: str, found: Source | None, environment: Mapping[str, str], known: list[Entry]
-) -> list[Entry]:
-    """The servers of the mcp.json that is named, or of the one that was found."""
-    path = Path(named).expanduser()
-    if found is not None and (not named or path == found.path):
-        path = found.path
-        listed = gateway_servers.listed(found.document(), path, environment)
-    elif named:
-        listed = gateway_servers.read_mcp_json(path, environment)
-    else:
-        return []
-    names = {entry.name for entry in known}
-    for entry in listed:
-        if entry.name in names:
-            log.warning("%s: the server %r is in the settings already", path, entry.name)
-    return [entry for entry in listed if entry.name not in names]
-
-
-def check_names(values: Mapping[str, Any]) -> None:
-    """Raise ConfigError if one of the names is no setting."""
-    for key in values:
-        _check_name(key, "the arguments", _TYPES | _LIMIT_TYPES | dict.fromkeys(_TABLES))
+        entries += _more_servers(given.get("mcp_config", ""), found.servers, environment, entries)
+    return Settings(**given, servers=tuple(entries), limits=Limits(**limits))
 
 
 def with_limits(limits: Limits, changes: Mapping[str, Any]) -> Limits:
@@ -235,46 +154,34 @@ def with_limits(limits: Limits, changes: Mapping[str, Any]) -> Limits:
     Raises:
         ConfigError: a name or a value can't be used.
     """
-    given = {key: value for key, value in changes.items() if value is not None}
-    for key in given:
-        _check_name(key, "the arguments", _LIMIT_TYPES)
-    return replace(limits, **_typed(given, _LIMIT_TYPES))
+    return replace(limits, **tables.values(Limits, changes, Place(_ARGUMENTS)))
 
 
-def _flat(values: dict[str, Any], where: str) -> dict[str, Any]:
-    """Lift [limits] to the top and check every name."""
-    limits = values.pop("limits", {})
-    if not isinstance(limits, dict):
-        raise ConfigError(f"{where}: limits must be a table")
-    for key in limits:
-        _check_name(key, f"{where}, [limits]", _LIMIT_TYPES)
-    for key in values:
-        _check_name(key, where, _TYPES | _LIMIT_TYPES)
-    return values | limits
+_ARGUMENTS = "the arguments"
 
 
-def _check_name(key: str, where: str, known: Mapping[str, Any]) -> None:
-    if advice := _GONE.get(key):
-        raise ConfigError(f"{where}: there is no setting {key!r} any more: {advice}")
-    if key not in known:
-        close = difflib.get_close_matches(key, known, 1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise ConfigError(f"{where}: there is no setting {key!r}{hint}")
+def _sources(
+    file: Source | None, environment: Mapping[str, str], overrides: Mapping[str, Any]
+) -> Iterator[tuple[Mapping[str, Any], Place]]:
+    """What each source says, and its place; a later one wins."""
+    if file is not None:
+        yield (
+            file.settings(),
+            Place(str(file.path), folder=file.path.parent, environment=environment),
+        )
+    yield _from_environment(environment), Place("the environment", are_texts=True)
+    yield overrides, Place(_ARGUMENTS, environment=environment)
 
 
-def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in environment.items():
-        name = key.removeprefix(PREFIX).lower()
-        if not key.startswith(PREFIX) or name in _NOT_SETTINGS:
-            continue
-        if name in _LISTS:
-            found[name] = [item for item in value.replace(",", " ").split() if item]
-        elif name == "mounts":
-            pairs = [item.partition("=") for item in value.split(",") if item]
-            found[name] = {inside: outside for inside, _, outside in pairs}
-        else:
-            found[name] = value
+def _limits(raw: Mapping[str, Any], place: Place) -> dict[str, Any]:
+    """The limits of one source. They are in the table [limits], or stand at the top."""
+    top = {name: raw[name] for name in tables.names(Limits) if name in raw}
+    table = raw.get("limits")
+    if table is None or isinstance(table, Limits):
+        table = asdict(table) if table else {}
+    found = tables.values(Limits, top, place)
+    found |= tables.values(Limits, table, place.inner("limits"))
+    tables.build(Limits, found, place)  # here it is still known where a value comes from
     return found
 
 
@@ -282,34 +189,29 @@ def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
 _NOT_SETTINGS = {"home", "config", "venv", "tokens", "test_data", "bench_image"}
 
 
-def _typed(values: Mapping[str, Any], types: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: _convert(key, value, types[key]) for key, value in values.items()}
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    ours = {
+        key.removeprefix(PREFIX).lower(): value
+        for key, value in environment.items()
+        if key.startswith(PREFIX)
+    }
+    return {name: value for name, value in ours.items() if name not in _NOT_SETTINGS}
 
 
-def _convert(key: str, value: Any, kind: Any) -> Any:
-    try:
-        if key in _SIZES:
-            return parse_size(value)
-        if kind in (int, float, str):
-            # Not the text of a list or a table: it would be the name of a file nobody named.
-            if isinstance(value, bool) or (kind is str and not isinstance(value, str | Path)):
-                raise ValueError
-            return kind(value)
-        if key in _LISTS:
-            if isinstance(value, str) or not all(isinstance(item, str) for item in value):
-                raise ValueError
-            return tuple(value)
-        if key == "mounts":
-            return {str(inside): str(outside) for inside, outside in dict(value).items()}
-    except (TypeError, ValueError):
-        raise ConfigError(f"the setting {key} can't be {value!r}") from None
-    return value
-
-
-_GONE = {"runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'}
-"""Settings that there were once, and what to do instead."""
-_TABLES = ("servers", "policy")
-_TYPES = {
-    item.name: item.type for item in fields(Settings) if item.name not in ("limits", *_TABLES)
-}
-_LIMIT_TYPES = {item.name: item.type for item in fields(Limits)}
+def _more_servers(
+    named: str, found: Source | None, environment: Mapping[str, str], known: list[Entry]
+) -> list[Entry]:
+    """The servers of the mcp.json that is named, or of the one that was found."""
+    if found is not None and named in ("", str(found.path)):
+        path = found.path
+        entries = mcp_json.entries_of_list(found.document(), path, environment)
+    elif named:
+        path = Path(named)
+        entries = mcp_json.read_mcp_json(path, environment)
+    else:
+        return []
+    names = {entry.name for entry in known}
+    for entry in entries:
+        if entry.name in names:
+            log.warning("%s: the server %r is in the settings already", path, entry.name)
+    return [entry for entry in entries if entry.name not in names]

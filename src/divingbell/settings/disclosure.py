@@ -10,7 +10,7 @@ from typing import Any
 
 from divingbell.errors import ConfigError
 from divingbell.escapes import one_line
-from divingbell.settings.servers import servers_in
+from divingbell.settings.mcp_json import servers_in
 from divingbell.settings.sources import Found
 from divingbell.settings.trust import options
 from divingbell.settings.variables import names_in

@@ -36,7 +36,7 @@ def parse_document(data: bytes, path: Path) -> Any:
         try:
             return json.loads(text)
         except json.JSONDecodeError:
-            return json.loads(_plain(text))
+            return json.loads(_without_comments(text))
     except json.JSONDecodeError as error:
         # Not the error itself: it would be chained to a document with secrets in it.
         place = f"line {error.lineno}, column {error.colno}"
@@ -45,7 +45,8 @@ def parse_document(data: bytes, path: Path) -> Any:
         raise ConfigError(f"{path} is not JSON") from None
 
 
-def _plain(text: str) -> str:
+def _without_comments(text: str) -> str:
+    """The text with neither comments nor commas after the last item."""
     # What is not closed is taken to the end: to look for it again from each place takes hours.
     string = r'"(?:\\.|[^"\\])*+"?'
 

@@ -7,14 +7,18 @@ where the last one ended: nothing is tried again.
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+from divingbell.settings.markers import Check, Described, one_or_more
+from divingbell.settings.tables import shown
 
 MAX_PATTERN = 1000
+"""Characters of a pattern. Names of servers, tools and users are shorter."""
 _NOTHING = r"[^\s\S]"
 
 
 class Piece(NamedTuple):
-    """What stands between two stars."""
+    """The part of a pattern between two stars."""
 
     expression: re.Pattern[str]
     width: int
@@ -68,6 +72,27 @@ class Patterns:
         return any(one.matches(text) for one in self._wanted) and not any(
             one.matches(text) for one in self._unwanted
         )
+
+
+def pattern_text(value: Any) -> str:
+    """Return the value if it is a pattern, perhaps with `!` in front.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not isinstance(value, str) or not value.removeprefix("!"):
+        raise ValueError(f"{shown(value)} is no pattern: write text, with * for anything")
+    Pattern(value.removeprefix("!"))
+    return value
+
+
+PatternText = Annotated[str, pattern_text]
+PatternTexts = Annotated[
+    tuple[PatternText, ...],
+    one_or_more,
+    Described('a list of patterns, such as ["github.*"]'),
+    Check("", bool),
+]
 
 
 def _pieces(text: str) -> list[Piece]:

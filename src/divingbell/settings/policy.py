@@ -1,19 +1,20 @@
-"""The rules at the door: which calls pass, which are refused, and for which a person is asked.
+"""The policy: which calls of tools pass, which are refused, and for which a person is asked.
 
 All of it is decided on the host, for each call. What a server says about its own tools
 (`readOnlyHint` and the like) has no part in it.
 """
 
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, cast
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
 
-from divingbell.errors import ConfigError, ToolFailed
-from divingbell.models import KB, MB, parse_size
+from divingbell.errors import ToolFailed
+from divingbell.models import KB, MB, Size
 from divingbell.settings import bindings, tables
 from divingbell.settings.bindings import Binding
-from divingbell.settings.rules import ACTIONS, Action, Rule, read_rules
+from divingbell.settings.markers import Check, Described, ReadBy, Seconds, at_least, at_most
+from divingbell.settings.rules import MAX_RULES, Action, Rule
+from divingbell.settings.tables import Place
 from divingbell.shares import weight
 from divingbell.tool import Tool
 from divingbell_inside import frames
@@ -21,19 +22,43 @@ from divingbell_inside import frames
 MAX_MESSAGE = frames.MAX_BODY - 64 * KB
 """Arguments and results travel in one frame each, with a little around them."""
 MAX_KNOWN = 20_000
+"""Pairs of a tool and a user whose rules are remembered; then all are found anew."""
+MAX_RATE = 200
+"""Characters of a rate, several of them together."""
 NOBODY = ""
 """The user of a session that has none, as rules see it."""
-_SIZES = ("max_arguments", "max_result")
-_RATES = ("rate_per_session", "rate_per_user")
-_CHOICES = {"default": ACTIONS, "elicitation": ("ask", "decline"), "sampling": ("decline",)}
-
 
 Audience = Literal["everyone", "some", "nobody"]
 
 
+def is_rate(text: str) -> bool:
+    """Return whether a text is a number in a time; none is fine, too."""
+    if not text or len(text) > MAX_RATE:
+        return not text
+    from limits import parse_many  # it takes a while to load, and few set a rate
+
+    try:
+        return all(item.amount > 0 and item.get_expiry() > 0 for item in parse_many(text))
+    except ValueError:
+        return False
+
+
+Calls = Annotated[int, at_least(0, "0 (no limit) or more")]
+Rate = Annotated[
+    str,
+    Described('a number in a time, such as "60/minute" or "5/second; 1000/hour"'),
+    Check("", is_rate),
+]
+MessageSize = Annotated[
+    Size,
+    Described("a size"),
+    Check("more than 0 and at most 16MB", lambda size: 0 < size <= frames.MAX_BODY),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is to happen with a call, and why."""
+    """The outcome for a call, and the reason."""
 
     action: Action
     reason: str = ""
@@ -47,39 +72,48 @@ class Policy:
 
     default: Action = "allow"
     """What happens to a call that no rule matches: "allow", "deny" or "ask"."""
-    calls_per_session: int = 10_000
+    calls_per_session: Calls = 10_000
     """Calls that a session may make; 0 for no limit."""
-    calls_per_cell: int = 2_000
+    calls_per_cell: Calls = 2_000
     """Calls that one cell may make; 0 for no limit."""
-    calls_per_user: int = 0
+    calls_per_user: Calls = 0
     """Calls of all sessions of a user until Divingbell is started again; 0 for no limit."""
-    rate_per_session: str = ""
+    rate_per_session: Rate = ""
     """Calls of a session in a time, such as "60/minute" or "5/second; 1000/hour"."""
-    rate_per_user: str = ""
+    rate_per_user: Rate = ""
     """Calls of all sessions of a user in a time."""
-    max_arguments: int = 1 * MB
+    max_arguments: MessageSize = 1 * MB
     """Size of a call's arguments."""
-    max_result: int = MAX_MESSAGE
+    max_result: MessageSize = MAX_MESSAGE
     """Size of a call's result. More than 16MB is not possible."""
-    calls_at_once: int = 100
+    calls_at_once: Annotated[int, at_least(1)] = 100
     """Calls of a session that run at the same time; more of them wait."""
-    tool_timeout: float = 60.0
+    tool_timeout: Seconds = 60.0
     """Seconds that a call may take."""
-    approval_timeout: float = 300.0
+    approval_timeout: Seconds = 300.0
     """Seconds that a person has to answer; then it is a no."""
-    elicitation: str = "ask"
+    elicitation: Literal["ask", "decline"] = "ask"
     """Questions of servers: "ask" the person if there is one, or "decline"."""
-    sampling: str = "decline"
-    """Requests of servers to use the client's model: "decline"."""
     pin: bool = True
     """Definitions of tools are remembered, so that a change of one is noticed."""
-    rules: tuple[Rule, ...] = ()
+    rules: Annotated[
+        tuple[Rule, ...], at_most(MAX_RULES), Described("written as [[policy.rules]]")
+    ] = ()
     """The first that matches decides."""
-    bound: tuple[Binding, ...] = ()
+    bound: Annotated[tuple[Binding, ...], ReadBy(bindings.read_bindings)] = ()
     """Arguments that the host sets."""
     _known: dict[tuple[str, str], tuple[tuple[int, Rule], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+    GONE: ClassVar[Mapping[str, str]] = {
+        "sampling": "a server that asks for the client's model during a call of the code is always "
+        "declined, so leave it out"
+    }
+
+    def __post_init__(self) -> None:
+        # What fills a frame leaves no room for what goes around it.
+        for name in ("max_arguments", "max_result"):
+            object.__setattr__(self, name, min(getattr(self, name), MAX_MESSAGE))
 
     @classmethod
     def from_mapping(cls, raw: Any, where: str) -> "Policy":
@@ -88,9 +122,7 @@ class Policy:
         Raises:
             ConfigError: a name or a value can't be used.
         """
-        where = f"{where}, [policy]"
-        given = tables.table(raw, where, (item.name for item in fields(cls) if item.init))
-        return cls(**{name: _setting(name, value, where) for name, value in given.items()})
+        return tables.read(cls, raw, Place(where, "policy"))
 
     def decide(
         self, tool: Tool, arguments: Mapping[str, Any], user: str, session: str = ""
@@ -203,67 +235,3 @@ def denied(tool: Tool, decision: Decision) -> ToolFailed:
     return ToolFailed(
         f"{tool.full_name} is denied by policy: {decision.reason or without_words}", "tool_denied"
     )
-
-
-_DEFAULTS = Policy()
-
-
-def _setting(name: str, value: Any, where: str) -> Any:
-    if name == "rules":
-        return read_rules(value, where)
-    if name == "bound":
-        return bindings.read_bindings(value, where)
-    where, default = f"{where}: {name}", getattr(_DEFAULTS, name)
-    if name in _CHOICES:
-        return tables.choice(value, _CHOICES[name], where)
-    if name in _SIZES:
-        return _size(value, where)
-    if name in _RATES:
-        return _rate(value, where)
-    if isinstance(default, bool):
-        if not isinstance(value, bool):
-            raise ConfigError(f"{where} is true or false, not {value!r}")
-        return value
-    if isinstance(default, float):
-        return _seconds(value, where)
-    return _number(value, 0 if name.startswith("calls_per_") else 1, where)
-
-
-def _number(value: Any, least: int, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        words = "0 (no limit) or more" if least == 0 else f"{least} or more"
-        raise ConfigError(f"{where} is a whole number, {words}, not {value!r}")
-    return value
-
-
-def _seconds(value: Any, where: str) -> float:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value <= 0:
-        raise ConfigError(f"{where} is a number of seconds, more than 0, not {value!r}")
-    return float(value)
-
-
-def _size(value: Any, where: str) -> int:
-    try:
-        size = parse_size(value)
-    except ConfigError as error:
-        raise ConfigError(f"{where}: {error}") from None
-    if not 0 < size <= frames.MAX_BODY:
-        raise ConfigError(f"{where} is more than 0 and at most 16MB, not {value!r}")
-    return min(size, MAX_MESSAGE)
-
-
-def _rate(value: Any, where: str) -> str:
-    if value == "":
-        return ""
-    from limits import parse_many  # it takes a while to load, and few set a rate
-
-    try:
-        if not all(item.amount > 0 and item.get_expiry() > 0 for item in parse_many(value)):
-            raise ValueError
-    except ValueError:
-        raise ConfigError(
-            f'{where} is a number in a time, such as "60/minute" or "5/second; 1000/hour", '
-            f"not {value!r}"
-        ) from None
-    return cast(str, value)

@@ -4,35 +4,70 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
 
-from divingbell.errors import ConfigError, ToolFailed
-from divingbell.settings import spelling, tables
-from divingbell.settings.patterns import Pattern, Patterns
+from divingbell.errors import ToolFailed
+from divingbell.settings import spelling
+from divingbell.settings.markers import Check, Described, one_or_more
+from divingbell.settings.patterns import Pattern, Patterns, PatternText, PatternTexts
 from divingbell.shares import weight
 from divingbell.tool import Tool
 
 Action = Literal["allow", "deny", "ask"]
-ACTIONS: tuple[Action, ...] = get_args(Action)
 MAX_RULES = 1000
+"""Rules of a policy. For the first call of a tool by a user each is looked at."""
 MAX_VALUES = 10_000
 """Values and names that one condition looks at."""
+MAX_STEPS = 50
+"""Names in the path of a condition. All ways to join them are kept: 500 took seconds, and 40 MB."""
+
+
+def tool_pattern(text: str) -> str:
+    """Return a pattern over `server.tool`.
+
+    Raises:
+        ValueError: it can't match any, because it names a server alone.
+    """
+    if isinstance(text, str) and not re.search(r"[.*]", text):
+        raise ValueError(
+            f'{text[:80]!r} is no tool: write "{text[:80]}.*" for all tools of a server'
+        )
+    return text
+
+
+def argument_path(text: str) -> str:
+    """Return the path of an argument.
+
+    Raises:
+        ValueError: it has more steps than arguments are deep.
+    """
+    if text.count(".") >= MAX_STEPS:
+        raise ValueError(f"a path has at most {MAX_STEPS} names, with dots between them")
+    return text
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One `[[policy.rules]]`."""
 
-    tools: tuple[str, ...]
+    tools: Annotated[
+        tuple[Annotated[PatternText, tool_pattern], ...],
+        one_or_more,
+        Described('a list of patterns, such as ["github.*"]'),
+        Check("", bool),
+    ]
     """Patterns over `server.tool`; `!` in front takes away."""
     action: Action
     """What happens: "allow", "deny" or "ask"."""
     reason: str = ""
     """Shown to the one who is refused and to the one who is asked."""
-    users: tuple[str, ...] = ("*",)
+    users: PatternTexts = ("*",)
     """Patterns over the names of users."""
-    when: Mapping[str, str] = field(default_factory=dict)
+    when: Annotated[
+        Mapping[Annotated[PatternText, argument_path], PatternText],
+        Described('a table, such as { path = "/etc/*" }'),
+    ] = field(default_factory=dict)
     """Patterns over arguments, all of which must match."""
     _tools: Patterns = field(init=False, repr=False, compare=False)
     _users: Patterns = field(init=False, repr=False, compare=False)
@@ -43,41 +78,6 @@ class Rule:
         object.__setattr__(self, "_users", Patterns(self.users))
         conditions = tuple(Condition(path, text) for path, text in self.when.items())
         object.__setattr__(self, "_when", conditions)
-
-    @classmethod
-    def from_mapping(cls, raw: Any, where: str) -> "Rule":
-        """Read one rule; `where` says in errors where it stands.
-
-        Raises:
-            ConfigError: a name or a value can't be used.
-        """
-        given = tables.table(raw, where, (item.name for item in fields(cls) if item.init))
-        for name in ("tools", "action"):
-            if name not in given:
-                raise ConfigError(f"{where} has no {name!r}")
-        tools = tables.patterns(given["tools"], f"{where}: tools")
-        for text in tools:
-            if not re.search(r"[.*]", text):
-                raise ConfigError(
-                    f'{where}: {text!r} is no tool: write "{text}.*" for all tools of a server'
-                )
-        reason, when = given.get("reason", ""), given.get("when", {})
-        if not isinstance(reason, str):
-            raise ConfigError(f"{where}: reason is text, not {reason!r}")
-        if not isinstance(when, Mapping):
-            raise ConfigError(f'{where}: when is a table, such as {{ path = "/etc/*" }}')
-        return cls(
-            tools=tools,
-            action=tables.choice(given["action"], ACTIONS, f"{where}: action"),
-            reason=reason,
-            users=tables.patterns(given.get("users", ["*"]), f"{where}: users"),
-            when={
-                tables.pattern(path, f"{where}: when"): tables.pattern(
-                    text, f"{where}: when {path}"
-                )
-                for path, text in when.items()
-            },
-        )
 
     @property
     def is_for_everyone(self) -> bool:
@@ -138,7 +138,7 @@ class Condition:
             return careful
         if value is _MISSING:
             return careful and self._negated
-        return self._pattern.matches(_text(value)) != self._negated
+        return self._pattern.matches(_compared_text(value)) != self._negated
 
     def _values(self, arguments: Mapping[str, Any]) -> Iterable[Any]:
         """All values that the path leads to.
@@ -194,7 +194,7 @@ def _spent(left: int, number: int) -> int:
 
 
 def _cost(text: str, most: int) -> int:
-    """What parsing a text takes of the budget. Its length too: there may be texts in texts."""
+    """The part of the budget that parsing takes. The length counts: texts may be in texts."""
     length = len(text) >> 10
     if length > most:
         return length
@@ -202,7 +202,7 @@ def _cost(text: str, most: int) -> int:
 
 
 def _read(text: str) -> Iterable[Any]:
-    """What a text says as JSON; nothing if it is none."""
+    """The value of a text that is JSON, as a list of one; an empty list if it is none."""
     try:
         return [json.loads(text.strip(_BLANK))]
     except json.JSONDecodeError:
@@ -211,22 +211,8 @@ def _read(text: str) -> Iterable[Any]:
         raise _incomparable() from None
 
 
-def read_rules(raw: Any, where: str) -> tuple[Rule, ...]:
-    """Read all rules.
-
-    Raises:
-        ConfigError: one of them can't be used.
-    """
-    if not isinstance(raw, list | tuple) or len(raw) > MAX_RULES:
-        raise ConfigError(
-            f"{where}: rules are written as [[policy.rules]], {MAX_RULES:,} at the most"
-        )
-    return tuple(
-        Rule.from_mapping(rule, f"{where}, rule {number}") for number, rule in enumerate(raw, 1)
-    )
-
-
-def _text(value: Any) -> str:
+def _compared_text(value: Any) -> str:
+    """The text of a value that patterns are compared with."""
     if isinstance(value, str):
         return value
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():

@@ -1,4 +1,4 @@
-"""What looks like a secret in an entry of a server. In doubt it is one."""
+"""Secrets in entries of servers, known by their looks. In doubt a value is one."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,6 +8,7 @@ SHORTEST = 6
 """A shorter value can't be blotted out without taking ordinary words along."""
 
 LONGEST_WORD = 12
+"""Letters of an ordinary word ("production" has ten); a longer one may be a password."""
 
 _NAMES = re.compile(
     r"token|secret|passw|passphrase|passcode|credential|api[_-]?key|access[_-]?key|private|"

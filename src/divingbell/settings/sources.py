@@ -178,7 +178,7 @@ def list_path(settings: Path, given: str) -> Path:
     try:
         return settings.parent / Path(given).expanduser()
     except RuntimeError:
-        raise ConfigError(f"{settings}: mcp_config names a home directory that is not") from None
+        raise ConfigError(f"{settings}: mcp_config: there is no such home directory") from None
 
 
 def _read(path: Path) -> Source:

@@ -20,8 +20,9 @@ FILE_NAME = "trusted.json"
 MOST = 1000
 """Files that are remembered; the ones that were trusted first are forgotten first."""
 _MAX_FILE = 8 << 20
-
+"""Bytes of the record that are read. With ordinary paths it has a few hundred thousand."""
 MAX_NAME = 1000
+"""Characters of a path that are shown."""
 
 Standing = Literal["trusted", "changed", "unknown"]
 Asker = Callable[[Found, str], bool]
@@ -29,7 +30,7 @@ Asker = Callable[[Found, str], bool]
 
 
 class Trust:
-    """The record of them, in a private file of the user's."""
+    """The record of trusted files, in a private file of the user."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path or places.data_folder() / FILE_NAME

@@ -21,7 +21,7 @@ def expanded(value: Any, environment: Mapping[str, str], at: str, used: dict[str
     """
     if isinstance(value, Mapping):
         return {key: expanded(item, environment, at, used) for key, item in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [expanded(item, environment, at, used) for item in value]
     if not isinstance(value, str):
         return value
@@ -47,7 +47,7 @@ def names_in(value: Any) -> Iterator[str]:
     """Yield the names of the variables that a value asks for."""
     if isinstance(value, Mapping):
         value = list(value.values())
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         for item in value:
             yield from names_in(item)
     elif isinstance(value, str):

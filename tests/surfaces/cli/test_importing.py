@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from divingbell.errors import ConfigError
-from divingbell.settings.servers import Server, read_mcp_json
+from divingbell.settings.mcp_json import read_mcp_json
+from divingbell.settings.servers import Server
 from divingbell.surfaces.cli.importing import Counts, take_over
 
 

@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 from divingbell.session import ownership
-from divingbell.settings.servers import Server, read_entries, servers_in
+from divingbell.settings.mcp_json import entries_of_list
+from divingbell.settings.servers import Server
 from divingbell.surfaces.mcp import file_reads, suspended_calls
 from divingbell.surfaces.mcp.definitions import texts
 
@@ -17,7 +18,7 @@ def test_the_entries_for_clients_are_what_clients_read() -> None:
     found = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     assert len(found) == 3
     for text in found:
-        [entry] = read_entries(servers_in(json.loads(text)), {}, "docs", strict=False)
+        [entry] = entries_of_list(json.loads(text), Path("mcp.json"), {})
         assert isinstance(entry, Server)
         assert entry.url or (entry.command, entry.args) == ("divingbell", ("serve",))
 

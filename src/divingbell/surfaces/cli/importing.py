@@ -14,7 +14,8 @@ from divingbell.errors import ConfigError
 from divingbell.host import private_file
 from divingbell.settings import secrets
 from divingbell.settings.jsonc import read_document
-from divingbell.settings.servers import located, servers_in, tidy_name
+from divingbell.settings.mcp_json import servers_in, tidy_name
+from divingbell.settings.servers import located
 from divingbell.settings.sources import FILE_NAME, MCP_FILE_NAME, user_folder
 
 CLIENTS = ("claude", "cursor", "vscode")
