@@ -19,6 +19,7 @@ from divingbell.gateway.callers import SessionCaller
 from divingbell.gateway.context import CallContext
 from divingbell.gateway.gateway import Gateway
 from divingbell.journal.events import (
+    By,
     CallDecided,
     CallEnded,
     CallRequested,
@@ -82,11 +83,11 @@ class House:
         raw = json.dumps(arguments).encode()
         return self.gateway.answer(self.context(word), name, raw)
 
-    def context(self, word: str = "yes") -> CallContext:
-        return CallContext(ANN, "s", "key", self.runs, Person(word))
+    def context(self, word: str = "yes", by: By = "code") -> CallContext:
+        return CallContext(ANN, "s", "key", by, self.runs, Person(word))
 
     def other(self, method: str, *given: Any) -> Awaitable[Any]:
-        context = self.context()
+        context = self.context(by="client")
         caller = SessionCaller(self.gateway.policy, context, f"galley.{method}")
         if method == "lists":
             return self.gateway.requests.lists("galley", context, *given)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from divingbell.journal.events import By
 from divingbell.models import Event
 from divingbell.principal import Principal
 
@@ -41,6 +42,7 @@ class CallContext:
     """The id of the session, as its owner knows it."""
     key: str
     """What tells this session from all others, of all users, also from a later one of its id."""
+    by: By = "code"
     run: int = 0
     """The cell; 0 between cells."""
     asker: Asker | None = None

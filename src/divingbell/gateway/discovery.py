@@ -2,12 +2,11 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from divingbell.errors import InvalidInput, ToolFailed
-from divingbell.gateway.callers import SessionCaller
 from divingbell.gateway.catalog.catalog import MAX_LIMIT, Catalog
 from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.wrappers import module_source
@@ -19,7 +18,6 @@ from divingbell.gateway.visible_tools import VisibleTools
 from divingbell.models import Event
 from divingbell.settings import policy
 from divingbell.settings.policy import Policy
-from divingbell.shares import weight
 from divingbell.tool import Tool
 
 
@@ -149,26 +147,22 @@ class Discovery:
         return policy.denied(tool, self._policy.decide(tool, {}, context.user))
 
     async def _list_resources(self, context: CallContext, server: str) -> Answer:
-        found = await self._requests.lists(str(server), context, "resources", "templates")
-        return await _listed(found)
+        lists = self._requests.lists_for_code
+        return await lists(str(server), context, "resources", "templates")
 
     async def _read_resource(self, context: CallContext, server: str, uri: str) -> Answer:
-        caller = SessionCaller(self._policy, context, f"{server}.read_resource")
-        result = await self._requests.read_resource(str(server), str(uri), context, caller)
-        return await _listed(result.contents, "resource")
+        return await self._requests.read_resource_for_code(str(server), str(uri), context)
 
     async def _list_prompts(self, context: CallContext, server: str) -> Answer:
-        return await _listed(await self._requests.lists(str(server), context, "prompts"))
+        return await self._requests.lists_for_code(str(server), context, "prompts")
 
     async def _get_prompt(
         self, context: CallContext, server: str, name: str, arguments: dict[str, Any] | None = None
     ) -> Answer:
-        caller = SessionCaller(self._policy, context, f"{server}.get_prompt")
         if not isinstance(arguments, dict | None):
             raise InvalidInput("arguments is an object of names and texts")
         texts = {str(key): str(value) for key, value in (arguments or {}).items()}
-        result = await self._requests.get_prompt(str(server), str(name), texts, context, caller)
-        return await weight.beside(_prompt, result)
+        return await self._requests.get_prompt_for_code(str(server), str(name), texts, context)
 
 
 OWN: dict[str, Any] = {
@@ -209,19 +203,6 @@ class Findings:
         if self.is_list:
             return f"and {self.total - shown:,} more: {way}"
         return f"the best {shown} of {self.total:,} tools: {way}"
-
-
-def _plain(model: Any) -> Any:
-    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-
-def _prompt(result: Any) -> Answer:
-    found = _plain(result)
-    return _value({key: found[key] for key in ("description", "messages") if key in found})
-
-
-async def _listed(items: Sequence[Any], kind: str = "value") -> Answer:
-    return await weight.beside(lambda found: _value([_plain(item) for item in found], kind), items)
 
 
 def _value(value: Any, kind: str = "value", note: str = "") -> Answer:

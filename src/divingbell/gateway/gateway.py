@@ -111,7 +111,7 @@ class Gateway:
     async def answer(self, context: CallContext, name: str, arguments: bytes) -> Answer:
         if name not in OWN:
             return await self.requests.call_for_code(name, arguments, context)
-        request = Request("question", name, context, "code", raw=arguments)
+        request = Request("question", name, context, raw=arguments)
         await self.pipeline.run(
             request, lambda: self.discovery.answer(context, name, request.given)
         )

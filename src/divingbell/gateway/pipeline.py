@@ -16,7 +16,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from divingbell.border.border import Border
 from divingbell.errors import DivingbellError, NotRecorded, ToolFailed
@@ -65,6 +65,13 @@ Send = Callable[["Upstream", "Request", float], Awaitable[Any]]
 """Puts a request to its server, by a connection, within so many seconds."""
 
 
+class Form(NamedTuple):
+    """The form in which code gets a result: JSON made of it, and what kind of value that is."""
+
+    made: Callable[[Any], Any]
+    kind: str
+
+
 @dataclass(slots=True)
 class Request:
     """One request on its way: what is asked for, by whom, and what the steps have made of it."""
@@ -73,7 +80,6 @@ class Request:
     name: str
     """As it was asked for: `server.tool`, or for rules `server.read_resource` and the like."""
     context: CallContext
-    by: By
     send: Send | None = None
     raw: bytes | None = None
     """The arguments as they came, where they are not parsed yet."""
@@ -88,8 +94,10 @@ class Request:
     """Why the person is asked."""
     result: Any = None
     """As the server gave it."""
+    form: Form | None = None
+    """The form in which code gets the result, where it is none of a tool."""
     wire: Any = None
-    """The result in the form that code gets, for a call of a tool by code."""
+    """The result in the form that code gets."""
     answer: Answer | None = None
     """The same as it goes back into the session."""
     number: int = field(default_factory=lambda: next(_numbers))
@@ -98,6 +106,10 @@ class Request:
     def tool(self) -> Tool:
         assert self.found is not None
         return self.found
+
+    @property
+    def by(self) -> By:
+        return self.context.by
 
     @property
     def is_tool(self) -> bool:
@@ -359,14 +371,16 @@ class Pipeline:
 
     async def check_result(self, request: Request) -> None:
         """Refuse a result that is too large, or for code not what the server has promised."""
-        if request.is_tool and request.by == "code":
+        if request.by == "client":
+            size = await weight.beside(_size, request.result)
+            self._policy.check_result_size(request.tool.full_name, size)
+        elif request.is_tool:
             from divingbell.gateway.schema import outcome  # it loads the SDK
 
             charge = request.context.charge
             request.wire = await outcome.wire_of(request.tool, request.result, charge)
-        else:
-            size = await weight.beside(_size, request.result)
-            self._policy.check_result_size(request.tool.full_name, size)
+        elif request.form is not None:
+            request.wire = await weight.beside(request.form.made, request.result)
 
     async def screen(self, request: Request) -> None:
         """Pass what goes back into a session over the border; clients have an exit of their own."""
@@ -377,7 +391,8 @@ class Pipeline:
     async def pack(self, request: Request) -> None:
         """Write down what goes back into a session."""
         if request.wire is not None:
-            request.answer = Answer(await weight.beside(_compact, request.wire), "tool")
+            kind = "tool" if request.form is None else request.form.kind
+            request.answer = Answer(await weight.beside(_compact, request.wire), kind)
             size = len(request.answer.body)
             self._policy.check_result_size(request.tool.full_name, size)
 

@@ -1,12 +1,11 @@
 """Requests to servers: of each kind one method, and all of them by the pipeline."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from divingbell.gateway.callers import Caller, SessionCaller
 from divingbell.gateway.context import Answer, CallContext
-from divingbell.gateway.pipeline import Pipeline, Request, Send
-from divingbell.journal.events import CallKind
+from divingbell.gateway.pipeline import Form, Pipeline, Request
 from divingbell.settings.policy import Policy
 from divingbell.tool import Tool
 
@@ -38,10 +37,8 @@ class ServerRequests:
         Raises:
             ToolFailed: it was refused, or did not succeed.
         """
-        request = Request("tool", name, context, "code", self._send_for_code, raw=arguments)
-        await self._pipeline.run(request)
-        assert request.answer is not None
-        return request.answer
+        request = Request("tool", name, context, self._send_for_code, raw=arguments)
+        return await self._answer(request)
 
     def _send_for_code(
         self, upstream: "Upstream", request: Request, timeout: float
@@ -64,7 +61,7 @@ class ServerRequests:
                 request.tool.name, request.arguments, timeout=timeout, caller=caller
             )
 
-        request = Request("tool", tool.full_name, context, "client", send, given=arguments)
+        request = Request("tool", tool.full_name, context, send, given=arguments)
         await self._pipeline.run(request)
         result: mcp_types.CallToolResult = request.result
         return result
@@ -73,16 +70,15 @@ class ServerRequests:
         self, server: str, uri: str, context: CallContext, caller: Caller
     ) -> "mcp_types.ReadResourceResult":
         """Read a resource. Raises: as `call`."""
-        result: mcp_types.ReadResourceResult = await self._request(
-            "resource",
-            f"{server}.read_resource",
-            {"uri": uri},
-            context,
-            lambda upstream, request, timeout: upstream.read_resource(
-                request.arguments["uri"], caller, timeout=timeout
-            ),
-        )
+        result: mcp_types.ReadResourceResult
+        result = await self._result(_resource(server, uri, context, caller))
         return result
+
+    async def read_resource_for_code(self, server: str, uri: str, context: CallContext) -> Answer:
+        """Read a resource, for code. Raises: as `call`."""
+        caller = SessionCaller(self._policy, context, f"{server}.read_resource")
+        form = Form(lambda result: _dumped(result)["contents"], "resource")
+        return await self._answer(_resource(server, uri, context, caller, form))
 
     async def get_prompt(
         self,
@@ -93,19 +89,17 @@ class ServerRequests:
         caller: Caller,
     ) -> "mcp_types.GetPromptResult":
         """Get a prompt. Raises: as `call`."""
-        result: mcp_types.GetPromptResult = await self._request(
-            "prompt",
-            f"{server}.get_prompt",
-            {"name": name, "arguments": dict(arguments)},
-            context,
-            lambda upstream, request, timeout: upstream.get_prompt(
-                request.arguments["name"],
-                request.arguments["arguments"],
-                caller,
-                timeout=timeout,
-            ),
-        )
+        result: mcp_types.GetPromptResult
+        result = await self._result(_prompt(server, name, arguments, context, caller))
         return result
+
+    async def get_prompt_for_code(
+        self, server: str, name: str, arguments: Mapping[str, str], context: CallContext
+    ) -> Answer:
+        """Get a prompt, for code. Raises: as `call`."""
+        caller = SessionCaller(self._policy, context, f"{server}.get_prompt")
+        form = Form(_description_and_messages, "value")
+        return await self._answer(_prompt(server, name, arguments, context, caller, form))
 
     async def complete(
         self,
@@ -137,30 +131,70 @@ class ServerRequests:
                 None if known is None else others,
             )
 
-        name = f"{server}.complete"
-        result: mcp_types.CompleteResult
-        result = await self._request("completion", name, given, context, send)
+        request = Request("completion", f"{server}.complete", context, send, given=given)
+        result: mcp_types.CompleteResult = await self._result(request)
         return result
 
     async def lists(self, server: str, context: CallContext, *kinds: ListKind) -> list[Any]:
         """What a server has of these kinds, which all have one name in rules. Raises: as `call`."""
-
-        async def send(upstream: "Upstream", request: Request, timeout: float) -> list[Any]:
-            found = [await getattr(upstream, LISTS[kind][1])() for kind in kinds]
-            return [item for items in found for item in items]
-
-        name = f"{server}.{LISTS[kinds[0]][0]}"
-        result: list[Any] = await self._request("list", name, {}, context, send)
+        result: list[Any] = await self._result(_lists(server, context, kinds))
         return result
 
-    async def _request(
-        self,
-        kind: CallKind,
-        name: str,
-        given: Mapping[str, Any],
-        context: CallContext,
-        send: Send,
-    ) -> Any:
-        request = Request(kind, name, context, "client", send, given=given)
+    async def lists_for_code(self, server: str, context: CallContext, *kinds: ListKind) -> Answer:
+        """The same for code. Raises: as `call`."""
+        form = Form(lambda items: [_dumped(item) for item in items], "value")
+        return await self._answer(_lists(server, context, kinds, form))
+
+    async def _result(self, request: Request) -> Any:
         await self._pipeline.run(request)
         return request.result
+
+    async def _answer(self, request: Request) -> Answer:
+        await self._pipeline.run(request)
+        assert request.answer is not None
+        return request.answer
+
+
+def _resource(
+    server: str, uri: str, context: CallContext, caller: Caller, form: Form | None = None
+) -> Request:
+    def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+        return upstream.read_resource(request.arguments["uri"], caller, timeout=timeout)
+
+    name = f"{server}.read_resource"
+    return Request("resource", name, context, send, given={"uri": uri}, form=form)
+
+
+def _prompt(
+    server: str,
+    name: str,
+    arguments: Mapping[str, str],
+    context: CallContext,
+    caller: Caller,
+    form: Form | None = None,
+) -> Request:
+    def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+        given = request.arguments
+        return upstream.get_prompt(given["name"], given["arguments"], caller, timeout=timeout)
+
+    given = {"name": name, "arguments": dict(arguments)}
+    return Request("prompt", f"{server}.get_prompt", context, send, given=given, form=form)
+
+
+def _lists(
+    server: str, context: CallContext, kinds: Sequence[ListKind], form: Form | None = None
+) -> Request:
+    async def send(upstream: "Upstream", request: Request, timeout: float) -> list[Any]:
+        found = [await getattr(upstream, LISTS[kind][1])() for kind in kinds]
+        return [item for items in found for item in items]
+
+    return Request("list", f"{server}.{LISTS[kinds[0]][0]}", context, send, form=form)
+
+
+def _dumped(model: Any) -> Any:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def _description_and_messages(result: Any) -> dict[str, Any]:
+    found = _dumped(result)
+    return {key: found[key] for key in ("description", "messages") if key in found}

@@ -304,10 +304,10 @@ class Calls:
             self.principal,
             self._session,
             self.key,
-            run.number if run else 0,
-            self.asker,
-            run.tell if run else to_nobody,
-            self._turns.charge,
+            run=run.number if run else 0,
+            asker=self.asker,
+            tell=run.tell if run else to_nobody,
+            charge=self._turns.charge,
         )
         try:
             with counted(self._results):

@@ -38,7 +38,7 @@ class CallContexts:
         asker = channel if channel.can_be_asked else None
         # Each call is a run of its own: there is no cell that they belong to together.
         session, key = session_of(channel.principal), _key(channel.principal)
-        context = CallContext(channel.principal, session, key, next(self._runs), asker)
+        context = CallContext(channel.principal, session, key, "client", next(self._runs), asker)
         most = self._gateway.calls_at_once
         try:
             async with self._places.setdefault(channel.principal, asyncio.Semaphore(most)):

@@ -1,0 +1,71 @@
+"""The border around a session: what crosses it, in which direction, and for which reader."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from divingbell import Divingbell, Session
+from divingbell.border.border import OpenBorder, Reader
+from divingbell.principal import Principal
+from tests.gateway.galley import ENTRY
+from tests.surfaces.mcp.stamped import replaced
+
+
+class Watching:
+    """Notes what crosses it, and puts another word in the place of one."""
+
+    def __init__(self) -> None:
+        self.crossed: list[tuple[str, str]] = []
+
+    def inward(self, value: Any, principal: Principal) -> Any:
+        self.crossed.append(("in", type(value).__name__))
+        return replaced(value, "STAMP", "bird")
+
+    def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
+        self.crossed.append((reader, type(value).__name__))
+        return replaced(value, "bird", f"{reader}-stamp")
+
+
+@pytest.fixture(scope="module")
+async def session(anyio_backend: str) -> AsyncIterator[Session]:
+    bell = Divingbell(pool=0, preload=[], search="words", servers={"galley": ENTRY})
+    bell.border = Watching()
+    async with bell, bell.session(user="ann") as session:
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("servers.galley.echo('b' + 'ird')", "sandbox-stamp"),
+        ("servers.galley.get_prompt('plan', topic='b' + 'ird')['messages']", "sandbox-stamp"),
+        ("str(servers.galley.read_resource('notes://day/b' + 'ird'))", "sandbox-stamp"),
+    ],
+)
+async def test_what_servers_answer_crosses_on_its_way_into_the_sandbox(
+    session: Session, code: str, value: str
+) -> None:
+    result = await session.run(f"str({code})")
+    assert value in str(result.value) and "bird" not in str(result.value), result
+
+
+async def test_code_comes_in_and_all_that_it_shows_goes_out(session: Session) -> None:
+    code = "word = 'STAMP'\nassert len(word) == 4\nprint(word)\nword"
+    events = [event async for event in session.stream(code)]
+    result = events[-1].result
+    assert result is not None and result.status == "ok", result
+    assert "bird" not in str(events) and result.text.split() == ["model-stamp", "'model-stamp'"]
+    shown = [each for each in await session.variables() if each.name == "word"]
+    assert shown[0].preview == "'model-stamp'"
+    failed = await session.run("raise ValueError('STAMP')")
+    assert failed.error is not None and failed.error.message == "model-stamp"
+    assert "bird" not in failed.error.traceback
+    completed = await session.complete("wor", 3)
+    assert any(each.text == "word" for each in completed)
+
+
+def test_an_open_border_changes_nothing() -> None:
+    value, border = {"a": ["b"]}, OpenBorder()
+    assert border.inward(value, Principal()) is value
+    assert border.outward(value, Principal(), "sandbox") is value
