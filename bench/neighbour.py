@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import apart
+import runner
 import table
 
 from divingbell import Divingbell, Session
@@ -274,8 +275,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help="of each flood in each round (10; quick: 1)")
     parser.add_argument("--rounds", type=int, help="turns of all floods (3; quick: 1)")
     parser.add_argument("--backend", default="local", help="the walls (local)")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as JSON")
+    runner.add_outputs(parser)
     chosen = parser.parse_args()
     chosen.seconds = chosen.seconds or (1.0 if chosen.quick else 10.0)
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
@@ -292,9 +292,9 @@ def main() -> None:
     pieces = Pieces()
     with (
         apart.home(),
-        asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(pieces)) as runner,
+        asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(pieces)) as loop,
     ):
-        found = runner.run(measure(chosen, pieces, names))
+        found = loop.run(measure(chosen, pieces, names))
     words = [f"NOT met: {line}" for line in missed(found)] or [
         f"met: p99 at most {TIMES_SPINNING:g} times that beside one that spins, "
         f"and no piece over {table.seconds(LONGEST_PIECE)}"
