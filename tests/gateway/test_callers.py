@@ -6,6 +6,7 @@ import sys
 import mcp_types
 
 from divingbell import Divingbell
+from tests.waiting import until
 
 ASKING = """
 import json, sys, threading, time
@@ -49,7 +50,8 @@ async def test_two_users_with_the_same_session_id_are_two() -> None:
         bell.session("work", user="bob") as his,
     ):
         waiting = asyncio.create_task(his.run("servers.old.wait()", asker=bob))
-        await asyncio.sleep(1)
+        old = bell.gateway.upstream("old")
+        await until(lambda: len(old._flights) == 1, "his call is on its way")
         result = await hers.run("servers.old.ask()", asker=ann, timeout=20)
         # With calls of two users on their way it can't be known whose question it is.
         assert ann.asked == bob.asked == []
