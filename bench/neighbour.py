@@ -268,16 +268,16 @@ def missed(found: Mapping[str, Measured]) -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench neighbour", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one second each, one round")
+    parser.add_argument("--quick", action="store_true", help="half a second each, one round")
     parser.add_argument(
         "--only", action="append", choices=FLOODS, help="this flood; may be repeated"
     )
-    parser.add_argument("--seconds", type=float, help="of each flood in each round (10; quick: 1)")
+    parser.add_argument("--seconds", type=float, help="of each flood, each round (10; quick: 0.5)")
     parser.add_argument("--rounds", type=int, help="turns of all floods (3; quick: 1)")
     parser.add_argument("--backend", default="local", help="the walls (local)")
     runner.add_outputs(parser)
     chosen = parser.parse_args()
-    chosen.seconds = chosen.seconds or (1.0 if chosen.quick else 10.0)
+    chosen.seconds = chosen.seconds or (0.5 if chosen.quick else 10.0)
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
     return chosen
 

@@ -40,12 +40,12 @@ BENCHMARK = Benchmark(
         "pauses": lambda chosen: pauses(chosen.crowd, chosen.seconds),
     },
     amounts={
-        "rounds": Amount("turns of each peer", 20, 4),
-        "stream": Amount("sessions opened one after another", 20, 20),
-        "sessions": Amount("sessions alive at once, for the memory", 300, 30),
-        "soak": Amount("sessions opened and closed in a row", 2000, 100),
-        "crowd": Amount("sessions running at once", 50, 50),
-        "seconds": Amount("for how long they do", 120.0, 15.0),
+        "rounds": Amount("turns of each peer", 20, 2),
+        "stream": Amount("sessions opened one after another", 20, 10),
+        "sessions": Amount("sessions alive at once, for the memory", 300, 10),
+        "soak": Amount("sessions opened and closed in a row", 2000, 40),
+        "crowd": Amount("sessions running at once", 50, 20),
+        "seconds": Amount("for how long they do", 120.0, 2.0),
     },
     within=[_quiet],
 )

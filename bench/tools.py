@@ -24,9 +24,9 @@ BENCHMARK = Benchmark(
         "tokens": lambda chosen: reading(chosen.questions),
     },
     amounts={
-        "rounds": Amount("turns of each way to call", 20, 4),
+        "rounds": Amount("turns of each way to call", 20, 2),
         "starts": Amount("starts of servers and gateway", 3, 1),
-        "questions": Amount("questions that are searched with", 120, 20),
+        "questions": Amount("questions that are searched with", 120, 10),
     },
     within=[apart.home],
 )

@@ -21,8 +21,8 @@ BENCHMARK = Benchmark(
         "memory": lambda chosen: weighing(chosen.sessions),
     },
     amounts={
-        "rounds": Amount("turns of each wall and of each of the others", 15, 3),
-        "sessions": Amount("sessions alive at once, for the memory", 5, 2),
+        "rounds": Amount("turns of each wall and of each of the others", 15, 1),
+        "sessions": Amount("sessions alive at once, for the memory", 5, 1),
     },
     within=[rivals.swept, apart.home],
     flags={"no_install": "leave out others that are not installed yet (300 MB)"},

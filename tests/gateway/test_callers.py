@@ -50,7 +50,7 @@ async def test_two_users_with_the_same_session_id_are_two() -> None:
         bell.session("work", user="bob") as his,
     ):
         waiting = asyncio.create_task(his.run("servers.old.wait()", asker=bob))
-        old = bell.gateway.upstream("old")
+        old = bell.gateway.fleet.upstream("old")
         await until(lambda: len(old._flights) == 1, "his call is on its way")
         result = await hers.run("servers.old.ask()", asker=ann, timeout=20)
         # With calls of two users on their way it can't be known whose question it is.
