@@ -26,6 +26,7 @@ for _variable in ("XDG_CONFIG_HOME", "DIVINGBELL_CONFIG", "DIVINGBELL_MCP_CONFIG
 
 SLOW = (
     "bench",
+    "doctor",
     "gateway/sign_in/test_oauth.py",
     "gateway/test_gateway.py",
     "gateway/upstream/test_hostile_servers.py",
@@ -35,8 +36,11 @@ SLOW = (
     "sandbox",
     "session/test_accidents.py",
     "session/test_bad_input.py",
+    "session/test_calls.py",
     "session/test_charts.py",
     "session/test_copies.py",
+    "session/test_engine.py",
+    "session/test_files.py",
     "session/test_limits.py",
     "session/test_pool.py",
     "session/test_starting.py",
