@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal, get_args
@@ -14,6 +15,7 @@ import lists
 import table
 from mcp import Client, StdioServerParameters
 from mcp_types import CallToolResult
+from turns import Turns
 
 from divingbell import Divingbell, Session
 from divingbell.settings import servers
@@ -22,11 +24,13 @@ from divingbell.settings.tables import Place
 SERVER = str(Path(__file__).with_name("tool_server.py"))
 TIMES_DIRECT = 1.5
 BATCH = 20
-"""Calls in a row before it is the other one's turn. The ratio is that of two turns in a row, the
-median over all such pairs: what else happens on the machine hits both."""
+"""Calls in a row before it is the other one's turn."""
 AT_ONCE = 100
 PAUSE = 0.05
 ALL_WITHIN = 0.5
+
+OURS = "from code"
+DIRECT = "SDK's client, directly"
 
 Era = Literal["2026", "2025"]
 
@@ -55,21 +59,26 @@ taken
 async def calls(rounds: int) -> list[table.Row]:
     """One call after the other, over both transports and in both eras of the protocol."""
     rows = []
-    ways: Sequence[tuple[str, Era]] = [
+    kinds: Sequence[tuple[str, Era]] = [
         (transport, era) for transport in ("stdio", "HTTP") for era in get_args(Era)
     ]
     async with bells.ring(pool=0) as bell:
-        for transport, era in ways:
+        for transport, era in kinds:
             async with server(transport) as entry, _both(bell, entry, era) as (session, client):
-                turns = await _take_turns(session, client, rounds)
-            ours = [taken for turn, _ in turns for taken in turn]
-            direct = [taken for _, turn in turns for taken in turn]
-            ratio = median(median(one) / median(other) for one, other in turns)
+                ways = {OURS: partial(_call_from_code, session), DIRECT: partial(_call, client)}
+                turns = await Turns(ways).take(rounds)
+            ratio = turns.ratio(OURS, DIRECT)
             of = f"{transport}, protocol of {era}"
             target = table.at_most(ratio, TIMES_DIRECT, "×")
             rows += [
-                table.times("a call", f"{of}: from code", ours, ratio=_times(ratio), target=target),
-                table.times("a call", f"{of}: SDK's client, directly", direct, ratio="1"),
+                table.times(
+                    "a call",
+                    f"{of}: {OURS}",
+                    turns.times(OURS),
+                    ratio=_times(ratio),
+                    target=target,
+                ),
+                table.times("a call", f"{of}: {DIRECT}", turns.times(DIRECT), ratio="1"),
             ]
     return rows
 
@@ -78,38 +87,21 @@ async def gathered(rounds: int) -> list[table.Row]:
     """A hundred calls at once to a tool that takes its time."""
     rows = []
     for transport in ("stdio", "HTTP"):
-        turns = []
         async with (
             bells.ring(pool=0) as bell,
             server(transport) as entry,
             _both(bell, entry, "2026") as (session, client),
         ):
-            for number in range(rounds + 1):
-                taken = await run(session, GATHERED, count=AT_ONCE, pause=PAUSE)
-                alone = await _gather_directly(client)
-                if number:  # the first round is not counted
-                    turns.append((taken, alone))
-        ours, direct = zip(*turns, strict=True)
-        ratio = median(one / other for one, other in turns)
+            ways = {OURS: partial(_gather_from_code, session), DIRECT: partial(_gather, client)}
+            turns = await Turns(ways).take(rounds)
+        ours, ratio = turns.times(OURS), turns.ratio(OURS, DIRECT)
         measure = f"{AT_ONCE} calls at once, {PAUSE * 1000:g} ms each"
         target = table.at_most(median(ours), ALL_WITHIN, " s")
         rows += [
             table.times(measure, f"{transport}: gather", ours, ratio=_times(ratio), target=target),
-            table.times(measure, f"{transport}: SDK's client, directly", direct, ratio="1"),
+            table.times(measure, f"{transport}: {DIRECT}", turns.times(DIRECT), ratio="1"),
         ]
     return rows
-
-
-async def _take_turns(
-    session: Session, client: Client, rounds: int
-) -> list[tuple[list[float], list[float]]]:
-    turns = []
-    for number in range(rounds + 1):
-        taken = await run(session, ONE_BY_ONE, count=BATCH)
-        alone = await _call_directly(client)
-        if number:  # the first round is not counted
-            turns.append((taken, alone))
-    return turns
 
 
 async def run(session: Session, code: str, **context: Any) -> Any:
@@ -118,7 +110,12 @@ async def run(session: Session, code: str, **context: Any) -> Any:
     return result.value
 
 
-async def _call_directly(client: Client) -> list[float]:
+async def _call_from_code(session: Session) -> list[float]:
+    taken: list[float] = await run(session, ONE_BY_ONE, count=BATCH)
+    return taken
+
+
+async def _call(client: Client) -> list[float]:
     taken = []
     for number in range(BATCH):
         started = time.perf_counter()
@@ -128,13 +125,17 @@ async def _call_directly(client: Client) -> list[float]:
     return taken
 
 
-async def _gather_directly(client: Client) -> float:
+async def _gather_from_code(session: Session) -> list[float]:
+    return [await run(session, GATHERED, count=AT_ONCE, pause=PAUSE)]
+
+
+async def _gather(client: Client) -> list[float]:
     started = time.perf_counter()
     calls = [client.call_tool("wait", {"seconds": PAUSE}) for _ in range(AT_ONCE)]
     results: Sequence[CallToolResult] = await asyncio.gather(*calls)
     taken = time.perf_counter() - started
     assert all(result.structured_content == {"result": "done"} for result in results)
-    return taken
+    return [taken]
 
 
 @asynccontextmanager

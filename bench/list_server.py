@@ -1,4 +1,4 @@
-"""All servers whose tool lists lie in a folder, at one port: `list_server.py PORT FOLDER`.
+"""All servers whose tool lists are known, at one port: `list_server.py PORT`.
 
 Each is an MCP server of its own at /<name>/mcp, lists the real definitions, and answers every
 call with a short text, or with the smallest value that fits where a structured one is promised.
@@ -8,12 +8,12 @@ import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 import sample
 import uvicorn
+from lists import tool_lists
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -47,12 +47,12 @@ def serve(name: str, definitions: list[dict[str, Any]]) -> Server[Any]:
 
 
 def main() -> None:
-    port, folder = int(sys.argv[1]), Path(sys.argv[2])
+    port = int(sys.argv[1])
     mounts = []
     servers = []
-    for file in sorted(folder.glob("*.json")):
-        server = serve(file.stem, json.loads(file.read_text("utf-8")))
-        mounts.append(Mount(f"/{file.stem}", server.streamable_http_app()))
+    for name, definitions in tool_lists().items():
+        server = serve(name, definitions)
+        mounts.append(Mount(f"/{name}", server.streamable_http_app()))
         servers.append(server)
 
     @contextlib.asynccontextmanager

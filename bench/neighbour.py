@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import apart
+import runner
 import table
 
 from divingbell import Divingbell, Session
@@ -267,17 +268,16 @@ def missed(found: Mapping[str, Measured]) -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench neighbour", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one second each, one round")
+    parser.add_argument("--quick", action="store_true", help="half a second each, one round")
     parser.add_argument(
         "--only", action="append", choices=FLOODS, help="this flood; may be repeated"
     )
-    parser.add_argument("--seconds", type=float, help="of each flood in each round (10; quick: 1)")
+    parser.add_argument("--seconds", type=float, help="of each flood, each round (10; quick: 0.5)")
     parser.add_argument("--rounds", type=int, help="turns of all floods (3; quick: 1)")
     parser.add_argument("--backend", default="local", help="the walls (local)")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table here too")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here as JSON")
+    runner.add_outputs(parser)
     chosen = parser.parse_args()
-    chosen.seconds = chosen.seconds or (1.0 if chosen.quick else 10.0)
+    chosen.seconds = chosen.seconds or (0.5 if chosen.quick else 10.0)
     chosen.rounds = chosen.rounds or (1 if chosen.quick else 3)
     return chosen
 
@@ -292,9 +292,9 @@ def main() -> None:
     pieces = Pieces()
     with (
         apart.home(),
-        asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(pieces)) as runner,
+        asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(pieces)) as loop,
     ):
-        found = runner.run(measure(chosen, pieces, names))
+        found = loop.run(measure(chosen, pieces, names))
     words = [f"NOT met: {line}" for line in missed(found)] or [
         f"met: p99 at most {TIMES_SPINNING:g} times that beside one that spins, "
         f"and no piece over {table.seconds(LONGEST_PIECE)}"

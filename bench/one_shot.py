@@ -10,10 +10,11 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from statistics import median
 
 import table
+from turns import Turns
 
 from divingbell.sandbox.contained import libraries
 
@@ -28,11 +29,7 @@ TIMEOUT = 120.0
 
 
 async def one_shot(rounds: int) -> list[table.Row]:
-    """All of them take turns; the first round is not counted."""
-    return await asyncio.to_thread(_measured, rounds)
-
-
-def _measured(rounds: int) -> list[table.Row]:
+    """All of them take turns."""
     commands = {
         EXEC: [sys.executable, "-m", "divingbell", "exec", "1+1"],
         PYTHON: [sys.executable, "-c", "print(1+1)"],
@@ -41,38 +38,31 @@ def _measured(rounds: int) -> list[table.Row]:
     with contextlib.ExitStack() as stack:
         try:
             image = stack.enter_context(_bare_shell())
-            commands[DOCKER] = [
-                *(
-                    "docker",
-                    "run",
-                    "--rm",
-                    "--network=none",
-                    image,
-                    "/bin/sh",
-                    "-c",
-                    "echo $((1+1))",
-                )
-            ]
+            shell = ["/bin/sh", "-c", "echo $((1+1))"]
+            commands[DOCKER] = ["docker", "run", "--rm", "--network=none", image, *shell]
         except (OSError, subprocess.SubprocessError) as error:
             missing = f"– ({type(error).__name__}: {error})".splitlines()[0]
-        turns = [
-            {name: _once(words) for name, words in commands.items()} for _ in range(rounds + 1)
-        ]
-    rows = [_row(name, turns[1:]) for name in commands]
+        ways = {name: partial(_once, words) for name, words in commands.items()}
+        turns = await Turns(ways).take(rounds)
+    rows = [_row(name, turns) for name in commands]
     return [*rows, table.Row(MEASURE, DOCKER, missing)] if missing else rows
 
 
-def _row(name: str, turns: Sequence[dict[str, float]]) -> table.Row:
-    against = DOCKER if DOCKER in turns[0] else PYTHON
-    times = median(turn[name] / turn[against] for turn in turns)
+def _row(name: str, turns: Turns) -> table.Row:
+    against = DOCKER if DOCKER in turns else PYTHON
+    times = turns.ratio(name, against)
     target = ""
     if name == EXEC and against == DOCKER:
         target = table.at_most(times, TIMES_DOCKER, "×")
-    values = [turn[name] for turn in turns]
+    values = turns.times(name)
     return table.times(MEASURE, name, values, ratio=f"{times:.3g}× {against}", target=target)
 
 
-def _once(command: Sequence[str]) -> float:
+async def _once(command: Sequence[str]) -> list[float]:
+    return [await asyncio.to_thread(_timed, command)]
+
+
+def _timed(command: Sequence[str]) -> float:
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
     taken = time.perf_counter() - started

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import bells
 
-from divingbell import Divingbell
+from divingbell import Divingbell, Session
 
 FORK_SERVER = Path(__file__).with_name("fork_server.py")
 ANSWER_TIMEOUT = 120.0
@@ -83,6 +83,29 @@ class Peer(ABC):
         raise NotImplementedError
 
 
+async def first_result(
+    bell: Divingbell, task: Task, limits: Mapping[str, Any] | None = None
+) -> float:
+    """Seconds from asking for a session to the answer of its first task."""
+    started = time.perf_counter()
+    async with bell.session(**(limits or {})) as session:
+        result = await session.run(task.cell)
+        taken = time.perf_counter() - started
+        task.check(result.value)
+    return taken
+
+
+async def round_trips(session: Session, count: int) -> list[float]:
+    """Seconds of each of `count` plain tasks in a session that lives."""
+    found = []
+    for _ in range(count):
+        started = time.perf_counter()
+        result = await session.run(PLAIN.cell)
+        found.append(time.perf_counter() - started)
+        PLAIN.check(result.value)
+    return found
+
+
 class Pooled(Peer):
     """Divingbell through its library: a session that waits in the pool."""
 
@@ -99,22 +122,12 @@ class Pooled(Peer):
 
     async def first(self, task: Task) -> float:
         await bells.pool_is_full(self.bell)
-        started = time.perf_counter()
-        async with self.bell.session(**self.limits) as session:
-            result = await session.run(task.cell)
-            taken = time.perf_counter() - started
-            task.check(result.value)
+        taken = await first_result(self.bell, task, self.limits)
         await bells.pool_is_full(self.bell)
         return taken
 
     async def round_trips(self, count: int) -> list[float]:
-        found = []
-        for _ in range(count):
-            started = time.perf_counter()
-            result = await self._warm.run(PLAIN.cell)
-            found.append(time.perf_counter() - started)
-            PLAIN.check(result.value)
-        return found
+        return await round_trips(self._warm, count)
 
 
 class OnDemand(Pooled):

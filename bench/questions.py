@@ -9,15 +9,13 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from tests.tool_lists import search_phrasings, search_practice, search_queries, tool_lists
 
 from divingbell.tool import Tool
 
-FIRST_SET = "the 120 questions"
-SECOND_SET = "173 others"
-SETS = (FIRST_SET, SECOND_SET)
+SETS = ("the first set", "the second set")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +28,7 @@ class Question:
 
 
 def questions() -> list[Question]:
-    """All whose answers are among the tools."""
-    there = {tool.full_name for tool in tools()}
+    """All that have an answer among the tools."""
     return [
         Question(
             item["query"],
@@ -41,7 +38,6 @@ def questions() -> list[Question]:
         )
         for source, items in zip(SETS, (search_queries(), search_practice()), strict=True)
         for item in items
-        if there.issuperset(item["answers"])
     ]
 
 

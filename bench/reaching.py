@@ -1,6 +1,5 @@
 """How long: a call of a trivial tool from behind each wall."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -9,7 +8,7 @@ import calling
 import rivals
 import table
 from sealed import RESTORING, SETTINGS
-from starting import Turns
+from turns import Turns, Way
 
 from divingbell import Session
 from divingbell.errors import DivingbellError
@@ -23,7 +22,7 @@ ERA: calling.Era = "2026"
 async def reaching(rounds: int) -> list[table.Row]:
     """One call after the other over stdio, each wall with a server of its own."""
     missing = {}
-    ways: dict[str, Callable[[], Awaitable[list[float]]]] = {}
+    ways: dict[str, Way] = {}
     async with AsyncExitStack() as stack:
         entry = await stack.enter_async_context(calling.server("stdio"))
         for wall, settings in SETTINGS.items():
@@ -35,8 +34,7 @@ async def reaching(rounds: int) -> list[table.Row]:
                 continue
             calling.connect(bell, entry, ERA)
             ways[wall] = partial(_batch, session)
-        turns = Turns(ways)
-        await turns.take(rounds)
+        turns = await Turns(ways).take(rounds)
     rows = []
     for wall in SETTINGS:
         if wall not in turns:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import ANSWER_TIMEOUT, PLAIN, Peer, Task
+from turns import Unable
 
 from divingbell.errors import DivingbellError
 from divingbell.host import profile
@@ -38,10 +39,6 @@ INSTALL_TIMEOUT = 900
 ENDING_TIMEOUT = 60.0
 LIMITS = Limits()
 NOBODY = 65534
-
-
-class Unable(Exception):
-    """It can't be measured here; the message says why."""
 
 
 def briefly(error: Exception) -> str:

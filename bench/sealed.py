@@ -1,12 +1,11 @@
 """Divingbell behind each of its walls, to be measured."""
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import bells
-from peers import PLAIN, Task
+from peers import Task, first_result, round_trips
 
 from divingbell import Divingbell, Session
 from divingbell.sandbox import registry
@@ -47,32 +46,17 @@ class Wall:
         return "nothing was saved" if saved is None else saved.refusal
 
     async def cold(self, task: Task) -> list[float]:
-        return [await self._first(task, COLD)]
+        return [await first_result(self._bell, task, COLD)]
 
     async def restored(self, task: Task) -> list[float]:
-        return [await self._first(task, ON_DEMAND)]
+        return [await first_result(self._bell, task, ON_DEMAND)]
 
     async def from_pool(self, task: Task) -> list[float]:
         await bells.pool_is_full(self._bell)
-        taken = await self._first(task, {})
+        taken = await first_result(self._bell, task)
         await bells.pool_is_full(self._bell)
         return [taken]
 
-    async def _first(self, task: Task, limits: dict[str, Any]) -> float:
-        """Seconds from asking for a session to the answer of its first task."""
-        started = time.perf_counter()
-        async with self._bell.session(**limits) as session:
-            result = await session.run(task.cell)
-            taken = time.perf_counter() - started
-            task.check(result.value)
-        return taken
-
     async def round_trips(self, count: int) -> list[float]:
         """Seconds of each of `count` plain tasks in the session that lives."""
-        found = []
-        for _ in range(count):
-            started = time.perf_counter()
-            result = await self._warm.run(PLAIN.cell)
-            found.append(time.perf_counter() - started)
-            PLAIN.check(result.value)
-        return found
+        return await round_trips(self._warm, count)

@@ -42,9 +42,7 @@ taken
 
 async def searching(count: int) -> list[table.Row]:
     """Searches in the gateway, and from inside a cell, over all tools."""
-    if reason := lists.missing():
-        return [table.Row(MEASURE, "all tools", f"– ({reason})")]
-    queries = [question["query"] for question in lists.questions()][:count]
+    queries = [question["query"] for question in lists.search_queries()][:count]
     async with lists.served() as entries, _ring(entries) as bell:
         async with asyncio.timeout(bells.PATIENCE):
             for name in entries:
@@ -76,8 +74,6 @@ def _row(subject: str, taken: list[float]) -> table.Row:
 
 async def holding(starts: int) -> list[table.Row]:
     """`divingbell serve` with all of them behind it, to its first answer to a search."""
-    if reason := lists.missing():
-        return [table.Row(HELD, "all tools", f"– ({reason})")]
     times: dict[str, list[float]] = {}
     memory: dict[str, list[float]] = {}
     for _ in range(starts):

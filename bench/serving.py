@@ -7,8 +7,8 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from statistics import median
 from typing import Any, get_args
 
 import lists
@@ -16,9 +16,11 @@ import table
 from calling import BATCH, SERVER, TIMES_DIRECT, Era
 from mcp import Client
 from mcp_types import CallToolResult, TextContent
+from turns import Turns
 
 COMMAND = str(Path(sys.executable).with_name("divingbell"))
 CODE, VALUE = "1+1", "2"
+OURS, PLAIN = "divingbell serve", "plain server, no walls"
 
 
 async def serving(rounds: int) -> list[table.Row]:
@@ -30,32 +32,28 @@ async def serving(rounds: int) -> list[table.Row]:
     ):
         for era in get_args(Era):
             turns = await _take_turns(ours, plain, era, rounds)
-            bell = [taken for turn, _ in turns for taken in turn]
-            direct = [taken for _, turn in turns for taken in turn]
-            ratio = median(median(one) / median(other) for one, other in turns)
+            bell, direct = turns.times(OURS), turns.times(PLAIN)
+            ratio = turns.ratio(OURS, PLAIN)
             target = table.at_most(ratio, TIMES_DIRECT, "×")
             measure, of = "a warm 1+1 over HTTP", f"protocol of {era}"
             words = f"{ratio:.2f}× plain"
             rows += [
-                table.times(measure, f"{of}: divingbell serve", bell, ratio=words, target=target),
-                table.times(measure, f"{of}: plain server, no walls", direct, ratio="1"),
+                table.times(measure, f"{of}: {OURS}", bell, ratio=words, target=target),
+                table.times(measure, f"{of}: {PLAIN}", direct, ratio="1"),
             ]
     return rows
 
 
-async def _take_turns(
-    ours: str, plain: str, era: Era, rounds: int
-) -> list[tuple[list[float], list[float]]]:
+async def _take_turns(ours: str, plain: str, era: Era, rounds: int) -> Turns:
     mode = "legacy" if era == "2025" else "auto"
-    turns = []
     async with Client(ours, mode=mode) as bell, Client(plain, mode=mode) as other:
         assert bell.protocol_version == other.protocol_version
         assert bell.protocol_version.startswith(era), bell.protocol_version
-        for number in range(rounds + 1):
-            one, two = await _batch(bell, "execute_python"), await _batch(other, "evaluate")
-            if number:  # the first round is not counted
-                turns.append((one, two))
-    return turns
+        ways = {
+            OURS: partial(_batch, bell, "execute_python"),
+            PLAIN: partial(_batch, other, "evaluate"),
+        }
+        return await Turns(ways).take(rounds)
 
 
 async def _batch(client: Client, tool: str) -> list[float]:

@@ -3,9 +3,11 @@
 import statistics
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import table
 from peers import PANDAS, PLAIN, HastyKernel, Kernel, OnDemand, Peer, Pooled, Task, everyone
+from turns import Turns
 
 Times = dict[str, list[float]]
 BATCH = 20
@@ -33,14 +35,8 @@ async def _present() -> AsyncIterator[tuple[list[Peer], dict[str, str]]]:
 async def _take_turns(
     peers: Sequence[Peer], rounds: int, measure: Callable[[Peer], Awaitable[list[float]]]
 ) -> Times:
-    """Measure A B C A B C …, so that noise hits all alike; the first round is not counted."""
-    found: Times = {peer.name: [] for peer in peers}
-    for number in range(rounds + 1):
-        for peer in peers:
-            values = await measure(peer)
-            if number:
-                found[peer.name] += values
-    return found
+    turns = await Turns({peer.name: partial(measure, peer) for peer in peers}).take(rounds)
+    return {peer.name: turns.times(peer.name) for peer in peers}
 
 
 async def _first(task: Task, rounds: int) -> tuple[Times, dict[str, str]]:

@@ -1,7 +1,6 @@
 """How long: a first result and a warm one, behind each wall and with others. All take turns."""
 
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,6 +11,7 @@ import table
 from peers import PANDAS, Peer
 from rivals import DockerRun, LlmSandbox, LlmSandboxInteractive
 from sealed import RESTORED, RESTORING, SETTINGS, Wall
+from turns import Turns, Unable, Way
 
 from divingbell.errors import DivingbellError
 
@@ -27,8 +27,6 @@ BY_HAND = {"docker": RUNC, "docker-runsc": RUNSC, "gvisor": RUNSC, RESTORED: RUN
 """What each wall is compared with."""
 AIMED_AT = ("docker", "gvisor", RESTORED)
 
-Way = Callable[[], Awaitable[list[float]]]
-
 
 @dataclass
 class Present:
@@ -37,40 +35,6 @@ class Present:
     walls: list[Wall] = field(default_factory=list)
     others: list[Peer] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
-
-
-class Turns:
-    """The times of each way, turn by turn."""
-
-    def __init__(self, ways: Mapping[str, Way]) -> None:
-        self._ways = dict(ways)
-        self._found: list[dict[str, list[float]]] = []
-        self.missing: dict[str, str] = {}
-
-    async def take(self, rounds: int) -> None:
-        """Measure A B C C B A …, so that noise hits all alike, and so does what the one before has
-        left to be done; the first round is not counted."""
-        for number in range(rounds + 1):
-            turn = {}
-            for name, way in list(self._ways.items())[:: -1 if number % 2 else 1]:
-                try:
-                    turn[name] = await way()
-                except rivals.Unable as error:
-                    print(f"· {name}: {error}", file=sys.stderr, flush=True)
-                    self.missing[name] = str(error)
-                    del self._ways[name]
-            if number:
-                self._found.append(turn)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._ways
-
-    def times(self, name: str) -> list[float]:
-        return [taken for turn in self._found for taken in turn[name]]
-
-    def ratio(self, name: str, other: str) -> float:
-        """Of two in one turn, the median over all turns: what else happens hits both."""
-        return median(median(turn[name]) / median(turn[other]) for turn in self._found)
 
 
 @asynccontextmanager
@@ -86,10 +50,10 @@ async def _present(others: list[Peer]) -> AsyncIterator[Present]:
         for other in others:
             try:
                 if reason := other.missing():
-                    raise rivals.Unable(reason)
+                    raise Unable(reason)
                 await stack.enter_async_context(other.ready())
                 found.others.append(other)
-            except rivals.Unable as error:
+            except Unable as error:
                 found.missing[other.name] = str(error)
         yield found
 
@@ -108,8 +72,7 @@ async def first(rounds: int, *, install: bool) -> list[table.Row]:
                 ways[beside.name] = partial(_once, beside)  # what it is compared with
         for other in present.others:
             ways[other.name] = partial(_once, other)
-        turns = Turns(ways)
-        await turns.take(rounds)
+        turns = await Turns(ways).take(rounds)
     missing = present.missing | turns.missing
     if RESTORING in missing:
         missing[RESTORED] = missing[RESTORING]
@@ -137,8 +100,7 @@ async def warm(rounds: int, *, install: bool) -> list[table.Row]:
         }
         for other in present.others:
             ways[other.name] = partial(other.round_trips, SLOW_BATCH)
-        turns = Turns(ways)
-        await turns.take(rounds)
+        turns = await Turns(ways).take(rounds)
     missing = present.missing | turns.missing
     # The faster of its two ways is the one to beat.
     theirs = [name for name in (LlmSandbox.name, LlmSandboxInteractive.name) if name in turns]

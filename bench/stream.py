@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import bells
 import table
-from peers import PANDAS, Fork, HastyKernel, Peer, Task
+from peers import PANDAS, Fork, HastyKernel, Peer, Task, first_result
 from speed import Times, rows
 
 from divingbell import Divingbell
@@ -35,12 +35,7 @@ class Following(Peer):
     bell: Divingbell
 
     async def first(self, task: Task) -> float:
-        started = time.perf_counter()
-        async with self.bell.session() as session:
-            result = await session.run(task.cell)
-            taken = time.perf_counter() - started
-            task.check(result.value)
-        return taken
+        return await first_result(self.bell, task)
 
 
 async def stream(count: int) -> list[table.Row]:

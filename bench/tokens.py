@@ -2,7 +2,7 @@
 
 The way through Divingbell: its own tools and instructions, a search, a look at the details of the
 tool that the question is about, the call, each with what the model writes and what it gets. The
-way without: the definitions of all tools (as `divingbell.telemetry` counts them), the same call.
+way without: the definitions of all tools (as `divingbell.journal` counts them), the same call.
 Everything goes through a real `divingbell serve`, behind which servers list the real definitions.
 """
 
@@ -29,11 +29,9 @@ Definition = Mapping[str, Any]
 
 async def reading(count: int) -> list[table.Row]:
     """What is read on both ways, for tools that people ask for."""
-    if reason := lists.missing():
-        return [table.Row(MEASURE, "all tools", f"– ({reason})")]
     known = {
         f"{server}.{definition['name']}": definition
-        for server, listed in lists.definitions().items()
+        for server, listed in lists.tool_lists().items()
         for definition in listed
     }
     loaded = sum(tokens.count(_as_read(definition)) for definition in known.values())
@@ -42,7 +40,7 @@ async def reading(count: int) -> list[table.Row]:
     async with lists.served() as entries, serving(entries) as client:
         surface = await _surface(client)
         await _wait_for_all(client)
-        for question in lists.questions()[:count]:
+        for question in lists.search_queries()[:count]:
             search, seen = await _ask(client, "search_tools", {"query": question["query"]})
             names = {line.split(" (")[0].split(": ")[0] for line in seen.splitlines()}
             right = next((name for name in question["answers"] if name in names), None)

@@ -74,16 +74,19 @@ class Divingbell:
         progress: Callable[[str], None] | None = None,
         on_approval: Approver | None = None,
         needs: Needs | None = None,
+        scratch: Path | None = None,
     ) -> Self:
         """Make one with settings that were read already; neither file nor environment is read.
 
         `needs` is for a command that runs one piece of code: only what that needs is made ready.
+        `scratch` is for one that shall leave no trace: what servers say is logged in that folder,
+        and nothing of them is remembered or looked up (pins, lists of tools, sign-ins).
 
         Raises:
             ConfigError: they name a backend that is not there, or one below the minimum.
         """
         bell = cls.__new__(cls)
-        bell._begin(settings, progress, on_approval, needs)
+        bell._begin(settings, progress, on_approval, needs, scratch)
         return bell
 
     def _begin(
@@ -92,9 +95,11 @@ class Divingbell:
         progress: Callable[[str], None] | None,
         on_approval: Approver | None,
         needs: Needs | None = None,
+        scratch: Path | None = None,
     ) -> None:
         registry.check(settings)
         self.settings = settings
+        self._scratch = scratch
         self._needs = needs
         self._progress = progress
         self._on_approval = on_approval
@@ -150,7 +155,7 @@ class Divingbell:
             home = _Home()
             undo.callback(home.close)
             gateway = _make_gateway(
-                self.settings, home, self.journal, self.border, self._on_approval
+                self.settings, home, self.journal, self.border, self._on_approval, self._scratch
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
@@ -180,7 +185,7 @@ class Divingbell:
 
         undo.callback(gateway.on_change(changed))
         undo.callback(self.journal.watch(ledgers.take))
-        if self.settings.servers:
+        if self.settings.servers and self._scratch is None:
             kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
@@ -350,6 +355,7 @@ def _make_gateway(
     journal: Journal,
     border: Border,
     on_approval: Approver | None = None,
+    scratch: Path | None = None,
 ) -> Gateway:
     def make_upstream(
         server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
@@ -364,14 +370,15 @@ def _make_gateway(
             on_tools=on_tools,
             on_changed=on_changed,
             on_state=on_state,
-            log_folder=profile.home() / "logs",
-            tool_list_cache=ToolListCache(profile.home() / "tool-lists"),
-            credentials=Credentials(),
+            log_folder=(scratch or profile.home()) / "logs",
+            tool_list_cache=None if scratch else ToolListCache(profile.home() / "tool-lists"),
+            credentials=None if scratch else Credentials(),
             process_groups=home.process_groups,
         )
 
     kept = places.data_folder()
-    pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if settings.policy.pin else None)
+    is_pinned = settings.policy.pin and scratch is None
+    pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if is_pinned else None)
     return Gateway(
         settings.policy,
         home.servers,

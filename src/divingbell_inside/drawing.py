@@ -31,11 +31,11 @@ def install(display: Display) -> None:
     """Tell the libraries that are loaded, and the others when they are."""
     for name, tell in _TOLD.items():
         if name in sys.modules:
-            _tell(tell, sys.modules[name], display)
+            _set_up(tell, sys.modules[name], display)
     sys.meta_path.insert(0, _Teller(display))
 
 
-def _tell(tell: Tell, module: ModuleType, display: Display) -> None:
+def _set_up(tell: Tell, module: ModuleType, display: Display) -> None:
     # Another version, or a file of the user's with this name: its import must not fail for us.
     with contextlib.suppress(Exception):
         tell(module, display)
@@ -65,7 +65,7 @@ class _Teller(MetaPathFinder):
         @functools.wraps(execute)
         def execute_and_tell(module: ModuleType) -> None:
             execute(module)
-            _tell(tell, module, self._display)
+            _set_up(tell, module, self._display)
 
         loader.exec_module = execute_and_tell
 

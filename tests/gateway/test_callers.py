@@ -2,10 +2,12 @@
 
 import asyncio
 import sys
+from pathlib import Path
 
 import mcp_types
 
 from divingbell import Divingbell
+from tests.waiting import until
 
 ASKING = """
 import json, sys, threading, time
@@ -26,6 +28,8 @@ for line in sys.stdin:
         waiting = got["id"]
         say({"id": "question", "method": "elicitation/create", "params": {
              "message": "about ann", "requestedSchema": {"type": "object", "properties": {}}}})
+    elif got.get("method") == "tools/call":
+        open(sys.argv[1], "w").close()
     elif got.get("method") == "server/discover":
         say({"id": got["id"], "error": {"code": -32601, "message": "unknown"}})
 """
@@ -40,8 +44,9 @@ class Person:
         return mcp_types.ElicitResult(action="accept", content={})
 
 
-async def test_two_users_with_the_same_session_id_are_two() -> None:
-    entry = {"command": sys.executable, "args": ["-c", ASKING]}
+async def test_two_users_with_the_same_session_id_are_two(tmp_path: Path) -> None:
+    his_call = tmp_path / "his call"
+    entry = {"command": sys.executable, "args": ["-c", ASKING, str(his_call)]}
     ann, bob = Person(), Person()
     async with (
         Divingbell(pool=0, preload=[], servers={"old": entry}) as bell,
@@ -49,7 +54,7 @@ async def test_two_users_with_the_same_session_id_are_two() -> None:
         bell.session("work", user="bob") as his,
     ):
         waiting = asyncio.create_task(his.run("servers.old.wait()", asker=bob))
-        await asyncio.sleep(1)
+        await until(his_call.exists, "his call is with the server")
         result = await hers.run("servers.old.ask()", asker=ann, timeout=20)
         # With calls of two users on their way it can't be known whose question it is.
         assert ann.asked == bob.asked == []

@@ -17,7 +17,7 @@ from divingbell.host.owned_folder import NotOurs
 STARTING = """
 import os, sys
 from pathlib import Path
-from divingbell.sandbox.local import folders
+from divingbell.host import folders
 above = Path(sys.argv[1])
 for number in range(200):
     folders.own_name = lambda: f"divingbell-{os.getpid()}-{number}"

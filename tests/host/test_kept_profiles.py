@@ -91,7 +91,7 @@ def test_one_that_a_process_uses_is_never_removed(
 ) -> None:
     used = lay(folder, "default-1", 400)
     code = (
-        "import sys; from pathlib import Path; from divingbell import holding\n"
+        "import sys; from pathlib import Path; from divingbell.host import holding\n"
         f"print(holding.hold(Path({str(used)!r})), flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

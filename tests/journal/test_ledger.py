@@ -24,7 +24,7 @@ def test_the_definitions_of_real_servers_have_the_known_number_of_tokens() -> No
         for server, listed in tool_lists().items()
         for one in listed
     ]
-    assert Definitions().count(tools) == pytest.approx(695_406, rel=0.001)
+    assert Definitions().count(tools) == pytest.approx(673_310, rel=0.001)
 
 
 def test_a_definition_is_compact_and_keeps_its_letters() -> None:

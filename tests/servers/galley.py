@@ -53,6 +53,7 @@ def order(customer: str, items: list[Item], currency: Literal["EUR", "USD"] = "E
 @mcp.tool()
 async def sleep(seconds: float) -> str:
     """Wait."""
+    counters["asleep"] = counters.get("asleep", 0) + 1
     try:
         await anyio.sleep(seconds)
     except anyio.get_cancelled_exc_class():

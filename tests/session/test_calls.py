@@ -207,10 +207,7 @@ async def test_a_task_goes_on_calling_between_cells(session: Session) -> None:
     async def is_done() -> bool:
         return (await good(session, "task.done()")).value is True
 
-    for _ in range(200):
-        if await is_done():
-            break
-        await asyncio.sleep(0.05)
+    await until(is_done, "the task has made its calls")
     assert (await good(session, "task.result()")).value == [0, 1, 2, 3, 4]
 
 
@@ -323,10 +320,18 @@ async def test_a_cell_ends_at_its_ceiling_whatever_it_waits_for(kitchen: Divingb
         assert (await good(session, "2")).value == 2
 
 
-async def test_an_interrupt_cancels_the_call_upstream(session: Session) -> None:
+async def test_an_interrupt_cancels_the_call_upstream(
+    session: Session, kitchen: Divingbell
+) -> None:
     before = (await good(session, "servers.galley.counted('cancelled')")).value
+    asleep = (await good(session, "servers.galley.counted('asleep')")).value
     started = asyncio.create_task(session.run("servers.galley.sleep(60)"))
-    await asyncio.sleep(0.3)
+    async with kitchen.session(user="ann") as other:
+
+        async def is_asleep() -> bool:
+            return (await good(other, "servers.galley.counted('asleep')")).value > asleep
+
+        await until(is_asleep, "the call is under way at the server")
     await session.interrupt()
     result = await started
     assert result.status == "cancelled" and "galley.sleep" in result.notes[0]
@@ -334,11 +339,7 @@ async def test_an_interrupt_cancels_the_call_upstream(session: Session) -> None:
     async def is_cancelled() -> bool:
         return (await good(session, "servers.galley.counted('cancelled')")).value > before
 
-    for _ in range(100):
-        if await is_cancelled():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("the server never heard of it")
+    await until(is_cancelled, "the server hears of it")
 
 
 async def test_progress_shows_up_as_events(session: Session) -> None:
@@ -456,6 +457,11 @@ async def test_the_clock_also_stands_for_what_an_earlier_cell_has_started(sessio
     assert [call.name for call in result.calls] == ["galley.sleep"]
 
 
+def _under_way(session: Session) -> int:
+    """Calls that the host has heard of: those at the server, and those that wait for their turn."""
+    return len(session._calls._tasks) + len(session._calls._waiting)
+
+
 async def test_an_interrupt_answers_those_who_wait_for_their_turn_too() -> None:
     async with galley({"calls_at_once": 2}) as (_, session):
         code = (
@@ -466,7 +472,7 @@ async def test_an_interrupt_answers_those_who_wait_for_their_turn_too() -> None:
             "for thread in threads: thread.start()\ntime.sleep(60)"
         )
         running = asyncio.create_task(session.run(code))
-        await asyncio.sleep(0.8)
+        await until(lambda: _under_way(session) == 6, "all calls are with the host")
         await session.interrupt()
         assert (await running).status == "cancelled"
         code = "for thread in threads: thread.join(20)\nheard"

@@ -12,7 +12,7 @@ from divingbell import (
     InvalidInput,
     SessionClosed,
 )
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 async def test_an_open_id_is_the_same_session_for_the_same_user(bell: Divingbell) -> None:
@@ -55,9 +55,11 @@ async def test_after_its_end_an_id_is_a_new_session(bell: Divingbell) -> None:
 
 
 async def test_opening_one_id_many_times_at_once_makes_one_session(bell: Divingbell) -> None:
+    everybody = asyncio.Barrier(10)
+
     async def use() -> int:
-        async with bell.session("crowd") as session:
-            await asyncio.sleep(0.05)
+        async with bell.session("crowd") as session, asyncio.timeout(PATIENCE):
+            await everybody.wait()
             return id(session)
 
     assert len(set(await asyncio.gather(*(use() for _ in range(10))))) == 1

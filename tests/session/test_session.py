@@ -8,7 +8,7 @@ import pytest
 
 from divingbell import Divingbell, InvalidInput, Session, SessionClosed
 from divingbell.session.cell import Cell, Ending
-from tests.waiting import until
+from tests.waiting import until, until_there
 
 
 async def test_variables_imports_and_functions_persist(session: Session) -> None:
@@ -235,9 +235,8 @@ async def test_an_error_without_lines_of_the_users_shows_none_of_others(session:
 
 async def test_an_interrupt_stops_the_cell_and_keeps_the_state(session: Session) -> None:
     await session.run("x = 'kept'")
-    running = asyncio.create_task(session.run("print('go')\nwhile True: pass"))
-    await until(lambda: session.busy, "the cell runs")
-    await asyncio.sleep(0.1)
+    running = asyncio.create_task(session.run("open('begun', 'w').close()\nwhile True: pass"))
+    await until_there(session, "begun")
     assert await session.interrupt()
     result = await running
     assert (result.status, result.state) == ("cancelled", "kept")
@@ -436,13 +435,12 @@ async def test_a_late_interrupt_does_not_hit_the_next_cell(session: Session) -> 
 async def test_cancelled_twice_the_session_stays_usable(session: Session) -> None:
     await session.run("import signal\nx = 1")
     await until(lambda: session.copied_cell, "a copy")
-    deaf = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: pass"
-    running = asyncio.create_task(session.run(deaf))
-    await until(lambda: session.busy, "the cell runs")
-    await asyncio.sleep(0.1)
+    deaf = "signal.signal(signal.SIGINT, signal.SIG_IGN)\nopen('deaf', 'w').close()\n"
+    running = asyncio.create_task(session.run(f"{deaf}while True: pass"))
+    await until_there(session, "deaf")
     for _ in range(3):
         running.cancel()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # less than it takes until the interpreter is given up
     with pytest.raises(asyncio.CancelledError):
         await running
     result = await session.run("x")
@@ -456,7 +454,7 @@ async def test_closing_while_the_interpreter_is_being_replaced_leaves_nothing(
     for _ in range(5):
         async with bell.session() as session:
             running = asyncio.create_task(session.run("import os; os._exit(1)"))
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0.01)  # it is somewhere on its way
         with contextlib.suppress(SessionClosed):
             await running
     assert len(bell.sessions()) == before

@@ -63,6 +63,7 @@ async def test_however_many_wait_a_round_of_the_loop_does_a_few_of_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(turns_module, "UNNOTICED", 0.0)  # one step is enough
+    monkeypatch.setattr(turns_module, "cells", Cells())  # those of other tests are none of ours
     turns = Turns(object())
     go = asyncio.Event()
     steps = 0

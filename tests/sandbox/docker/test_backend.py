@@ -93,7 +93,7 @@ def _containers() -> set[str]:
 async def test_a_cancelled_session_leaves_no_container(walled: Divingbell, delay: float) -> None:
     before = _containers()
     opening = asyncio.create_task(walled.open())
-    await asyncio.sleep(delay)
+    await asyncio.sleep(delay)  # it is somewhere on its way
     opening.cancel()
     await asyncio.wait({opening})
     if not opening.cancelled():
@@ -105,7 +105,7 @@ async def test_closing_while_the_pool_fills_leaves_no_container() -> None:
     need(DOCKER)
     before = _containers()
     async with Divingbell(backend="docker", pool=3, preload=()):
-        await asyncio.sleep(0.2)
+        await until(lambda: _containers() - before, "the first container of the pool")
     assert _containers() <= before
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 PATIENCE = 60.0
 """Seconds that any one step may take on a machine that is very busy."""
 COMMAND = Path(sys.executable).with_name("divingbell")
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How each picture of that kind begins."""
 
 Bell = Callable[..., subprocess.CompletedProcess[str]]
 

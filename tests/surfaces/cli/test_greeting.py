@@ -12,7 +12,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.surfaces.cli import test_shell
-from tests.surfaces.cli.test_cli import COMMAND, PATIENCE, environment
+from tests.surfaces.cli.command import COMMAND, PATIENCE, environment
 from tests.surfaces.cli.test_shell import CTRL_C, CTRL_D, Screen, at_a_terminal
 from tests.surfaces.mcp.conftest import text_of
 from tests.surfaces.mcp.held_back import held_back

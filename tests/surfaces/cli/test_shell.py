@@ -28,8 +28,7 @@ from divingbell.surfaces.cli.terminal.prompt import history_file
 from divingbell.surfaces.cli.terminal.signals import Signals
 from divingbell.surfaces.cli.terminal.writer import STDERR, STDOUT, Writer
 
-from .command import COMMAND, PATIENCE, environment
-from .test_cli import PNG
+from .command import COMMAND, PATIENCE, PNG, environment
 
 CTRL_C, CTRL_D, UP, ENTER = "\x03", "\x04", "\x1b[A", "\r"
 TAB = "\t"

@@ -1,5 +1,5 @@
-"""Promises that can only be checked from outside: files, processes, what the host parses,
-tools, and what lies around it on the machine.
+"""Checks of promises from outside the sandbox: of files, processes and tools, of all that the
+host parses, and of all that lies around it on the machine.
 
 Each function names the promises it checks, gets a rig, and returns what it saw; it raises
 PromiseBroken if a promise is not kept.
@@ -23,12 +23,12 @@ from divingbell.promises.check import (
     sign_ins,
 )
 from divingbell.promises.check.rig import ALONE, CHECKS, CheckRig, PromiseBroken, Watch, judged
-from divingbell.promises.check.tool_rig import WITH_TOOLS, ToolRig
+from divingbell.promises.check.tool_rig import TOOL_CHECKS, ToolRig
 
 __all__ = [
     "ALONE",
     "CHECKS",
-    "WITH_TOOLS",
+    "TOOL_CHECKS",
     "CheckRig",
     "PromiseBroken",
     "ToolRig",

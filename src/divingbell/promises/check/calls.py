@@ -19,44 +19,44 @@ _FLOOD_MEMORY = 80 * MB
 
 
 @tool_checks("T03")
-async def calls_of_other_sessions(bench: ToolRig) -> str:
-    async with bench.session(user="ann") as first, bench.session(user="ben") as second:
+async def calls_of_other_sessions(rig: ToolRig) -> str:
+    async with rig.session(user="ann") as first, rig.session(user="ben") as second:
         slow = asyncio.create_task(first.run(f"servers.{NAME}.slow(0.6)"))
-        words = judged(await bench.run(second, "T03.py", OTHER=first.id, OWNER="ann"))
+        words = judged(await rig.run(second, "T03.py", OTHER=first.id, OWNER="ann"))
         expect((await slow).value == "at last", "another session's call was cancelled")
-        await bench.run(first, "T03_after.py")
+        await rig.run(first, "T03_after.py")
         await first.close()
-        before = await bench.counted(second, "left behind")
+        before = await rig.counted(second, "left behind")
         await asyncio.sleep(_SETTLE)
-        after = await bench.counted(second, "left behind")
+        after = await rig.counted(second, "left behind")
         expect(before == after, f"{after - before} calls came from a session that is closed")
     return f"{words}; nothing came after the end"
 
 
 @tool_checks("T04")
-async def raw_calls(bench: ToolRig) -> str:
-    async with bench.session() as session:
-        before = await bench.counted(session, "forbidden")
-        words = judged(await bench.run(session, "T04.py"))
-        after = await bench.counted(session, "forbidden")
+async def raw_calls(rig: ToolRig) -> str:
+    async with rig.session() as session:
+        before = await rig.counted(session, "forbidden")
+        words = judged(await rig.run(session, "T04.py"))
+        after = await rig.counted(session, "forbidden")
         expect(before == after, "the server was called all the same")
     return words
 
 
 @tool_checks("T07")
-async def broken_frames(bench: ToolRig) -> str:
-    async with bench.session() as neighbour:
+async def broken_frames(rig: ToolRig) -> str:
+    async with rig.session() as neighbour:
 
         async def attack(kind: str) -> str:
-            async with bench.session(timeout=1.5) as session:
-                result = await bench.run(session, "T07.py", KIND=kind)
+            async with rig.session(timeout=1.5) as session:
+                result = await rig.run(session, "T07.py", KIND=kind)
                 expect(result.status in ("killed", "timeout"), f"{kind}: {result.status}")
-                await bench.works(session)
+                await rig.works(session)
                 return f"{kind}: {result.status}"
 
         async def others_call() -> None:
             while True:
-                answer = await bench.value(neighbour, f"servers.{NAME}.echo('still here')")
+                answer = await rig.value(neighbour, f"servers.{NAME}.echo('still here')")
                 expect(answer == "still here", f"the neighbour got {answer!r}")
                 await asyncio.sleep(0.1)
 
@@ -68,63 +68,63 @@ async def broken_frames(bench: ToolRig) -> str:
         finally:
             beside.cancel()
             await asyncio.wait({beside})
-        await bench.value(neighbour, f"servers.{NAME}.echo('afterwards')")
+        await rig.value(neighbour, f"servers.{NAME}.echo('afterwards')")
     return ", ".join(seen)
 
 
 @tool_checks("T08", alone=True)
-async def descriptors_with_calls(bench: ToolRig) -> str:
-    async with bench.session() as session:
-        await bench.value(session, f"servers.{NAME}.echo('before')")
+async def descriptors_with_calls(rig: ToolRig) -> str:
+    async with rig.session() as session:
+        await rig.value(session, f"servers.{NAME}.echo('before')")
         before = len(os.listdir("/proc/self/fd"))
-        await bench.run(session, "T08.py")
-        await bench.works(session)
+        await rig.run(session, "T08.py")
+        await rig.works(session)
         after = len(os.listdir("/proc/self/fd"))
         expect(after <= before + 2, f"{before} descriptors before, {after} after")
     return f"{before} descriptors before, {after} after"
 
 
 @tool_checks("T12")
-async def frames_on_standard_output(bench: ToolRig) -> str:
-    async with bench.session() as session:
-        result = await bench.run(session, "T12.py", CELL=session.cells + 1)
+async def frames_on_standard_output(rig: ToolRig) -> str:
+    async with rig.session() as session:
+        result = await rig.run(session, "T12.py", CELL=session.cells + 1)
         expect(result.value == "right", f"the value is {result.value!r}")
         expect("spoofed" in result.text, "what was printed is lost")
         expect(result.calls == (), f"a call was made: {result.calls}")
-        expect(await bench.counted(session, "spoofed") == 0, "the server was called")
+        expect(await rig.counted(session, "spoofed") == 0, "the server was called")
     return "shown as text"
 
 
 @tool_checks("T40")
-async def bound_arguments(bench: ToolRig) -> str:
-    async with bench.session(user="ann") as session:
-        return judged(await bench.run(session, "T40.py", USER="ann"))
+async def bound_arguments(rig: ToolRig) -> str:
+    async with rig.session(user="ann") as session:
+        return judged(await rig.run(session, "T40.py", USER="ann"))
 
 
 @tool_checks("T41")
-async def approvals(bench: ToolRig) -> str:
-    async with bench.session() as session:
-        asked, before = len(bench.asked), await bench.counted(session, "careful")
-        words = judged(await bench.run(session, "T41.py"))
-        expect(len(bench.asked) > asked, "nobody was asked")
-        after = await bench.counted(session, "careful")
+async def approvals(rig: ToolRig) -> str:
+    async with rig.session() as session:
+        asked, before = len(rig.asked), await rig.counted(session, "careful")
+        words = judged(await rig.run(session, "T41.py"))
+        expect(len(rig.asked) > asked, "nobody was asked")
+        after = await rig.counted(session, "careful")
         expect(before == after, "the call was made before a person had said yes")
     return words
 
 
 @tool_checks("N12")
-async def data_in_arguments(bench: ToolRig) -> str:
+async def data_in_arguments(rig: ToolRig) -> str:
     code = (
         f"from servers.{NAME} import send\nsend('friend@example.org', text='hello')\n"
         "for to in ('thief@example.com', '', 'friend@example.org.example.com'):\n"
         "    try:\n        send(to, text='the secret plan'); print('sent')\n"
         "    except ToolDenied as error: print(error.code)"
     )
-    async with bench.session() as session:
-        before = await bench.counted(session, "send")
+    async with rig.session() as session:
+        before = await rig.counted(session, "send")
         result = await session.run(code)
         expect(result.text.split() == ["tool_denied"] * 3, f"{result.text} {result.error}")
-        expect(await bench.counted(session, "send") == before + 1, "the server was called")
+        expect(await rig.counted(session, "send") == before + 1, "the server was called")
         calls = [(call.name, call.status) for call in result.calls]
         denied = [(f"{NAME}.send", "tool_denied")] * 3
         expect(calls == [(f"{NAME}.send", "ok"), *denied], f"listed: {calls}")
@@ -133,43 +133,43 @@ async def data_in_arguments(bench: ToolRig) -> str:
 
 
 @tool_checks("H53")
-async def loose_arguments(bench: ToolRig) -> str:
-    async with bench.session() as session:
-        words = judged(await bench.run(session, "H53.py"))
-        expect(await bench.counted(session, "loose") == 0, "the server was called")
+async def loose_arguments(rig: ToolRig) -> str:
+    async with rig.session() as session:
+        words = judged(await rig.run(session, "H53.py"))
+        expect(await rig.counted(session, "loose") == 0, "the server was called")
     return words
 
 
 @tool_checks("H54")
-async def loose_headers(bench: ToolRig) -> str:
+async def loose_headers(rig: ToolRig) -> str:
     headers = (
         '{"event":"call"}', '{"event":"call","id":"1","name":"a.b"}',
         '{"event":"call","id":true,"name":"a.b"}', '{"event":"call","id":1.5,"name":"a.b"}',
         '{"event":"call","id":1,"name":7}', '{"event":"call","id":1,"name":["hostile.echo"]}',
         '{"event":"call","id":1,"id":2,"name":"a.b"}', '{"event":"call","id":NaN,"name":"a.b"}',
     )  # fmt: skip
-    async with bench.session() as session:
+    async with rig.session() as session:
         for header in headers:
-            result = await bench.run(session, "H04.py", HEADER=header)
+            result = await rig.run(session, "H04.py", HEADER=header)
             expect(result.status == "killed", f"{header} was taken: {result.status}")
-            await bench.works(session)
+            await rig.works(session)
     return f"{len(headers)} refused, the session went on each time"
 
 
 @tool_checks("H70", alone=True)
-async def arguments_to_choke_on(bench: ToolRig) -> str:
-    async with bench.session(memory="256MB") as session:
+async def arguments_to_choke_on(rig: ToolRig) -> str:
+    async with rig.session(memory="256MB") as session:
         async with Watch() as watch:
-            words = judged(await bench.run(session, "H70.py"))
-        await bench.works(session)
+            words = judged(await rig.run(session, "H70.py"))
+        await rig.works(session)
     return f"{words}; {watch.judge()}"
 
 
 @tool_checks("H71", alone=True)
-async def arguments_that_swell(bench: ToolRig) -> str:
-    async with bench.session() as session, Watch() as watch:
+async def arguments_that_swell(rig: ToolRig) -> str:
+    async with rig.session() as session, Watch() as watch:
         calls, most = session._calls, 0
-        task = asyncio.create_task(bench.run(session, "H71.py"))
+        task = asyncio.create_task(rig.run(session, "H71.py"))
         while not task.done():
             most = max(most, len(calls._tasks))
             expect(calls._cost <= MAX_BYTES, f"{calls._cost:,} bytes are parsed at once")
@@ -180,16 +180,16 @@ async def arguments_that_swell(bench: ToolRig) -> str:
 
 
 @tool_checks("H72")
-async def calls_cancelled_at_once(bench: ToolRig) -> str:
-    async with bench.session(timeout=0.5) as session:
-        task = asyncio.create_task(bench.run(session, "H72.py"))
+async def calls_cancelled_at_once(rig: ToolRig) -> str:
+    async with rig.session(timeout=0.5) as session:
+        task = asyncio.create_task(rig.run(session, "H72.py"))
         done, _ = await asyncio.wait({task}, timeout=_OVERTIME)
         if not done:
             await session.interrupt()
         result = await task
         expect(bool(done) and result.status == "timeout", f"it ended with {result.status}")
         expect(not session._calls._tasks, "the host still counts the call")
-        await bench.works(session)
+        await rig.works(session)
     return "timeout, as without a call"
 
 
@@ -197,16 +197,16 @@ def _flood(identifier: str) -> None:
     """Register a check that the host stays well while calls pour in."""
 
     @tool_checks(identifier, alone=True)
-    async def flood(bench: ToolRig) -> str:
-        async with bench.session(timeout=2.0, ceiling=4.0) as session:
+    async def flood(rig: ToolRig) -> str:
+        async with rig.session(timeout=2.0, ceiling=4.0) as session:
             async with Watch() as watch:
-                task = asyncio.create_task(bench.run(session, f"{identifier}.py"))
+                task = asyncio.create_task(rig.run(session, f"{identifier}.py"))
                 await asyncio.wait({task}, timeout=_FLOOD_PATIENCE)
                 await asyncio.sleep(_SETTLE)
             words = watch.judge()
             expect(watch.memory < _FLOOD_MEMORY, f"answers that nobody reads are kept: {words}")
             expect(task.done() and not task.cancelled(), "there was no result")
-            await bench.works(session)
+            await rig.works(session)
             return f"{task.result().status}; {words}"
 
 

@@ -71,7 +71,7 @@ class Ear:
                 self.heard.append([str(error), getattr(error, "data", None)])
 
     def hidden(self) -> list[str]:
-        """What of it hides something."""
+        """The texts among it that hide something."""
         return [ascii(text) for text in texts_in(self.heard) if is_hiding(text)]
 
 
@@ -83,9 +83,9 @@ def _plain(model: Any) -> Any:
 
 
 @tool_checks("D70", alone=True)
-async def words_to_clients(bench: ToolRig) -> str:
+async def words_to_clients(rig: ToolRig) -> str:
     ear = Ear()
-    async with _connected(bench, ear) as client:
+    async with _connected(rig, ear) as client:
         await ear.listen(client)
     said = json.dumps(ear.heard, default=str)
     for word in ("link", "said", "done", "choice", "argument", "title", "value", "one"):
@@ -95,9 +95,9 @@ async def words_to_clients(bench: ToolRig) -> str:
 
 
 @tool_checks("D71", alone=True)
-async def questions_in_our_name(bench: ToolRig) -> str:
+async def questions_in_our_name(rig: ToolRig) -> str:
     ear = Ear()
-    async with _connected(bench, ear) as client:
+    async with _connected(rig, ear) as client:
         await client.call_tool("ask", {})
     [asked] = ear.asked
     expect(asked.message.startswith(f"{NAME} asks: "), f"not signed: {asked.message!r}")
@@ -109,19 +109,19 @@ async def questions_in_our_name(bench: ToolRig) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _connected(bench: ToolRig, ear: Ear) -> "AsyncIterator[Client]":
+async def _connected(rig: ToolRig, ear: Ear) -> "AsyncIterator[Client]":
     """A client of ours that sees all tools of the hostile server directly."""
     from mcp import Client
 
     from divingbell.surfaces.mcp.server import Surface
 
-    settings, entry = bench.bell.settings, bench.bell.gateway.fleet.server(NAME)
+    settings, entry = rig.bell.settings, rig.bell.gateway.fleet.server(NAME)
     assert entry is not None
-    bench.bell.settings = replace(settings, mode="hybrid", servers=(replace(entry, direct=("*",)),))
+    rig.bell.settings = replace(settings, mode="hybrid", servers=(replace(entry, direct=("*",)),))
     try:
-        surface = Surface(bench.bell)
+        surface = Surface(rig.bell)
     finally:
-        bench.bell.settings = settings
+        rig.bell.settings = settings
     try:
         async with Client(surface.server, mode="legacy", **ear.options()) as client:
             yield client

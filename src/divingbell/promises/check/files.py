@@ -24,17 +24,17 @@ from divingbell.settings.policy import Policy
 
 
 @checks("F04")
-async def planted_start_up_files(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        await bench.run(session, "F04.py")
-    async with bench.session() as session:
-        return judged(await bench.run(session, "F04_after.py"))
+async def planted_start_up_files(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        await rig.run(session, "F04.py")
+    async with rig.session() as session:
+        return judged(await rig.run(session, "F04_after.py"))
 
 
 @checks("F06")
-async def links_as_artefacts(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        expect((await bench.run(session, "F06.py")).status == "ok", "the links were not made")
+async def links_as_artefacts(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        expect((await rig.run(session, "F06.py")).status == "ok", "the links were not made")
         for name in ("link.csv", "environment.txt", "sub/root/etc/passwd", "folder/passwd"):
             await refused(session.files.get(name), f"get {name}")
         expect(not await names_of(session), f"links are listed: {await names_of(session)}")
@@ -43,9 +43,9 @@ async def links_as_artefacts(bench: CheckRig) -> str:
 
 
 @checks("F42")
-async def storing_through_links(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        await bench.run(session, "F06.py")
+async def storing_through_links(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        await rig.run(session, "F06.py")
         for name in ("folder/planted", "sub/root/tmp/planted", "folder/new/planted"):
             await refused(session.files.put(name, b"x"), f"put {name}")
         await session.files.put("link.csv", b"own")
@@ -56,10 +56,10 @@ async def storing_through_links(bench: CheckRig) -> str:
 
 
 @checks("F07")
-async def links_that_change(bench: CheckRig) -> str:
-    async with bench.session() as session:
+async def links_that_change(rig: CheckRig) -> str:
+    async with rig.session() as session:
         seconds = 1.5 * registry.find(session.isolation.backend).slowness  # forks may be slow
-        race = asyncio.create_task(bench.run(session, "F07.py", SECONDS=seconds))
+        race = asyncio.create_task(rig.run(session, "F07.py", SECONDS=seconds))
         tries = granted = 0
         while not race.done():
             tries += 1
@@ -76,9 +76,9 @@ async def links_that_change(bench: CheckRig) -> str:
 
 
 @checks("F09")
-async def special_files(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        expect((await bench.run(session, "F09.py")).status == "ok", "they were not made")
+async def special_files(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        expect((await rig.run(session, "F09.py")).status == "ok", "they were not made")
         for name in ("pipe.json", "socket.json", "folder.json"):
             await refused(session.files.get(name), f"get {name}")
         expect(await names_of(session) == {"real.json"}, f"listed: {await names_of(session)}")
@@ -86,46 +86,46 @@ async def special_files(bench: CheckRig) -> str:
 
 
 @checks("F11")
-async def sparse_file(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        power = int((await bench.run(session, "F11.py")).text)
+async def sparse_file(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        power = int((await rig.run(session, "F11.py")).text)
         async with Watch() as watch:
             await refused(session.files.get("big", most=(1 << power) - 1), "get of a sparse file")
         return f"2**{power} bytes refused; {watch.judge()}"
 
 
 @checks("F14")
-async def deep_folders(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        result = await bench.run(session, "F14.py")
+async def deep_folders(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        result = await rig.run(session, "F14.py")
         expect("built" in result.text, f"not built: {result.error}")
         await session.files.list()
-        await bench.works(session)
+        await rig.works(session)
         return f"3,000 levels; {await closed_in_time(session)}"
 
 
 @checks("F15")
-async def locked_folders(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        expect("locked" in (await bench.run(session, "F15.py")).text, "not locked")
+async def locked_folders(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        expect("locked" in (await rig.run(session, "F15.py")).text, "not locked")
         await session.files.list()
         words = await closed_in_time(session)
-    async with bench.session() as session:
+    async with rig.session() as session:
         expect(not await names_of(session), "files of the session before")
     return words
 
 
 @checks("F19")
-async def neighbours(bench: CheckRig) -> str:
-    async with bench.session() as first, bench.session() as second:
-        expect("hidden" in (await bench.run(first, "F19.py")).text, "the first made nothing")
-        return judged(await bench.run(second, "F19_neighbour.py"))
+async def neighbours(rig: CheckRig) -> str:
+    async with rig.session() as first, rig.session() as second:
+        expect("hidden" in (await rig.run(first, "F19.py")).text, "the first made nothing")
+        return judged(await rig.run(second, "F19_neighbour.py"))
 
 
 @checks("F43")
-async def names_that_lead_out(bench: CheckRig) -> str:
+async def names_that_lead_out(rig: CheckRig) -> str:
     names = ("../etc/passwd", "a/../../etc/passwd", "/etc/passwd", "a\0b", "x/" * 2500, "\ud800")
-    async with bench.session() as session:
+    async with rig.session() as session:
         for name in names:
             await refused(session.files.get(name), f"get {name[:30]!r}")
             await refused(session.files.put(name, b""), f"put {name[:30]!r}")
@@ -135,8 +135,8 @@ async def names_that_lead_out(bench: CheckRig) -> str:
 
 
 @checks("F50")
-async def setuid_files_for_others(bench: CheckRig) -> str:
-    settings = bench.bell.settings
+async def setuid_files_for_others(rig: CheckRig) -> str:
+    settings = rig.bell.settings
     with tempfile.TemporaryDirectory(prefix="divingbell-") as folder:
         os.chmod(folder, 0o755)
         bell = Divingbell(settings.backend)
@@ -144,7 +144,7 @@ async def setuid_files_for_others(bench: CheckRig) -> str:
             settings, workspace=folder, pool=0, preload=(), servers=(), policy=Policy()
         )
         async with bell, CheckRig(bell).session() as session:
-            expect("planted" in (await bench.run(session, "F50.py")).text, "nothing was planted")
+            expect("planted" in (await rig.run(session, "F50.py")).text, "nothing was planted")
             [planted] = Path(folder).rglob("planted")
             above = [each for each in planted.parents if each.is_relative_to(folder)]
             closed = [each for each in above if _is_closed(each)]

@@ -39,7 +39,7 @@ def _of_a_stranger() -> Iterator[Path]:
 
 
 @checks("G24")
-async def folders_of_others(bench: CheckRig) -> str:
+async def folders_of_others(rig: CheckRig) -> str:
     with _of_a_stranger() as planted:
         return await asyncio.to_thread(_use_every_way, planted)
 
@@ -68,7 +68,7 @@ def _use_every_way(planted: Path) -> str:
 
 
 @checks("G25")
-async def groups_of_others(bench: CheckRig) -> str:
+async def groups_of_others(rig: CheckRig) -> str:
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name, _of_a_stranger() as planted:
         return await asyncio.to_thread(_name_others, Path(name) / "groups", planted)
 
@@ -103,7 +103,7 @@ def _answers(other: "subprocess.Popen[bytes]") -> bool:
 
 
 @checks("G26")
-async def links_among_what_is_removed(bench: CheckRig) -> str:
+async def links_among_what_is_removed(rig: CheckRig) -> str:
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name:
         victim, link = Path(name, "victim"), Path(name, "link")
         victim.mkdir()

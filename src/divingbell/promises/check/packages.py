@@ -20,13 +20,13 @@ NAMESPACES = ("user", "mnt", "net", "ipc")
 
 
 @checks("G20", alone=True)
-async def hostile_wheel(bench: CheckRig) -> str:
+async def hostile_wheel(rig: CheckRig) -> str:
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name:
         return await asyncio.to_thread(_install_hostile_wheel, Path(name))
 
 
 @checks("G22", alone=True)
-async def hostile_surroundings_of_uv(bench: CheckRig) -> str:
+async def hostile_surroundings_of_uv(rig: CheckRig) -> str:
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name:
         for planted in ("uv.toml", "pyproject.toml"):
             Path(name, planted).write_text("[this is no TOML\n")
@@ -62,7 +62,7 @@ def _install_hostile_wheel(folder: Path) -> str:
 
 
 @checks("G21", alone=True)
-async def package_to_be_built(bench: CheckRig) -> str:
+async def package_to_be_built(rig: CheckRig) -> str:
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name:
         source, sprung = Path(name, "trap"), Path(name, "sprung")
         source.mkdir()
@@ -106,8 +106,8 @@ def write_wheel(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 @checks("G23")
-async def walls_of_the_zygote(bench: CheckRig) -> str:
-    zygote = bench.zygote
+async def walls_of_the_zygote(rig: CheckRig) -> str:
+    zygote = rig.zygote
     if zygote is None:
         return "there is none: the interpreter of each session starts in its container"
     await zygote.start()
@@ -121,7 +121,7 @@ async def walls_of_the_zygote(bench: CheckRig) -> str:
 
 
 @checks("G27")
-async def hostile_shared_object(bench: CheckRig) -> str:
+async def hostile_shared_object(rig: CheckRig) -> str:
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name:
         file = Path(name, "trap.so")
         names = ("../../trap.so", "/tmp/trap.so", "$ORIGIN/trap.so", "a b", "x" * 500, "libc.so.6")

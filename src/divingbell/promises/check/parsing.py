@@ -1,4 +1,4 @@
-"""What the host parses: values, texts and frames from inside."""
+"""Values, texts and frames from inside, which the host parses."""
 
 import asyncio
 import os
@@ -20,23 +20,23 @@ _MIME = re.compile(r"[\w.+-]{1,100}/[\w.+;=-]{1,100}")
 
 
 @checks("H01")
-async def pickles(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        result = await bench.run(session, "H01.py")
+async def pickles(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        result = await rig.run(session, "H01.py")
         expect(isinstance(result.value, str), f"the value is {type(result.value)}")
         expect(not Path("/tmp/PWNED-BY-PICKLE").exists(), "it was unpickled")
     return "the value is text"
 
 
 @checks("H03")
-async def deep_values(bench: CheckRig) -> str:
-    async with bench.session() as session:
+async def deep_values(rig: CheckRig) -> str:
+    async with rig.session() as session:
         for depth, closed in ((1_000_000, False), (400_000, True), (900, True), (200, True)):
             context = {"DEPTH": depth, "CLOSED": closed, "CELL": session.cells + 1}
-            result = await bench.run(session, "H03.py", **context)
+            result = await rig.run(session, "H03.py", **context)
             found = _depth(result.value)
             expect(found <= 100, f"a value nested {found} deep reached the caller")
-            await bench.works(session)
+            await rig.works(session)
     return "refused at every depth over 100"
 
 
@@ -48,38 +48,38 @@ def _depth(value: object) -> int:
 
 
 @checks("H04")
-async def loose_json(bench: CheckRig) -> str:
+async def loose_json(rig: CheckRig) -> str:
     headers = (
         '{"x":NaN}', '{"x":-Infinity}', '{"x":1e400}', '{"x":1' + "0" * 5000 + "}",
         '{"x":1,"x":2}', r'{"x":"\ud800"}', "[1]", "7", "null", '{"x":1}{"y":2}', "{'x':1}",
         '{"event":"stdout","n":"1"}', '{"event":"display"}', '{"event":"display","parts":[[1,2]]}',
     )  # fmt: skip
-    async with bench.session() as session:
+    async with rig.session() as session:
         for header in headers:
-            result = await bench.run(session, "H04.py", HEADER=header)
+            result = await rig.run(session, "H04.py", HEADER=header)
             expect(result.status == "killed", f"{header[:40]} was taken: {result.status}")
-            await bench.works(session)
+            await rig.works(session)
     return f"{len(headers)} refused, the session went on each time"
 
 
 @checks("H05-big", "H06")
-async def long_texts(bench: CheckRig) -> str:
+async def long_texts(rig: CheckRig) -> str:
     words = []
     for probe in ("H05_big.py", "H06.py"):
-        async with bench.session(memory="256MB") as session:
-            result = await bench.run(session, probe)
+        async with rig.session(memory="256MB") as session:
+            result = await rig.run(session, probe)
             size = len(result.text) + len(str(result.error)) + len(str(result.value))
             expect(result.status in ("ok", "error"), f"{probe}: {result.status} {result.error}")
             expect(size < 2 * MB, f"{probe}: {size:,} characters reached the caller")
             words.append(f"{probe}: {size:,} characters")
-            await bench.works(session)
+            await rig.works(session)
     return "; ".join(words)
 
 
 @checks("H08")
-async def active_content(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        result = await bench.run(session, "H08.py")
+async def active_content(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        result = await rig.run(session, "H08.py")
         kinds = {output.type for output in result.outputs}
         expect({"text/html", "image/svg+xml", "text/markdown"} <= kinds, f"shown: {kinds}")
         plain = result.to_dict()["output"]
@@ -88,36 +88,36 @@ async def active_content(bench: CheckRig) -> str:
 
 
 @checks("H42")
-async def forged_answers(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        await bench.run(session, "H42.py", CELL=session.cells + 1)
+async def forged_answers(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        await rig.run(session, "H42.py", CELL=session.cells + 1)
         await asyncio.sleep(SAMPLE)
         expect((await session.run("'right'")).value == "right", "the next cell's value is forged")
         variables = await session.variables()
         expect(all(isinstance(item.name, str) for item in variables), "forged variables")
-        await bench.works(session)
+        await rig.works(session)
     return "the next result was its own"
 
 
 @checks("H44", alone=True)
-async def descriptors_for_the_host(bench: CheckRig) -> str:
-    async with bench.session() as session:
+async def descriptors_for_the_host(rig: CheckRig) -> str:
+    async with rig.session() as session:
         before = len(os.listdir("/proc/self/fd"))
-        await bench.run(session, "H44.py")
-        await bench.works(session)
+        await rig.run(session, "H44.py")
+        await rig.works(session)
         after = len(os.listdir("/proc/self/fd"))
         expect(after <= before + 2, f"{before} descriptors before, {after} after")
     return f"{before} descriptors before, {after} after"
 
 
 @checks("H47-kind")
-async def strange_types(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        result = await bench.run(session, "H47_kind.py")
+async def strange_types(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        result = await rig.run(session, "H47_kind.py")
         kinds = [output.type for output in result.outputs]
         strange = [kind[:60] for kind in kinds if not _MIME.fullmatch(kind)]
         expect(not strange, f"types that reached the caller: {strange}")
-        await bench.works(session)
+        await rig.works(session)
     return f"{result.status}, {len(kinds)} outputs with sound types"
 
 
@@ -125,18 +125,18 @@ def _flood(identifier: str, timeout: float) -> None:
     """Register a check that the host stays well while a probe floods it."""
 
     @checks(identifier, alone=True)
-    async def flood(bench: CheckRig) -> str:
-        async with bench.session(timeout=timeout) as session:
+    async def flood(rig: CheckRig) -> str:
+        async with rig.session(timeout=timeout) as session:
             async with Watch() as watch:
                 # A task of its own, as in `stopped_file_server`.
-                task = asyncio.create_task(bench.run(session, f"{identifier}.py"))
+                task = asyncio.create_task(rig.run(session, f"{identifier}.py"))
                 await asyncio.wait({task}, timeout=20)
                 await asyncio.sleep(SETTLE)
             words = watch.judge()
             expect(task.done() and not task.cancelled(), "there was no result")
             result = task.result()
             expect(len(result.outputs) < MOST_OUTPUTS, f"{len(result.outputs):,} outputs are kept")
-            await bench.works(session)
+            await rig.works(session)
             return f"{result.status}; {words}"
 
 
@@ -147,10 +147,10 @@ for _identifier in ("H60", "H61", "H63", "H64"):
 
 
 @checks("H62", alone=True)
-async def flood_after_the_cell(bench: CheckRig) -> str:
-    """What a cell has left behind floods the host: it is slowed down, and then ended."""
-    async with bench.session() as session, Watch() as watch:
-        result = await bench.run(session, "H62.py")
+async def flood_after_the_cell(rig: CheckRig) -> str:
+    """A process that a cell has left behind floods the host: it is slowed down, and then ended."""
+    async with rig.session() as session, Watch() as watch:
+        result = await rig.run(session, "H62.py")
         # Its last word may come too late: what it has left behind is sent before it.
         expect(result.status in ("ok", "timeout"), f"the cell: {result.status} {result.error}")
         await asyncio.sleep(SLOWED_AFTER)
@@ -166,11 +166,11 @@ async def flood_after_the_cell(bench: CheckRig) -> str:
 
 
 @checks("H49", alone=True)
-async def empty_background_events(bench: CheckRig) -> str:
-    async with bench.session() as session, Watch() as watch:
-        await bench.run(session, "H49.py")
+async def empty_background_events(rig: CheckRig) -> str:
+    async with rig.session() as session, Watch() as watch:
+        await rig.run(session, "H49.py")
         await asyncio.sleep(1.0)
         kept = len(session._background._kept)
         expect(kept < 2000, f"the host keeps {kept:,} events that carry nothing")
-        await bench.works(session)
+        await rig.works(session)
     return f"{kept} kept; {watch.judge()}"

@@ -24,7 +24,7 @@ NEIGHBOUR_ALLOWANCE = 10.0
 
 
 @checks("P11", alone=True)
-async def secrets_of_the_host(bench: CheckRig) -> str:
+async def secrets_of_the_host(rig: CheckRig) -> str:
     secret, name = secrets.token_hex(24), "PROMISE_SECRET"
     os.environ[name] = secret
     try:
@@ -32,10 +32,10 @@ async def secrets_of_the_host(bench: CheckRig) -> str:
             file.write(secret)
             file.flush()
             os.chmod(file.name, 0o644)
-            await bench.kill_zygote()  # the next one is started by a host that has the secret
-            async with bench.session(memory="512MB") as session:
+            await rig.kill_zygote()  # the next one is started by a host that has the secret
+            async with rig.session(memory="512MB") as session:
                 context = {"TURNED": secret[::-1], "SECRET_FILE": file.name[::-1]}
-                result = await bench.run(session, "P11.py", **context)
+                result = await rig.run(session, "P11.py", **context)
     finally:
         del os.environ[name]
     expect("HITS=" in result.text, f"the probe gave no answer: {result.error}")
@@ -46,20 +46,20 @@ async def secrets_of_the_host(bench: CheckRig) -> str:
 
 
 @checks("R55", alone=True)
-async def death_of_the_zygote(bench: CheckRig) -> str:
-    async with bench.session() as session:
+async def death_of_the_zygote(rig: CheckRig) -> str:
+    async with rig.session() as session:
         await session.run("x = 7")
-        await bench.kill_zygote()
+        await rig.kill_zygote()
         expect((await session.run("x")).value == 7, "a living session was harmed")
-        async with bench.session(processes=40) as other:
-            await bench.works(other)
+        async with rig.session(processes=40) as other:
+            await rig.works(other)
     return "the living session kept its variables, a new one was opened"
 
 
 @checks("R15")
-async def daemons(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        expect("daemonised" in (await bench.run(session, "R15.py")).text, "no daemon was started")
+async def daemons(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        expect("daemonised" in (await rig.run(session, "R15.py")).text, "no daemon was started")
         running = processes_of(session)
         expect(len(running) >= 3, f"the daemon is not among {running}")
     deadline = time.monotonic() + CLOSE_ALLOWANCE
@@ -75,14 +75,14 @@ def processes_of(session: Session) -> list[int]:
 
 
 @checks("R09", alone=True)
-async def burning_cores(bench: CheckRig) -> str:
+async def burning_cores(rig: CheckRig) -> str:
     cores, seconds = 0.5, 1.5
-    async with bench.session() as neighbour, bench.session(cores=cores) as session:
-        task = asyncio.create_task(bench.run(session, "R09.py", SECONDS=seconds))
+    async with rig.session() as neighbour, rig.session(cores=cores) as session:
+        task = asyncio.create_task(rig.run(session, "R09.py", SECONDS=seconds))
         slowest = 0.0
         while not task.done():
             started = time.monotonic()
-            await bench.works(neighbour)
+            await rig.works(neighbour)
             slowest = max(slowest, time.monotonic() - started)
             await asyncio.sleep(0.1)
         usage = (await task).usage
@@ -93,19 +93,19 @@ async def burning_cores(bench: CheckRig) -> str:
 
 
 @checks("R26")
-async def hanging_at_the_end(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        expect("waiting" in (await bench.run(session, "R26.py")).text, "nothing hangs")
+async def hanging_at_the_end(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        expect("waiting" in (await rig.run(session, "R26.py")).text, "nothing hangs")
         return await closed_in_time(session)
 
 
 @checks("R53")
-async def stopped_file_server(bench: CheckRig) -> str:
+async def stopped_file_server(rig: CheckRig) -> str:
     limit, allowed = 1.5, 20.0
-    async with bench.session(timeout=limit, output=1 << 16) as session:
+    async with rig.session(timeout=limit, output=1 << 16) as session:
         started = time.monotonic()
         # A task of its own: what is raised in it must not be able to cancel this one.
-        task = asyncio.create_task(bench.run(session, "R53.py"))
+        task = asyncio.create_task(rig.run(session, "R53.py"))
         await asyncio.wait({task}, timeout=allowed)
         seconds = time.monotonic() - started
         if not task.done():
@@ -115,7 +115,7 @@ async def stopped_file_server(bench: CheckRig) -> str:
                 f"no result {seconds:.0f} s after the start, the limit was {limit} s"
             )
         expect(not task.cancelled(), "the caller of run() was cancelled by user code")
-        await bench.works(session)
+        await rig.works(session)
         return f"{task.result().status} after {seconds:.1f} s"
 
 
@@ -123,10 +123,10 @@ async def stopped_file_server(bench: CheckRig) -> str:
 
 
 @checks("N10")
-async def reached_from_outside(bench: CheckRig) -> str:
+async def reached_from_outside(rig: CheckRig) -> str:
     port = _free_port()
-    async with bench.session() as session:
-        words = judged(await bench.run(session, "N10.py", PORT=port))
+    async with rig.session() as session:
+        words = judged(await rig.run(session, "N10.py", PORT=port))
         with socket.socket() as line:
             line.settimeout(1)
             expect(line.connect_ex(("127.0.0.1", port)) != 0, "the port answers on the host")
@@ -141,13 +141,13 @@ def _free_port() -> int:
 
 
 @checks("N41")
-async def sockets_of_the_host(bench: CheckRig) -> str:
+async def sockets_of_the_host(rig: CheckRig) -> str:
     name = f"divingbell-check-{secrets.token_hex(8)}"
     with socket.socket(socket.AF_UNIX) as abstract, socket.socket() as port:
         abstract.bind(f"\0{name}")
         abstract.listen()
         port.bind(("127.0.0.1", 0))
         port.listen()
-        async with bench.session() as session:
+        async with rig.session() as session:
             context = {"NAME": name, "PORT": port.getsockname()[1]}
-            return judged(await bench.run(session, "N41.py", **context))
+            return judged(await rig.run(session, "N41.py", **context))

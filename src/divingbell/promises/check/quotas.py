@@ -1,4 +1,5 @@
-"""What the kernel counts by user: one session takes all that it can, and others need some too."""
+"""Resources that the kernel counts by user: one session takes all of them, and others need some
+too."""
 
 import asyncio
 import os
@@ -18,10 +19,10 @@ HOST_PATIENCE = 30.0
 
 
 def _taking(probe: str) -> Check:
-    async def take(bench: CheckRig) -> str:
-        async with bench.session() as greedy, bench.session() as neighbour:
-            words = judged(await bench.run(greedy, probe, MOST=MANY))
-            judged(await bench.run(neighbour, probe, MOST=1))
+    async def take(rig: CheckRig) -> str:
+        async with rig.session() as greedy, rig.session() as neighbour:
+            words = judged(await rig.run(greedy, probe, MOST=MANY))
+            judged(await rig.run(neighbour, probe, MOST=1))
             await asyncio.to_thread(_take_one, probe)
         return f"{words}; some are left for others"
 
@@ -43,8 +44,8 @@ def _take_one(probe: str) -> None:
 
 
 @checks("R65")
-async def uids(bench: CheckRig) -> str:
-    async with bench.session() as session, bench.session() as neighbour:
+async def uids(rig: CheckRig) -> str:
+    async with rig.session() as session, rig.session() as neighbour:
         own, other = _uids_of(session), _uids_of(neighbour)
     shared = own & other | (own | other) & {os.geteuid()}
     expect(
@@ -54,7 +55,7 @@ async def uids(bench: CheckRig) -> str:
 
 
 def _uids_of(session: Session) -> set[int]:
-    """Who the processes of a session are on the host, as which the kernel counts what they use."""
+    """The user ids of a session's processes on the host, by which the kernel counts their use."""
     found = set()
     for pid in processes_of(session):
         status = Path(f"/proc/{pid}/status").read_text()

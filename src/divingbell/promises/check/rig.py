@@ -1,4 +1,4 @@
-"""What the checks from outside share: sessions with the preamble, a watch, and their register."""
+"""The parts that all checks from outside share: a rig, a watch on this process, a register."""
 
 import asyncio
 import contextlib
@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from divingbell.app import Divingbell
 from divingbell.errors import FileRefused
@@ -18,11 +18,8 @@ from divingbell.promises import PREAMBLE, PROBES
 from divingbell.sandbox.base import Zygote
 from divingbell.session.session import Session
 
-if TYPE_CHECKING:
-    from divingbell.promises.check.tool_rig import ToolRig
-
 MEMORY_ALLOWANCE = 192 * MB
-"""What this process may grow by while one session does its worst."""
+"""Bytes that this process may grow by while one session does its worst."""
 BUSY_ALLOWANCE = 0.15
 """Seconds of processor time that the event loop may spend without a pause for other sessions.
 Not of the clock: how busy the machine is otherwise must not matter. The aim is a third of it; one
@@ -61,8 +58,6 @@ class CheckRig:
 
     def __init__(self, bell: Divingbell) -> None:
         self.bell = bell
-        self.tools: ToolRig | None = None
-        """The same with a hostile server behind it, while checks run that need one."""
 
     @contextlib.asynccontextmanager
     async def session(self, **limits: Any) -> AsyncIterator[Session]:

@@ -23,22 +23,22 @@ print(*[path.read_text() for path in __import__('pathlib').Path('/servers').rglo
 
 
 @tool_checks("T01")
-async def secrets_in_the_environment(bench: ToolRig) -> str:
-    async with bench.session() as session:
-        await bench.value(session, f"servers.{NAME}.echo('a call was made')")
-        return judged(await bench.run(session, "T01.py"))
+async def secrets_in_the_environment(rig: ToolRig) -> str:
+    async with rig.session() as session:
+        await rig.value(session, f"servers.{NAME}.echo('a call was made')")
+        return judged(await rig.run(session, "T01.py"))
 
 
 @tool_checks("T02")
-async def secrets_in_the_memory(bench: ToolRig) -> str:
-    async with bench.session(memory="512MB") as session:
-        await bench.value(session, f"found = servers.{NAME}.reveal()\nlen(found)")
-        return judged(await bench.run(session, "T02.py"))
+async def secrets_in_the_memory(rig: ToolRig) -> str:
+    async with rig.session(memory="512MB") as session:
+        await rig.value(session, f"found = servers.{NAME}.reveal()\nlen(found)")
+        return judged(await rig.run(session, "T02.py"))
 
 
-async def _revealed(bench: ToolRig) -> tuple[str, list[str]]:
+async def _revealed(rig: ToolRig) -> tuple[str, list[str]]:
     """All that comes back from a server that says its secret in every way, and what it tells."""
-    async with bench.session() as session:
+    async with rig.session() as session:
         events = [event async for event in session.stream(_REVEAL)]
         result = next(event.result for event in reversed(events) if event.result is not None)
         expect(result.status == "ok", f"the secret could not be asked for: {result.error}")
@@ -48,38 +48,38 @@ async def _revealed(bench: ToolRig) -> tuple[str, list[str]]:
         return shown + json.dumps(uncaught.to_dict()), told
 
 
-def _logs(bench: ToolRig) -> str:
-    logs = "".join(path.read_text("utf-8", "replace") for path in bench.logs.iterdir())
+def _logs(rig: ToolRig) -> str:
+    logs = "".join(path.read_text("utf-8", "replace") for path in rig.logs.iterdir())
     expect("Authorization" in logs, "the server's standard error was not kept")
     return logs
 
 
 @tool_checks("T82")
-async def disguised_secrets(bench: ToolRig) -> str:
-    shown, told = await _revealed(bench)
-    for text in (shown, "\n".join(told), _logs(bench), "\n".join(bench.recorder.lines)):
-        expect(not bench.holds_disguised(text), "the secret came back in other clothes")
+async def disguised_secrets(rig: ToolRig) -> str:
+    shown, told = await _revealed(rig)
+    for text in (shown, "\n".join(told), _logs(rig), "\n".join(rig.recorder.lines)):
+        expect(not rig.holds_disguised(text), "the secret came back in other clothes")
     return "blotted out in hex, base64, and escaped for addresses, JSON and HTML"
 
 
 @tool_checks("T83")
-async def secrets_cut_in_two(bench: ToolRig) -> str:
-    await _revealed(bench)
-    logs, half = _logs(bench), len(bench.secret) // 2
+async def secrets_cut_in_two(rig: ToolRig) -> str:
+    await _revealed(rig)
+    logs, half = _logs(rig), len(rig.secret) // 2
     expect("." * 4000 in logs, "the long line is not in the log")
-    for part in (bench.secret[:half], bench.secret[half:]):
+    for part in (rig.secret[:half], rig.secret[half:]):
         expect(part not in logs, "half of the secret is in the log of the server")
     return "a line that is too long is cleaned before it is cut"
 
 
 @tool_checks("T14")
-async def reflected_secrets(bench: ToolRig) -> str:
-    shown, told = await _revealed(bench)
+async def reflected_secrets(rig: ToolRig) -> str:
+    shown, told = await _revealed(rig)
     expect(f"[secret of {NAME}]" in shown, "the server did not reveal anything")
     expect(any(told) and "no entry with" in shown, f"too little was tried: {told} {shown[:300]}")
-    expect(not bench.holds_secret(shown), "the secret came back from the server")
-    states = json.dumps([asdict(state) for state in bench.bell.gateway.servers()])
-    expect(not bench.holds_secret(states), "the secret is in the state of a server")
-    expect(not bench.holds_secret("\n".join(bench.recorder.lines)), "the secret is in the log")
-    expect(not bench.holds_secret(_logs(bench)), "the secret is in the log of the server")
+    expect(not rig.holds_secret(shown), "the secret came back from the server")
+    states = json.dumps([asdict(state) for state in rig.bell.gateway.servers()])
+    expect(not rig.holds_secret(states), "the secret is in the state of a server")
+    expect(not rig.holds_secret("\n".join(rig.recorder.lines)), "the secret is in the log")
+    expect(not rig.holds_secret(_logs(rig)), "the secret is in the log of the server")
     return "blotted out in results, errors, events, descriptions, files and logs"

@@ -2,7 +2,7 @@
 
 Probes share a session, because they change nothing. A bomb has a session of its own with small
 limits, and is judged by its result, by whether that session still works afterwards, and by a
-neighbour that must not have noticed. Host checks are functions in `host_checks`; those of tools
+neighbour that must not have noticed. Host checks are functions of this package; those of tools
 have a Divingbell of their own, with rules of their own and a hostile server behind it.
 """
 
@@ -20,7 +20,7 @@ from divingbell.promises import KEPT, PROMISES, Promise
 from divingbell.promises.check import (
     ALONE,
     CHECKS,
-    WITH_TOOLS,
+    TOOL_CHECKS,
     CheckRig,
     PromiseBroken,
     ToolRig,
@@ -63,7 +63,7 @@ def promised(
 
 
 def left_out(backend: str, limits_by: str, *, own_uid: bool = True) -> list[tuple[Promise, str]]:
-    """What this backend does not promise with this way to limit, and why not."""
+    """The promises that this backend does not make with this way to limit, and why not."""
     return [
         (promise, reason)
         for promise in PROMISES
@@ -72,7 +72,7 @@ def left_out(backend: str, limits_by: str, *, own_uid: bool = True) -> list[tupl
 
 
 def _reason(promise: Promise, backend: str, limits_by: str, own_uid: bool) -> str:
-    """Why a promise is not made; empty if it is."""
+    """The reason why a promise is not made; empty if it is."""
     row = registry.find(backend)
     # Of the backends of other packages the table knows nothing: their rows say it themselves.
     said = promise.backends.get(backend) or row.not_promised.get(promise.id, KEPT)
@@ -108,7 +108,9 @@ class _Check:
     def __init__(
         self, bell: Divingbell, only: Collection[str] | None, out: asyncio.Queue[Verdict | None]
     ) -> None:
-        self._bench = CheckRig(bell)
+        self._rig = CheckRig(bell)
+        self._tool_rig: ToolRig | None = None
+        """Only while checks run that need one."""
         self._only = only
         self._out = out
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -116,17 +118,17 @@ class _Check:
 
     async def run(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            shared = await stack.enter_async_context(self._bench.session())
-            neighbour = await stack.enter_async_context(self._bench.session())
+            shared = await stack.enter_async_context(self._rig.session())
+            neighbour = await stack.enter_async_context(self._rig.session())
             await neighbour.run("here = 42")
             isolation = shared.isolation
             self._slowness = registry.find(isolation.backend).slowness
             chosen = promised(
                 isolation.backend, isolation.limits_by, self._only, own_uid=isolation.own_uid
             )
-            if any(promise.id in WITH_TOOLS for promise in chosen):
-                bench = ToolRig(self._bench.bell)
-                self._bench.tools = await stack.enter_async_context(bench)
+            if any(promise.id in TOOL_CHECKS for promise in chosen):
+                beside = ToolRig.beside(self._rig.bell)
+                self._tool_rig = await stack.enter_async_context(beside)
             for promise in chosen:
                 if promise.kind == "probe":
                     await self._report(promise, self._probe(promise, shared))
@@ -160,18 +162,20 @@ class _Check:
         self._out.put_nowait(Verdict(promise, kept, detail[:500]))
 
     async def _probe(self, promise: Promise, session: Session) -> str:
-        return judged(await self._bench.run(session, promise.probe))
+        return judged(await self._rig.run(session, promise.probe))
 
     async def _host(self, promise: Promise) -> str:
-        if promise.id not in CHECKS:
-            raise PromiseBroken("there is no function in host_checks for it")
-        return await CHECKS[promise.id](self._bench)
+        if promise.id in CHECKS:
+            return await CHECKS[promise.id](self._rig)
+        if promise.id in TOOL_CHECKS and self._tool_rig is not None:
+            return await TOOL_CHECKS[promise.id](self._tool_rig)
+        raise PromiseBroken("there is no function in divingbell.promises.check for it")
 
     async def _bomb(self, promise: Promise, neighbour: Session) -> str:
-        async with self._bench.session(**promise.limits) as session:
+        async with self._rig.session(**promise.limits) as session:
             await session.files.put(_KEPT_FILE, b"kept")
             started = time.monotonic()
-            result = await self._bench.run(session, promise.probe)
+            result = await self._rig.run(session, promise.probe)
             seconds = time.monotonic() - started
             _judge_bomb(promise, result, seconds / self._slowness)
             await _judge_afterwards(promise, session)

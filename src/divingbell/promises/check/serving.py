@@ -68,12 +68,12 @@ async def _status(reader: asyncio.StreamReader) -> int:
 
 
 @contextlib.asynccontextmanager
-async def _site(bench: CheckRig) -> AsyncIterator[_Site]:
+async def _site(rig: CheckRig) -> AsyncIterator[_Site]:
     from divingbell.surfaces.auth import Tokens, hash_of
     from divingbell.surfaces.mcp import http
 
     tokens = Tokens({name: hash_of(token) for name, token in _USERS.items()})
-    app, ready = http.application(bench.bell, tokens), asyncio.Event()
+    app, ready = http.application(rig.bell, tokens), asyncio.Event()
     with http.bound("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(http.serve(app, listener, ready.set))
         try:
@@ -85,10 +85,10 @@ async def _site(bench: CheckRig) -> AsyncIterator[_Site]:
 
 
 @checks("T50")
-async def connections_of_one_user(bench: CheckRig) -> str:
+async def connections_of_one_user(rig: CheckRig) -> str:
     from divingbell.surfaces.mcp.quotas import MAX_CONNECTIONS
 
-    async with _site(bench) as site:
+    async with _site(rig) as site:
         found = [await site.status("ann") for _ in range(MAX_CONNECTIONS + 1)]
         expect(found[:-1] == [200] * MAX_CONNECTIONS, f"the first were answered with {set(found)}")
         expect(found[-1] == 429, f"one too many was answered with {found[-1]}")
@@ -98,9 +98,9 @@ async def connections_of_one_user(bench: CheckRig) -> str:
 
 
 @checks("T51", alone=True)
-async def bodies_to_choke_on(bench: CheckRig) -> str:
+async def bodies_to_choke_on(rig: CheckRig) -> str:
     lists = b'{"a":[' + b"[]," * 2_000_000 + b"[]]}"
-    async with _site(bench) as site, Watch() as watch:
+    async with _site(rig) as site, Watch() as watch:
         found = await site.status("ann", lists)
         expect(found == 413, f"two million lists were answered with {found}")
         async with site.begun("ann", 1 << 30, b"") as (reader, _):
@@ -113,10 +113,10 @@ async def bodies_to_choke_on(bench: CheckRig) -> str:
 
 
 @checks("T52")
-async def half_requests_of_strangers(bench: CheckRig) -> str:
+async def half_requests_of_strangers(rig: CheckRig) -> str:
     from divingbell.surfaces.mcp.connections import MAX_OF_PEER
 
-    async with _site(bench) as site, contextlib.AsyncExitStack() as stack:
+    async with _site(rig) as site, contextlib.AsyncExitStack() as stack:
         begun = []
         for _ in range(MAX_OF_PEER + 10):
             reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
@@ -132,10 +132,10 @@ async def half_requests_of_strangers(bench: CheckRig) -> str:
 
 
 @checks("T53")
-async def half_requests_of_a_user(bench: CheckRig) -> str:
+async def half_requests_of_a_user(rig: CheckRig) -> str:
     from divingbell.surfaces.mcp.quotas import MAX_REQUESTS
 
-    async with _site(bench) as site, contextlib.AsyncExitStack() as stack:
+    async with _site(rig) as site, contextlib.AsyncExitStack() as stack:
         for _ in range(MAX_REQUESTS):
             await stack.enter_async_context(site.begun("ann", len(_HELLO) + 1, _HELLO))
         async with site.begun("ann", len(_HELLO) + 1, _HELLO) as (reader, _):

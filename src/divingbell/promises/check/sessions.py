@@ -9,8 +9,8 @@ from divingbell.promises.check.rig import CheckRig, checks, expect, judged
 
 
 @checks("S05")
-async def guessed_sessions(bench: CheckRig) -> str:
-    bell = bench.bell
+async def guessed_sessions(rig: CheckRig) -> str:
+    bell = rig.bell
     async with bell.session() as one, bell.session() as two:
         for session in (one, two):
             digits = re.findall(r"[0-9a-f]+$", session.id)
@@ -26,9 +26,9 @@ async def guessed_sessions(bench: CheckRig) -> str:
 
 
 @checks("S06")
-async def late_threads(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        first = await bench.run(session, "S06.py")
+async def late_threads(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        first = await rig.run(session, "S06.py")
         second = await session.run("import time; time.sleep(0.8)")
         late = [output for output in second.outputs if "LATE" in str(output.data)]
         expect(len(late) == 1, f"the thread's output is lost: {second.text!r}")
@@ -37,19 +37,19 @@ async def late_threads(bench: CheckRig) -> str:
 
 
 @checks("S07")
-async def left_in_the_home(bench: CheckRig) -> str:
-    async with bench.session() as session:
-        expect("planted" in (await bench.run(session, "S07.py")).text, "nothing was planted")
-    async with bench.session() as session:
-        return judged(await bench.run(session, "S07_after.py"))
+async def left_in_the_home(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        expect("planted" in (await rig.run(session, "S07.py")).text, "nothing was planted")
+    async with rig.session() as session:
+        return judged(await rig.run(session, "S07_after.py"))
 
 
 @checks("S40")
-async def random_numbers(bench: CheckRig) -> str:
+async def random_numbers(rig: CheckRig) -> str:
     found: list[dict[str, Any]] = []
     for _ in range(2):
-        async with bench.session() as session:
-            found.append(json.loads((await bench.run(session, "S40.py")).text))
+        async with rig.session() as session:
+            found.append(json.loads((await rig.run(session, "S40.py")).text))
     same = [name for name in found[0] if found[0][name] == found[1][name]]
     expect(not same, f"the same in two sessions: {same}")
     return f"{', '.join(found[0])} differ"

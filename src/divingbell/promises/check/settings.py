@@ -58,7 +58,7 @@ def _clone() -> Iterator[_Clone]:
 
 
 @checks("G01")
-async def settings_of_a_clone(bench: CheckRig) -> str:
+async def settings_of_a_clone(rig: CheckRig) -> str:
     with _clone() as clone:
         clone.refused("nobody was asked")
         used = [source.path for source in clone.found(False).all]
@@ -69,7 +69,7 @@ async def settings_of_a_clone(bench: CheckRig) -> str:
 
 
 @checks("G02")
-async def settings_that_change(bench: CheckRig) -> str:
+async def settings_that_change(rig: CheckRig) -> str:
     with _clone() as clone:
         clone.found(True)
         clone.list.write_text(_LISTED.replace("started", "changed"))
@@ -85,7 +85,7 @@ async def settings_that_change(bench: CheckRig) -> str:
 
 
 @checks("G03")
-async def settings_that_are_no_file(bench: CheckRig) -> str:
+async def settings_that_are_no_file(rig: CheckRig) -> str:
     def link(path: Path) -> None:
         path.symlink_to(path.with_name("real.toml"))
 
@@ -116,7 +116,7 @@ async def settings_that_are_no_file(bench: CheckRig) -> str:
 
 
 @checks("G04")
-async def settings_that_hide(bench: CheckRig) -> str:
+async def settings_that_hide(rig: CheckRig) -> str:
     from divingbell.settings import disclosure
 
     hostile = "sh\x1b[2K\x1b[1A\r\nTrust\u202e\u200b\u2800\u3164"
@@ -135,7 +135,7 @@ async def settings_that_hide(bench: CheckRig) -> str:
 
 
 @checks("G05", alone=True)
-async def the_library_looks_around(bench: CheckRig) -> str:
+async def the_library_looks_around(rig: CheckRig) -> str:
     with (
         _clone() as clone,
         contextlib.chdir(clone.folder),
@@ -152,7 +152,7 @@ async def the_library_looks_around(bench: CheckRig) -> str:
 
 
 @checks("G06", alone=True)
-async def modules_that_lie_around(bench: CheckRig) -> str:
+async def modules_that_lie_around(rig: CheckRig) -> str:
     from divingbell.gateway.upstream.redaction import Redactor
     from divingbell.gateway.upstream.transport.server_log import ServerLog
     from divingbell.gateway.upstream.transport.stdio import StdioConnection
@@ -172,18 +172,18 @@ async def modules_that_lie_around(bench: CheckRig) -> str:
 
 
 @checks("G09", alone=True)
-async def modules_that_the_doctor_meets(bench: CheckRig) -> str:
+async def modules_that_the_doctor_meets(rig: CheckRig) -> str:
     with tempfile.TemporaryDirectory(prefix="divingbell-") as name, contextlib.chdir(name):
         mark = Path(name, "mark")
         for module in ("divingbell", "ctypes", "json"):
             Path(name, f"{module}.py").write_text(f"open({str(mark)!r}, 'w')")
-        await asyncio.to_thread(machine.examine, bench.bell.settings)
+        await asyncio.to_thread(machine.examine, rig.bell.settings)
         expect(not mark.exists(), "a module that lies in the current folder was run")
     return "nothing that lies there was run"
 
 
 @checks("G10")
-async def settings_of_another_user(bench: CheckRig) -> str:
+async def settings_of_another_user(rig: CheckRig) -> str:
     def open_to_all(path: Path) -> None:
         path.chmod(0o777)
 
@@ -205,11 +205,11 @@ async def settings_of_another_user(bench: CheckRig) -> str:
 
 
 @checks("G07")
-async def users_that_are_numbers(bench: CheckRig) -> str:
+async def users_that_are_numbers(rig: CheckRig) -> str:
     for name in (1, True, 1.0, b"a"):
         for arguments in ({"user": name}, {"id": name}):
             try:
-                async with bench.bell.session(**arguments):  # type: ignore[arg-type]
+                async with rig.bell.session(**arguments):  # type: ignore[arg-type]
                     raise PromiseBroken(f"{arguments} has a session")
             except InvalidInput:
                 continue
@@ -217,7 +217,7 @@ async def users_that_are_numbers(bench: CheckRig) -> str:
 
 
 @checks("G08")
-async def packages_that_are_options(bench: CheckRig) -> str:
+async def packages_that_are_options(rig: CheckRig) -> str:
     hostile = (
         *("--index-url=https://evil.example", "-r other.txt", "a\n-e .", "./a", "; rm", "a b"),
         *("a @ git+file:///a@b.whl", "a @ https://evil.example/a.tar.gz?b=.whl"),

@@ -114,7 +114,7 @@ async def _stage() -> AsyncIterator[tuple[Place, Place, Path]]:
 
 
 @checks("T80")
-async def mixed_up_sign_ins(bench: CheckRig) -> str:
+async def mixed_up_sign_ins(rig: CheckRig) -> str:
     async with _stage() as (hostile, provider, folder):
         provider.publish(provider.origin)
         server = Server("hostile", url=f"{hostile.origin}/mcp", transport="http", oauth=OAuth())
@@ -138,7 +138,7 @@ async def mixed_up_sign_ins(bench: CheckRig) -> str:
 
 
 @checks("T81")
-async def unattended_sign_ins(bench: CheckRig) -> str:
+async def unattended_sign_ins(rig: CheckRig) -> str:
     from divingbell.gateway.sign_in.oauth import Credentials
     from divingbell.gateway.upstream.upstream import Upstream
 

@@ -1,31 +1,26 @@
-"""A bench with tools: a Divingbell of its own, behind which stands a server that means harm."""
+"""A rig with tools: a Divingbell of its own, behind which stands a server that means harm."""
 
 import asyncio
 import base64
 import contextlib
-import functools
 import json
 import logging
 import secrets
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from divingbell import promises
 from divingbell.app import Divingbell
 from divingbell.gateway.policy.approvals import Approval
-from divingbell.gateway.policy.pins import Pins
-from divingbell.gateway.upstream.fleet import Listener
-from divingbell.promises.check.rig import Check, CheckRig, PromiseBroken, checks, expect
+from divingbell.promises.check.rig import ALONE, CheckRig, expect
 from divingbell.session.session import Session
+from divingbell.settings.config import Settings
 from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Server
-
-if TYPE_CHECKING:
-    from divingbell.gateway.upstream.upstream import Upstream
 
 SERVER = Path(promises.__file__).parent / "servers" / "hostile.py"
 NAME = "hostile"
@@ -34,7 +29,7 @@ NAGGING, SWELLING = "nagging", "swelling"
 MIRROR = "mirror"
 """A server at an address, which answers everything with 401."""
 REQUESTS = ("read_resource", "get_prompt", "list_resources", "list_prompts", "complete")
-"""What can be asked of a server besides its tools, as rules name it."""
+"""Requests to a server besides calls of its tools, as rules name them."""
 POLICY = {
     "tool_timeout": 20.0,
     "calls_per_cell": 50,
@@ -57,29 +52,7 @@ POLICY = {
     ],
     "bound": {f"{NAME}.whose.owner": "{user}", f"{NAME}.lenient.owner": "{user}"},
 }
-"""What the checks rely on. The rules of whoever runs the check are not the ones to be checked."""
-WITH_TOOLS: set[str] = set()
-"""The promises whose checks need a ToolRig."""
-
-ToolCheck = Callable[["ToolRig"], Awaitable[str]]
-
-
-def tool_checks(*identifiers: str, alone: bool = False) -> Callable[[ToolCheck], ToolCheck]:
-    """Register a check of these promises that needs tools."""
-
-    def register(function: ToolCheck) -> ToolCheck:
-        @functools.wraps(function)
-        async def driven(bench: CheckRig) -> str:
-            if bench.tools is None:
-                raise PromiseBroken("there are no tools on this bench")
-            return await function(bench.tools)
-
-        check: Check = driven
-        checks(*identifiers, alone=alone)(check)
-        WITH_TOOLS.update(identifiers)
-        return function
-
-    return register
+"""Rules that the checks rely on. Those of whoever runs the check are not the ones to be checked."""
 
 
 class Recorder(logging.Handler):
@@ -94,71 +67,55 @@ class Recorder(logging.Handler):
 
 
 class ToolRig(CheckRig):
-    """Sessions that can call the hostile server's tools. It leaves nothing behind."""
+    """Sessions that can call the hostile server's tools. Made with `beside`."""
 
-    def __init__(self, like: Divingbell) -> None:
-        policy = Policy.from_mapping(POLICY, "the self-check")
-        settings = replace(like.settings, pool=0, servers=(), policy=policy)
-        super().__init__(Divingbell.of(settings, on_approval=self._approve))
+    def __init__(self, settings: Settings, folder: Path) -> None:
+        bell = Divingbell.of(settings, on_approval=self._approve, scratch=folder)
+        super().__init__(bell)
+        self.logs = folder / "logs"
         self.secret = f"promise-{secrets.token_hex(16)}"
         self.recorder = Recorder()
         self.asked: list[Approval] = []
         self.answer: bool | str = False
-        """What the person says who is asked."""
+        """The answer of the person who is asked."""
         self.answers: dict[str, asyncio.Future[str]] = {}
-        """What is said about single tools, when its time has come."""
+        """Answers about single tools, when their time has come."""
         self.trapped = 0
         """Connections to an address that only a schema names."""
-        self._undo = contextlib.AsyncExitStack()
 
-    async def __aenter__(self) -> Self:
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def beside(cls, bell: Divingbell) -> AsyncIterator[Self]:
+        """A running rig behind the same walls as `bell`. It leaves nothing behind."""
+        policy = Policy.from_mapping(POLICY, "the self-check")
+        settings = replace(bell.settings, pool=0, servers=(), policy=policy)
         async with contextlib.AsyncExitStack() as undo:
-            folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="divingbell-")))
-            self.logs = folder / "logs"
-            trap = await _listening(undo, self._trap)
-            mirror = await _listening(undo, self._mirror)
+            folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="divingbell-"))
+            rig = cls(settings, Path(folder))
+            trap = await _listening(undo, rig._trap)
+            mirror = await _listening(undo, rig._mirror)
             root = logging.getLogger()
-            root.addHandler(self.recorder)
-            undo.callback(root.removeHandler, self.recorder)
-            gateway = (await undo.enter_async_context(self.bell)).gateway
-            # Nothing of the check is remembered on this machine: neither pins nor lists of tools.
-            gateway.pipeline.pins = Pins(None)
-            gateway.fleet._make_upstream = self._make_upstream
-            for name in (NAME, NAGGING, SWELLING):
-                gateway.add(
-                    Server(
-                        name,
-                        command=sys.executable,
-                        args=("-I", str(SERVER), str(trap)),
-                        env={"PROMISE_SECRET": self.secret},
-                    )
-                )
-            gateway.add(
-                Server(
-                    MIRROR,
-                    url=f"http://127.0.0.1:{mirror}/mcp",
-                    headers={"Authorization": f"Bearer {self.secret}"},
-                    transport="http",
-                )
-            )
+            root.addHandler(rig.recorder)
+            undo.callback(root.removeHandler, rig.recorder)
+            gateway = (await undo.enter_async_context(rig.bell)).gateway
+            for server in rig._servers(trap, mirror):
+                gateway.add(server)
             await gateway.fleet.wait_for_tools(NAME)
-            self._undo = undo.pop_all()
-        return self
+            yield rig
 
-    async def __aexit__(self, *_: object) -> None:
-        await self._undo.aclose()
-
-    def _make_upstream(
-        self, server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
-    ) -> "Upstream":
-        from divingbell.gateway.upstream.upstream import Upstream
-
-        return Upstream(
-            server,
-            on_tools=on_tools,
-            on_changed=on_changed,
-            on_state=on_state,
-            log_folder=self.logs,
+    def _servers(self, trap: int, mirror: int) -> Iterator[Server]:
+        for name in (NAME, NAGGING, SWELLING):
+            yield Server(
+                name,
+                command=sys.executable,
+                args=("-I", str(SERVER), str(trap)),
+                env={"PROMISE_SECRET": self.secret},
+            )
+        yield Server(
+            MIRROR,
+            url=f"http://127.0.0.1:{mirror}/mcp",
+            headers={"Authorization": f"Bearer {self.secret}"},
+            transport="http",
         )
 
     async def _approve(self, approval: Approval) -> bool | str:
@@ -192,7 +149,7 @@ class ToolRig(CheckRig):
         return result.value
 
     async def counted(self, session: Session, name: str) -> int:
-        """How often the server has done something."""
+        """The number of times that the server has done something."""
         return int(await self.value(session, f"int(servers.{NAME}.counted({name!r}))"))
 
     def holds_secret(self, text: str) -> bool:
@@ -218,3 +175,20 @@ async def _listening(
     undo.callback(server.close)
     port: int = server.sockets[0].getsockname()[1]
     return port
+
+
+ToolCheck = Callable[[ToolRig], Awaitable[str]]
+TOOL_CHECKS: dict[str, ToolCheck] = {}
+
+
+def tool_checks(*identifiers: str, alone: bool = False) -> Callable[[ToolCheck], ToolCheck]:
+    """Register a check of these promises that needs tools."""
+
+    def register(function: ToolCheck) -> ToolCheck:
+        for identifier in identifiers:
+            TOOL_CHECKS[identifier] = function
+            if alone:
+                ALONE.add(identifier)
+        return function
+
+    return register

@@ -87,7 +87,7 @@ class Awaited:
     @asynccontextmanager
     async def told(self) -> AsyncIterator[None]:
         """Say what is awaited, for as long as the block takes."""
-        telling = asyncio.create_task(self._tell())
+        telling = asyncio.create_task(self._keep_saying())
         try:
             yield
         finally:
@@ -99,7 +99,7 @@ class Awaited:
         self._names.remove(name)
         self._clear()
 
-    async def _tell(self) -> None:
+    async def _keep_saying(self) -> None:
         pause = LIVE_PAUSE if self._live else FIRST_PAUSE
         while True:
             await asyncio.sleep(pause)

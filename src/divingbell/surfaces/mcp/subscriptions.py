@@ -138,7 +138,7 @@ class Subscriptions:
         while event is not None:
             kind = type(event)
             try:
-                await self._tell(event, list(self._posts), list(self._connections))
+                await self._notify(event, list(self._posts), list(self._connections))
                 await asyncio.sleep(PAUSE)
             finally:
                 event = self._telling.pop(kind, None)
@@ -152,9 +152,9 @@ class Subscriptions:
         if listed:
             events.append(ResourcesListChanged())
         for event in events:
-            self._spawn(self._tell(event, [principal.user], [principal]))
+            self._spawn(self._notify(event, [principal.user], [principal]))
 
-    async def _tell(
+    async def _notify(
         self, event: ServerEvent, users: list[str], principals: list[Principal]
     ) -> None:
         for user in users:

@@ -66,19 +66,19 @@ class Pipe(Input):
                 self._take(blocks, line)
         self._take(blocks, rest)
         for block in blocks.finish():
-            self._tell(block)
-        self._tell(None)
+            self._hand_over(block)
+        self._hand_over(None)
 
     def _take(self, blocks: Blocks, raw: bytes) -> None:
         # Bytes that are no text stay visible, and make a SyntaxError that names them.
         line = raw.removesuffix(b"\r").decode("utf-8", "replace")
         if blocks.empty and is_dot_command(line):
-            self._tell(line)
+            self._hand_over(line)
             return
         for block in blocks.feed(line):
-            self._tell(block)
+            self._hand_over(block)
 
-    def _tell(self, block: str | None) -> None:
+    def _hand_over(self, block: str | None) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._ready.put_nowait, block)
 

@@ -43,7 +43,7 @@ class Writer:
             OSError: it could not be written.
         """
         done = asyncio.Event()
-        self._items.put(lambda: self._tell(done.set))
+        self._items.put(lambda: self._call_on_loop(done.set))
         await done.wait()
         if self.failure is not None:
             raise self.failure
@@ -58,9 +58,9 @@ class Writer:
                     _write_all(*item)
                 except OSError as error:
                     self.failure = error
-                    self._tell(self._on_failure)
+                    self._call_on_loop(self._on_failure)
 
-    def _tell(self, callback: Callable[[], object]) -> None:
+    def _call_on_loop(self, callback: Callable[[], object]) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(callback)
 

@@ -8,7 +8,7 @@ from divingbell import Divingbell
 from divingbell.gateway.upstream.disguises import Disguises, View
 from divingbell.host import owned_folder
 from divingbell.settings import disclosure
-from tests.security.breaking import broken
+from tests.promises.breaking import broken
 
 
 @pytest.fixture(scope="module")

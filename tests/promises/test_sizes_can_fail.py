@@ -15,7 +15,7 @@ from divingbell.session.calls import Calls
 from divingbell.settings.policy import Policy
 from divingbell.shares.allowance import Hold
 from divingbell.surfaces.mcp import connections, http, quotas
-from tests.security.breaking import broken
+from tests.promises.breaking import broken
 
 
 @pytest.fixture(scope="module")

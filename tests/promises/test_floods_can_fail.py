@@ -7,7 +7,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.session import tether
 from divingbell.shares.host_time import HostTime
-from tests.security import breaking
+from tests.promises import breaking
 
 
 async def broken(rows: set[str]) -> set[str]:

@@ -12,7 +12,7 @@ from divingbell.gateway.sign_in import issuer, oauth
 from divingbell.gateway.upstream import disguises
 from divingbell.gateway.upstream.transport import server_log
 from divingbell.surfaces.mcp import exits
-from tests.security.breaking import broken
+from tests.promises.breaking import broken
 
 
 @pytest.fixture(scope="module")

@@ -85,7 +85,7 @@ async def test_a_zygote_that_dies_while_sessions_are_opened_is_started_again() -
                 return (await session.run(f"{number}")).value
 
         users = [asyncio.create_task(use(i)) for i in range(8)]
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.02)  # they are somewhere on their way
         os.kill(bell.backend.zygote.pid, signal.SIGKILL)  # type: ignore[union-attr]
         assert await asyncio.gather(*users) == list(range(8))
 
@@ -123,7 +123,8 @@ async def test_nothing_is_left_of_closed_sessions() -> None:
     groups = _groups()
     async with Divingbell(pool=2) as bell:
         await bell.execute("1")
-        await asyncio.sleep(0.5)
+        pool = bell._engine._pool  # type: ignore[union-attr]
+        await until(lambda: len(pool) == pool.wanted, "the pool is full again")
         descriptors, mounts = len(os.listdir("/proc/self/fd")), _mounts()
         children = set(_tree(os.getpid()))
         for _ in range(20):

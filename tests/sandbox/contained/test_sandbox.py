@@ -15,7 +15,7 @@ import pytest
 from divingbell import Divingbell, Session
 from divingbell.host import profile
 from divingbell.sandbox.contained.sandbox import ContainedSandbox
-from tests.waiting import until
+from tests.waiting import until, until_there
 from tests.walls import CONTAINED, Wall, need
 
 PATIENCE = 60.0
@@ -163,8 +163,9 @@ async def test_one_that_is_killed_from_outside_says_so_and_starts_anew(
 ) -> None:
     async with walled.session() as neighbour:
         await neighbour.run("here = 42")
-        running = asyncio.create_task(session.run("import time; time.sleep(50)"))
-        await asyncio.sleep(0.5)
+        code = "import time; open('begun', 'w').close(); time.sleep(50)"
+        running = asyncio.create_task(session.run(code))
+        await until_there(session, "begun")
         for pid in _sandbox(session).pids():
             os.kill(pid, signal.SIGKILL)
         result = await asyncio.wait_for(running, PATIENCE)

@@ -13,17 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from divingbell.escapes import Filter, clean, one_line
-from divingbell.models import Output
-from divingbell.promises import PROMISES
-from divingbell.promises.check.self_check import Verdict
-from divingbell.surfaces.cli import demo, exit_status, main
-from divingbell.surfaces.cli.doctor import Paper
-from divingbell.surfaces.cli.terminal import pictures
+from divingbell.surfaces.cli import exit_status, main
 
-from .command import COMMAND, PATIENCE, Bell, environment, runner
-
-PNG = b"\x89PNG\r\n\x1a\n"
+from .command import COMMAND, PATIENCE, PNG, Bell, environment, runner
 
 
 @pytest.fixture
@@ -188,48 +180,6 @@ def test_plots_go_to_the_folder_that_was_named(bell: Bell, tmp_path: Path) -> No
         "plot-1.png",
         "plot-2.png",
     ]
-
-
-def test_a_flood_of_images_is_stemmed(tmp_path: Path) -> None:
-    album = pictures.Album(tmp_path)
-    saved = [album.save(Output("image/png", PNG)) for _ in range(pictures.MAX_PICTURES + 5)]
-    assert saved[-1] is None
-    assert len(list(tmp_path.iterdir())) == pictures.MAX_PICTURES
-
-
-def test_a_display_that_is_updated_keeps_its_file(tmp_path: Path) -> None:
-    album = pictures.Album(tmp_path)
-    first = album.save(Output("image/png", PNG + b"1"), "chart")
-    assert album.save(Output("image/png", PNG + b"2"), "chart") == first
-    assert first is not None and first.read_bytes() == PNG + b"2"
-
-
-@pytest.mark.parametrize(
-    ("variables", "protocol"),
-    [
-        ({"TERM_PROGRAM": "iTerm.app"}, "iterm"),
-        ({"TERM_PROGRAM": "WezTerm"}, "iterm"),
-        ({"KITTY_WINDOW_ID": "1", "TERM": "xterm-kitty"}, "kitty"),
-        ({"KITTY_WINDOW_ID": "1", "TMUX": "/tmp/tmux"}, None),
-        ({"TERM": "xterm"}, None),
-    ],
-)
-def test_terminals_that_show_images_are_known(
-    variables: dict[str, str], protocol: str | None
-) -> None:
-    assert pictures.protocol_of(variables) == protocol
-
-
-def test_images_are_sent_in_the_form_of_the_terminal() -> None:
-    data = PNG + bytes(5000)
-    encoded = base64.b64encode(data).decode()
-    assert pictures.inline(data, "iterm") == (
-        f"\x1b]1337;File=inline=1;size={len(data)}:{encoded}\a\n"
-    )
-    assert pictures.inline(data, "kitty") == (
-        f"\x1b_Ga=T,f=100,q=2,m=1;{encoded[:4096]}\x1b\\\x1b_Gm=0;{encoded[4096:]}\x1b\\\n"
-    )
-    assert pictures.inline(b"\x1b]0;not an image\a", "iterm") == ""
 
 
 # Files, settings
@@ -539,46 +489,6 @@ def test_help_does_not_load_what_only_other_commands_need() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
-# Demo and doctor
-
-
-def test_the_picture_of_the_demo_is_not_written_through_a_link(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "precious").write_text("kept")
-    (tmp_path / demo.PICTURE).symlink_to("precious")
-    monkeypatch.chdir(tmp_path)
-    assert demo._save(Output("image/png", PNG)) == tmp_path / demo.PICTURE
-    assert (tmp_path / demo.PICTURE).read_bytes() == PNG
-    assert (tmp_path / "precious").read_text() == "kept"
-
-
-def test_the_demo_shows_that_everything_is_as_promised(tmp_path: Path) -> None:
-    env = environment()
-    del env["DIVINGBELL_PRELOAD"]
-    done = subprocess.run(
-        [COMMAND, "demo"],
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        env=env,
-        timeout=3 * PATIENCE,
-        check=False,
-    )
-    assert done.returncode == exit_status.OK, done.stdout + done.stderr
-    assert "✗" not in done.stdout
-    assert "\x1b" not in done.stdout
-    assert "2646 helmet 124000.0 Amundsen" in done.stdout
-    assert "instead of" in done.stdout
-    assert (tmp_path / "divingbell-demo.png").read_bytes().startswith(PNG)
-
-
-def test_doctor_says_what_is_in_force(bell: Bell) -> None:
-    done = bell("doctor")
-    assert done.returncode == exit_status.OK, done.stderr
-    assert "backend local, limits by " in done.stdout
-
-
 @pytest.mark.parametrize("command", [["doctor"], ["stats"]])
 def test_a_reader_that_leaves_a_report_is_no_failure(tmp_path: Path, command: list[str]) -> None:
     reading, writing = os.pipe()
@@ -596,102 +506,6 @@ def test_a_reader_that_leaves_a_report_is_no_failure(tmp_path: Path, command: li
         )
     assert done.returncode == exit_status.BROKEN_PIPE, done.stderr
     assert done.stderr == ""
-
-
-def test_doctor_reports_even_if_there_is_no_sandbox(bell: Bell) -> None:
-    done = bell("doctor", "--json", DIVINGBELL_HOME="/dev/null/nowhere")
-    found = json.loads(done.stdout)
-    assert done.returncode == exit_status.UNAVAILABLE
-    assert found["findings"]
-    assert found["in_force"] is None
-    assert "/dev/null/nowhere" in found["failure"]
-
-
-def test_doctor_attacks_a_session_and_counts(bell: Bell) -> None:
-    done = bell("doctor", "--check", "--only", "F01", "--only", "P01")
-    assert done.returncode == exit_status.OK, done.stdout + done.stderr
-    assert "✓ F01  filesystem: read /etc/shadow" in done.stdout
-    assert done.stdout.endswith("\n2 kept, 0 broken\n")
-    found = json.loads(bell("doctor", "--only", "F01", "--json").stdout)
-    assert found["in_force"]["backend"] == "local"
-    assert (found["kept"], found["broken"]) == (1, 0)
-    assert found["promises"][0]["id"] == "F01"
-    assert found["promises"][0]["kept"] is True
-
-
-def test_doctor_knows_which_promises_there_are(bell: Bell) -> None:
-    done = bell("doctor", "--only", "nonsense")
-    assert done.returncode == exit_status.USAGE
-    assert "there is no promise nonsense" in done.stderr
-
-
-def test_a_broken_promise_is_told_and_fails_the_doctor(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    paper = Paper(quiet=False)
-    paper.verdict(Verdict(PROMISES[0], True, "fine"))
-    paper.verdict(Verdict(PROMISES[1], False, "it got \x1b[31mout"))
-    paper.conclude(checked=True)
-    shown = capsys.readouterr().out
-    assert f"✗ {PROMISES[1].id}" in shown
-    assert r"seen: it got \x1b[31mout" in shown
-    assert shown.endswith("1 kept, 1 broken\n")
-    assert paper.status == exit_status.FAILED
-
-
-# Escape sequences
-
-HOSTILE = [
-    "\x1b]0;a new title\x07",
-    "\x1b]52;c;aGk=\x1b\\",  # writes to the clipboard
-    "\x9d52;c;aGk=\x9c",
-    "\x1b[2J",
-    "\x1b[6n",  # makes the terminal type
-    "\x9b6n",
-    "\x1b[>4;2m",  # ends like a colour, and changes the keyboard
-    "\x1b[?1049h",
-    "\x1b[1 m",
-    '\x1bP$q"p\x1b\\',
-    "\x1b_Ga=T;AAAA\x1b\\",
-    "\x1b^private\x1b\\",
-    "\x1bXstring\x1b\\",
-    "\x1b(0",
-    "\x1bc",
-    "\x1b#8",
-    "\x07",
-    "\x7f",
-    "\x00\x0e\x0f",
-    "\x84\x85",
-    "\x1b[" + "1;" * 500 + "m",
-]
-
-
-@pytest.mark.parametrize("sequence", HOSTILE)
-def test_hostile_sequences_vanish_whole_and_in_pieces(sequence: str) -> None:
-    assert clean(f"a{sequence}b") == "ab"
-    pieces = Filter()
-    assert "".join(map(pieces.feed, f"a{sequence}b")) == "ab"
-
-
-@pytest.mark.parametrize("text", ["plain\tand\r\nsound\b", "é 漢字 🐚", "a\xa0b"])
-def test_harmless_text_stays(text: str) -> None:
-    assert clean(text) == text
-
-
-def test_colours_stay_and_end() -> None:
-    assert clean("\x1b[1;38;5;8mx") == "\x1b[1;38;5;8mx\x1b[0m"
-
-
-def test_a_sequence_without_end_hides_one_line_at_most() -> None:
-    assert clean("a\x1b]0;never ended\nb\x1b[12\nc") == "a\nb\nc"
-
-
-def test_a_sequence_can_not_be_put_together_from_what_is_left() -> None:
-    assert "\x1b" not in clean("\x1b\x1b[2J]0;x\x07 \x1b[\x1b[2J2J \x1b\x18[2J")
-
-
-def test_names_become_one_plain_line() -> None:
-    assert one_line("a\nb\x1b[31m\u202e") == r"a\nb\x1b[31m\u202e"
 
 
 def test_a_command_with_servers_books_nothing_as_spared(bell: Bell, tmp_path: Path) -> None:

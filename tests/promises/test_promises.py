@@ -11,7 +11,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.models import Output, Result
 from divingbell.promises import GROUPS, PREAMBLE, PROBES, PROMISES, Promise, tables
-from divingbell.promises.check import CHECKS, WITH_TOOLS, PromiseBroken, ToolRig, Watch, judged
+from divingbell.promises.check import CHECKS, TOOL_CHECKS, PromiseBroken, ToolRig, Watch, judged
 from divingbell.promises.check.self_check import Verdict, check, left_out, promised
 
 ROOT = Path(__file__).parents[2]
@@ -42,11 +42,11 @@ async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
 @pytest.fixture(scope="module")
 async def with_tools(own_bell: Divingbell) -> dict[str, Verdict]:
     """All checks that need tools, in one go: the Divingbell that they share starts but once."""
-    return {verdict.promise.id: verdict async for verdict in check(own_bell, WITH_TOOLS)}
+    return {verdict.promise.id: verdict async for verdict in check(own_bell, TOOL_CHECKS)}
 
 
 def _among(with_tools: bool) -> list[Promise]:
-    return [promise for promise in KEPT_BY_LOCAL if (promise.id in WITH_TOOLS) is with_tools]
+    return [promise for promise in KEPT_BY_LOCAL if (promise.id in TOOL_CHECKS) is with_tools]
 
 
 @pytest.mark.parametrize("promise", _among(False), ids=lambda promise: promise.id)
@@ -82,7 +82,7 @@ def test_every_row_is_complete() -> None:
         if promise.probe:
             assert promise.source()
         if promise.kind == "host" and promise.kept_by("local"):
-            assert promise.id in CHECKS
+            assert promise.id in CHECKS.keys() ^ TOOL_CHECKS.keys()
         if promise.kind == "bomb":
             assert promise.outcomes and promise.within
 
@@ -96,7 +96,9 @@ def test_every_probe_is_of_use() -> None:
 
 
 def test_every_check_belongs_to_a_row() -> None:
-    assert set(CHECKS) <= {promise.id for promise in PROMISES if promise.kind == "host"}
+    assert CHECKS.keys() | TOOL_CHECKS.keys() <= {
+        promise.id for promise in PROMISES if promise.kind == "host"
+    }
 
 
 def test_rows_that_need_control_groups_are_left_out_without_them() -> None:
@@ -206,7 +208,7 @@ async def test_a_door_that_stands_open_is_noticed(
     assert {verdict.promise.id for verdict in verdicts if not verdict.kept} == rows
 
 
-async def test_the_bench_of_tools_leaves_nothing_behind(own_bell: Divingbell) -> None:
+async def test_the_rig_with_tools_leaves_nothing_behind(own_bell: Divingbell) -> None:
     from divingbell.host import places, profile
 
     def kept() -> set[Path]:
@@ -214,13 +216,13 @@ async def test_the_bench_of_tools_leaves_nothing_behind(own_bell: Divingbell) ->
         return {path for folder in folders for path in folder.glob("*hostile*")}
 
     before = kept()
-    async with ToolRig(own_bell) as bench:
-        pid = bench.bell.gateway.fleet.upstream("hostile").pid
+    async with ToolRig.beside(own_bell) as rig:
+        pid = rig.bell.gateway.fleet.upstream("hostile").pid
         assert pid is not None
-        async with bench.session() as session:
-            assert await bench.value(session, "servers.hostile.echo('here')") == "here"
+        async with rig.session() as session:
+            assert await rig.value(session, "servers.hostile.echo('here')") == "here"
     assert kept() == before
-    assert not Path(f"/proc/{pid}").exists() and not bench.logs.exists()
+    assert not Path(f"/proc/{pid}").exists() and not rig.logs.exists()
 
 
 async def test_the_watch_notices_memory_and_a_busy_loop() -> None:

@@ -11,7 +11,7 @@ from divingbell.gateway.upstream.transport import stdio
 from divingbell.host import kernel, requirements
 from divingbell.session import engine
 from divingbell.settings import config, disclosure, sources, trust
-from tests.security.breaking import broken
+from tests.promises.breaking import broken
 
 
 @pytest.fixture(scope="module")
