@@ -295,7 +295,7 @@ async def test_of_very_many_calls_some_are_named_and_all_are_counted() -> None:
     record = Record()
     for number in range(1000):
         record.add(Waiting("a.b", f'{{"x":{number}}}'.encode(), 0), "ok", 1.0)
-    words = record.words() or ""
+    words = record.note_on_effects() or ""
     assert words.startswith("calls of tools already made: a.b, 20 calls: ok, with (")
     assert words.endswith("; and 980 more")
 

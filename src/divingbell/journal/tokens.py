@@ -1,4 +1,4 @@
-"""Counts tokens without a network, as OpenAI's o200k_base does.
+"""Tokens of texts, counted without a network as OpenAI's o200k_base does.
 
 Models of other makers count a little differently (within about 5 % for English text and JSON);
 what matters here is the same measure for both ways of working.
@@ -34,7 +34,7 @@ look is then a little later."""
 
 
 class Count(NamedTuple):
-    """How many tokens a text has."""
+    """A number of tokens, counted or estimated."""
 
     tokens: int
     estimated: bool = False
@@ -85,7 +85,7 @@ def _look_at_cache(tokenizer: "AnyTokenizer", characters: int) -> None:
 
 
 def _end_of_piece(text: str, start: int) -> int:
-    """Where a piece ends: at a line or a word if there is one, since tokens do not span them."""
+    """Return the end of a piece: of a line or a word if there is one; tokens do not span them."""
     end = start + PIECE
     if end >= len(text):
         return len(text)

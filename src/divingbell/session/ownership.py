@@ -1,4 +1,4 @@
-"""Owned sessions: opened for principals, kept, counted. What one owns, no other user can name."""
+"""Owned sessions: opened for principals, kept, counted. No user can name another one's."""
 
 import asyncio
 import logging

@@ -31,7 +31,7 @@ LONGEST_REST = 0.25
 
 
 class _Everyone:
-    """What all sessions of this process take together, and the share that each of them has."""
+    """The time that all sessions of this process take together, and the share that each has."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -79,11 +79,11 @@ class HostTime:
         """The session that it belongs to, once there is one."""
         self.window = 0
         self.drawn = 0.0
-        """What it has taken in this window of all accounts."""
+        """The seconds that it has taken in this window of all accounts."""
 
     @property
     def slice(self) -> float:
-        """Seconds that may be taken in a row now."""
+        """The seconds that may be taken in a row now."""
         return SLICE_AMONG_OTHERS if cells.beside(self.owner) else SLICE
 
     def charge(self, seconds: float) -> float:

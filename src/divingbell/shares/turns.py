@@ -35,7 +35,7 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._next: asyncio.TimerHandle | None = None
         self.not_before = 0.0
-        """When the next step may be taken, by the loop's clock."""
+        """The time from which the next step may be taken, by the loop's clock."""
 
     def charge(self, seconds: float) -> None:
         """Count processor time that was spent on the session."""

@@ -1,4 +1,4 @@
-"""The weight of JSON: what parsing makes of it, told from its bytes before anything is parsed.
+"""The weight of JSON: the memory that parsing takes, told from its bytes before that is done.
 
 A megabyte of text is a megabyte once parsed. A megabyte of `[],[],…` is thirty, and takes a
 hundred times as long, in one call of C that nothing else in this process can interrupt. So sizes
