@@ -61,7 +61,8 @@ def take_token(name: str = layout.TOKEN) -> bytes:
 def wait_to_be_restored() -> bytes:
     """Wait for the token that the host puts beside its socket, and return it.
 
-    It comes once this process was saved and restored, and runs on as a session. The pauses are counted because the clock leaps, by all the time that we were not running.
+    It comes once this process was saved and restored, and runs on as a session. The pauses are
+    counted because the clock leaps, by all the time that we were not running.
     """
     for _ in range(RESTORE_PAUSES):
         with contextlib.suppress(FileNotFoundError), open(layout.TOKEN_FILE, "rb") as file:

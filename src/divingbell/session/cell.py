@@ -9,6 +9,7 @@ from divingbell.session.calls import Record, Waiting
 from divingbell.session.clock import Clock
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.outcome import (
+    BROKEN_LINE,
     Ending,
     Judgement,
     StateChange,
@@ -96,7 +97,8 @@ class Cell:
             self._stopped_for = reason
             self._on_stop()
             self._interpreter.resume()
-            self._timers.append(self._loop.call_later(self._grace, self.end, "deaf to interrupts"))
+            gave_up = "it did not end when it was interrupted"
+            self._timers.append(self._loop.call_later(self._grace, self.end, gave_up))
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -133,7 +135,7 @@ class Cell:
             elif event == "done" and header.get("cell") == self.number:
                 self._end(Ending(True, header))
         except frames.FrameError as error:
-            self.end(f"the interpreter broke the rules of its line: {error}")
+            self.end(BROKEN_LINE.format(error))
 
     def end(self, reason: str) -> None:
         """End the run without its interpreter, which is gone or has to go."""
@@ -162,7 +164,7 @@ class Cell:
         """Pass an event of a tool on; a server may have no end of them."""
         self._told += 1
         if self._told == MAX_TOLD:
-            self.transcript.notice("the tools have more to say, which is left out")
+            self.transcript.notice("the tools send more messages than are shown; the rest is cut")
         elif self._told < MAX_TOLD and self._ending is None:
             self.transcript.tell(event)
 

@@ -10,6 +10,10 @@ from divingbell_inside import frames
 
 StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output", "host"]
 MAX_FAILURE = 1 << 16
+BROKEN_LINE = (
+    "the interpreter sent the host something that makes no sense ({}); code must not write to "
+    "descriptors that it has not opened"
+)
 
 _ADVICE: dict[str, str] = {
     "memory": "Work on less data at once, and delete what is no longer needed (`del df`); whoever "

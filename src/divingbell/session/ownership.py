@@ -130,7 +130,7 @@ class OwnedSessions:
                 del self._secret[principal]
 
 
-def checked(name: str | None) -> str:
+def checked_name(name: str | None) -> str:
     """Return the name of a session.
 
     Raises:

@@ -27,7 +27,7 @@ from divingbell.session.hints import Hints
 from divingbell.session.inputs import encoded
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.looks import Looks, completions_of, variables_of
-from divingbell.session.outcome import Ending, StateChange
+from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.transcript import Sink, cell_of
 from divingbell.shares.running import cells
 from divingbell_inside import frames
@@ -418,7 +418,7 @@ class Session(SessionHandle):
         try:
             self._calls.begin(header, body, self._cell)
         except frames.FrameError as error:
-            self.ended(f"the interpreter broke the rules of its line: {error}")
+            self.ended(BROKEN_LINE.format(error))
 
     def _send(self, header: frames.Header, body: bytes) -> None:
         self._interpreter.send(header, body)
@@ -439,8 +439,8 @@ class Session(SessionHandle):
                 self._cell.stop("host")
         elif seconds * times > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
             reason = (
-                "what an earlier cell had left running kept the host busy with what it sent, "
-                "and was ended"
+                "processes or threads that an earlier cell had left running kept the host busy "
+                "with what they sent, and were ended"
             )
             self._interpreter.host_time.forgive()
             self._interpreter.give_up(reason)

@@ -48,14 +48,14 @@ GONE = "whoever asked for it has left"
 
 
 class Encoded(NamedTuple):
-    """What a file holds, as it can be written in JSON: as it is, or in base64."""
+    """The content of a file as it can be written in JSON: as it is, or in base64."""
 
     content: str
     is_text: bool
 
 
 class _Turns:
-    """Whose turn it is among the reads of one user."""
+    """The turns of one user's reads: one at a time."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

@@ -1,4 +1,4 @@
-"""Where the shell gets its code from: a person at a terminal, or a pipe."""
+"""The prompt of the shell: code from a person at a terminal, or from a pipe."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ _DOT_COMMAND = re.compile(r"\.[a-z]+(\s|$)")
 
 
 def is_dot_command(text: str) -> bool:
-    """`.files` and the like, which are for the shell; `.5` is a number."""
+    """Whether it is `.files` or the like, which is for the shell; `.5` is a number."""
     return _DOT_COMMAND.match(text) is not None
 
 
@@ -66,19 +66,19 @@ class Pipe(Input):
                 self._take(blocks, line)
         self._take(blocks, rest)
         for block in blocks.finish():
-            self._tell(block)
-        self._tell(None)
+            self._hand_over(block)
+        self._hand_over(None)
 
     def _take(self, blocks: Blocks, raw: bytes) -> None:
         # Bytes that are no text stay visible, and make a SyntaxError that names them.
         line = raw.removesuffix(b"\r").decode("utf-8", "replace")
         if blocks.empty and is_dot_command(line):
-            self._tell(line)
+            self._hand_over(line)
             return
         for block in blocks.feed(line):
-            self._tell(block)
+            self._hand_over(block)
 
-    def _tell(self, block: str | None) -> None:
+    def _hand_over(self, block: str | None) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._ready.put_nowait, block)
 
@@ -108,7 +108,7 @@ class Terminal(Input):
 
 
 def history_file(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The file of earlier input, made where it is missing; None where that can't be."""
+    """Return the file of earlier input, made where it is missing; None where that can't be."""
     above = environment.get("XDG_STATE_HOME", "")
     try:
         folder = Path(above) if os.path.isabs(above) else Path.home() / ".local" / "state"

@@ -1,4 +1,4 @@
-"""Writes to stdout and stderr from a thread of its own.
+"""The writer to stdout and stderr, in a thread of its own.
 
 A reader that is slow (`| less`) holds up whoever writes. It must not hold up the event loop:
 that one watches the clock of the cell and listens for Ctrl-C.
@@ -17,7 +17,7 @@ Item = tuple[int, bytes] | Callable[[], None]
 
 
 class Writer:
-    """Everything comes out in the order in which it was given, whichever the descriptor.
+    """Writes everything in the order in which it was given, whichever the descriptor.
 
     `on_failure` is called on the loop, once, when nobody reads any more or the disk is full;
     `failure` says what it was. What is written afterwards is dropped.
@@ -43,7 +43,7 @@ class Writer:
             OSError: it could not be written.
         """
         done = asyncio.Event()
-        self._items.put(lambda: self._tell(done.set))
+        self._items.put(lambda: self._call_on_loop(done.set))
         await done.wait()
         if self.failure is not None:
             raise self.failure
@@ -58,9 +58,9 @@ class Writer:
                     _write_all(*item)
                 except OSError as error:
                     self.failure = error
-                    self._tell(self._on_failure)
+                    self._call_on_loop(self._on_failure)
 
-    def _tell(self, callback: Callable[[], object]) -> None:
+    def _call_on_loop(self, callback: Callable[[], object]) -> None:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(callback)
 
