@@ -32,7 +32,7 @@ MOST_KEPT = 1 << 20
 MOST_TOOLS = 100
 """Tools that a ledger names; the others are counted without a name."""
 COUNTED_AT_ONCE = 50_000
-"""Characters that are counted on the loop, in some 10 ms; more goes to a thread."""
+"""Characters that are counted on the loop, measured at some 10 ms; more goes to a thread."""
 OTHERS = "others"
 
 
@@ -155,6 +155,7 @@ class Accountant:
         text beside it. Only as much is taken as there is room for."""
         texts = [block.text for block in result.content if block.type == "text"]
         images = sum(block.type == "image" for block in result.content)
+        # Each text is a line of its own: a list comes as one text for each of its items.
         shown: Sequence[str | bytes] = [part for text in texts for part in (text, "\n")][:-1]
         if not any(texts) and result.structured_content is not None:
             shown = [body]
