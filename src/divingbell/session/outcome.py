@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from divingbell.models import LIMIT_NAMES, Failure, LimitName, Limits, State, Status
-from divingbell.session.tether import field_of
+from divingbell.session.intake import field_of
 from divingbell_inside import frames
 
 StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output", "host"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from divingbell.models import MB, Event, Output
+from divingbell.session.intake import TextDecoder, field_of
 from divingbell.session.tail import RUN_COST, Run, Tail
-from divingbell.session.tether import TextDecoder, field_of
 from divingbell_inside import frames, layout
 
 MAX_PARTS = 32
@@ -23,7 +23,7 @@ TAIL_SHARE = 4
 RICH_FACTOR = 8
 """Other forms of displays (HTML, images) may take this many times the limit on text."""
 MIN_RICH = 4 * MB
-"""But at least this: twenty plots of the usual size, where the text is for a model to read."""
+"""But at least this, where the text is for a model to read: twenty plots of the usual size."""
 
 EVENT_COST = RUN_COST
 """Bytes that an event counts for besides its content: many empty ones cost the host too."""

@@ -27,7 +27,8 @@ READ_SIZE = 1 << 16
 """Bytes in a row, then others have their turn. asyncio would take four times as much, and reading
 that in takes as long as a neighbour's whole cell."""
 ANSWER = 0.0005
-"""Seconds of processor time for a request and its answer, beside reading it in."""
+"""Seconds of processor time that a request and its answer are taken to cost, beside reading it
+in."""
 MAX_STRANGERS = 256
 """Connections that serve nobody: those that have not shown a token, and those that are idle."""
 MAX_OF_PEER = 64
