@@ -33,7 +33,7 @@ def examine(settings: Settings | None = None) -> list[Finding]:
 
 
 def _of_backends(settings: Settings | None) -> Iterator[Finding]:
-    """What the backends need: each thing once, also where several need it."""
+    """Look at the needs of the backends: each thing once, also where several need it."""
     chosen = settings.backend if settings else registry.AUTO
     rows = registry.every() if chosen == registry.AUTO else [*registry.OURS]
     if chosen not in (registry.AUTO, *(row.name for row in rows)):
