@@ -1,4 +1,4 @@
-"""How many of something there are, in words."""
+"""Amounts in words: a number and what it counts."""
 
 
 def amount(number: int, noun: str) -> str:

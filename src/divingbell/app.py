@@ -175,7 +175,7 @@ class Divingbell:
             self._undo = undo.pop_all()
 
     async def _subscribe(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> LedgerRecorder:
-        """Have the journal told to those who keep account; the ledger comes before the totals."""
+        """Subscribe those who keep account to the journal; the ledger comes before the totals."""
         ledgers = LedgerRecorder(gateway.catalog.tools, lambda: bool(gateway.fleet))
         undo.push_async_callback(ledgers.close)
 
@@ -298,7 +298,7 @@ class Divingbell:
 async def gateway_alone(
     settings: Settings, journal: Journal | None = None
 ) -> AsyncIterator[Gateway]:
-    """The gateway without a sandbox, for those who only want to look at the servers."""
+    """Open the gateway without a sandbox, for those who only want to look at the servers."""
     home = _Home()
     try:
         gateway = _make_gateway(
@@ -392,7 +392,7 @@ def _make_gateway(
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:
-    """What loads the model for search by meaning, where it is wanted.
+    """Return what loads the model for search by meaning, where it is wanted.
 
     Raises:
         ConfigError: it was asked for, and is not there.

@@ -1,4 +1,4 @@
-"""What can go wrong on the host. *User code failed* is a Result, never one of these.
+"""Errors of the host. *User code failed* is a Result, never one of these.
 
     DivingbellError
     ├── ConfigError          the settings can't be used as they are

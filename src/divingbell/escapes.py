@@ -1,4 +1,4 @@
-"""Makes text from a sandbox harmless for a terminal.
+"""Escape sequences in text from a sandbox, made harmless for a terminal.
 
 A terminal obeys what it is sent: escape sequences set its title, write to the clipboard, ask it
 to type an answer into the next program. Colours are let through, nothing else is.

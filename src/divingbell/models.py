@@ -1,4 +1,4 @@
-"""What crosses the borders between modules: limits, events, outputs, results."""
+"""Models that modules hand to one another: limits, events, outputs, results."""
 
 import re
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ Size = Annotated[int, parse_size]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one session may use. Times are seconds, sizes are bytes."""
+    """The limits of one session. Times are seconds, sizes are bytes."""
 
     timeout: float = 30.0
     """Wall time of a cell; it stands still while a tool is awaited."""
@@ -84,7 +84,7 @@ class Output:
     data: str | bytes
     """Text, or the bytes of an image."""
     name: str = "display"
-    """Where it came from: stdout, stderr, display or result (the value of the last line)."""
+    """Its origin: stdout, stderr, display or result (the value of the last line)."""
     cell: int = 0
     """The number of the cell that made it; a thread may speak up during a later one."""
     path: str | None = None
@@ -119,15 +119,16 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a cell did not end well, in words for the one who wrote it."""
+    """The reason why a cell did not end well, in words for the one who wrote it."""
 
     type: str
     message: str
     traceback: str = ""
     hint: str = ""
-    """What the one who wrote the code may not know about the sandbox, where that is the cause."""
+    """A line about the sandbox that the writer of the code may not know, where that is the
+    cause."""
     exit_status: int | None = None
-    """What the code has given to `sys.exit`, where that is a number."""
+    """The number that the code has given to `sys.exit`, if it was one."""
 
     def __str__(self) -> str:
         shown = self.traceback.rstrip() or f"{self.type}: {self.message}"
@@ -161,7 +162,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a cell has used, as seen from outside."""
+    """The time, memory and output that a cell has used, as seen from outside."""
 
     wall_ms: float = 0.0
     cpu_ms: float | None = None
@@ -172,12 +173,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Isolation:
-    """What is in force around a session, for `doctor` and the session's info."""
+    """The walls and limits in force around a session, for `doctor` and the session's info."""
 
     backend: str
     """The backend, by its name in the settings and in the table of promises."""
     limits_by: str
-    """What enforces memory, CPU and processes: cgroup v1, cgroup v2 or rlimits."""
+    """The means that enforce memory, CPU and processes: cgroup v1, cgroup v2 or rlimits."""
     landlock: int
     """The ABI in force; 0: this kernel has none."""
     own_uid: bool
@@ -186,7 +187,7 @@ class Isolation:
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """What the processes of a sandbox have used so far, counted from outside."""
+    """The time and memory that a sandbox has used so far, counted from outside."""
 
     cpu_seconds: float
     memory: int | None = None
@@ -196,12 +197,13 @@ class Consumption:
 
 
 IMAGE_TOKENS = 1_000
-"""What an image is taken to cost. Models differ: a picture of 1024 by 1024 costs 765 to 1,400."""
+"""The cost that an image is taken to have. Models differ: a picture of 1024 by 1024 costs 765 to
+1,400."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """What the calls of one tool would have cost."""
+    """The tokens that the calls of one tool would have cost."""
 
     name: str
     """`server.tool`."""
@@ -216,9 +218,9 @@ class Ledger:
     code_tokens: int = 0
     """The code, which the model wrote."""
     output_tokens: int = 0
-    """What the model was shown: the text of the result, with its notes."""
+    """Tokens of what the model was shown: the text of the result, with its notes."""
     overhead_tokens: int = 0
-    """What it read besides: Divingbell's own tools (once a conversation) and searches."""
+    """Tokens of what it read besides: Divingbell's own tools (once a conversation) and searches."""
     direct_definition_tokens: int = 0
     """The definitions of all tools, which a model was spared: with the first execution of its
     conversation. 0 in all others, and where no model reads."""
@@ -232,7 +234,7 @@ class Ledger:
     estimated: bool = False
     """Something was too long to be counted whole."""
     tools: tuple[ToolUse, ...] = field(default=(), repr=False)
-    """What each tool had a part in `direct_call_tokens`."""
+    """The part that each tool had in `direct_call_tokens`."""
 
     @property
     def read(self) -> int:
@@ -272,7 +274,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a cell ended and what it showed."""
+    """The result of a cell: how it ended and what it showed."""
 
     status: Status
     value: Any = None
@@ -286,11 +288,11 @@ class Result:
     """kept: all variables are there. rewound: they are as of `state_cell`. fresh: none are."""
     state_cell: int | None = None
     notes: tuple[str, ...] = ()
-    """What else the reader should know: output that was cut, processes that were ended …"""
+    """Notes for the reader: output that was cut, processes that were ended …"""
     calls: tuple[ToolCall, ...] = ()
     """The calls of tools that the cell has made, in the order in which they ended."""
     ledger: Ledger | None = None
-    """What the model read, against what the same calls would have cost it directly."""
+    """The tokens that the model read, and those that the same calls would have cost directly."""
 
     @property
     def text(self) -> str:
@@ -308,7 +310,7 @@ class Result:
 
 
 def as_text(outputs: Iterable[Output]) -> str:
-    """What was shown, for someone who reads: an image is a line that says where it is."""
+    """Return outputs as text, for someone who reads: an image is a line that says where it is."""
     pieces: list[str] = []
     for output in outputs:
         text = _as_text(output)
@@ -319,7 +321,7 @@ def as_text(outputs: Iterable[Output]) -> str:
 
 
 def with_line_ended(text: str) -> str:
-    """The text, for another line to follow."""
+    """Return the text with its last line ended, for another to follow."""
     return text + "\n" if text and not text.endswith("\n") else text
 
 

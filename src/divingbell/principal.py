@@ -1,4 +1,4 @@
-"""The principal: on whose behalf something is done."""
+"""The principal: the user and conversation on whose behalf something is done."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ class Principal:
     user: str = ""
     """The name of the user; empty where nobody has said who it is."""
     conversation: str = ""
-    """What keeps one conversation of a user from another: a connection of a client, or the key of a
-    session. Empty where a client has no connections: then all that the user does is one."""
+    """A name that keeps one conversation of a user from another: a connection of a client, or the
+    key of a session. Empty where a client has no connections: then all of the user's is one."""
     client: str = ""
     """The way in: library, stdio or http."""

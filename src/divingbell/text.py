@@ -100,7 +100,7 @@ def everywhere(value: Any, limit: int, depth: int = 0) -> Any:
 
 
 def texts_in(value: Any) -> list[str]:
-    """All texts in a JSON value, names included."""
+    """Yield all texts in a JSON value, names included."""
     found: list[str] = []
     left = [value]
     while left:
@@ -146,7 +146,7 @@ def without_folders(words: str) -> str:
 
 
 def is_hiding(text: str) -> bool:
-    """Tell whether a text has characters that `visible` would take out or write out."""
+    """Whether a text has characters that `visible` would take out or write out."""
     if _CONTROL.search(text):
         return True
     return not text.isascii() and bool(_HIDDEN.search(_PART_OF_WRITING.sub("", text)))
@@ -159,16 +159,16 @@ def suspicious(text: str) -> list[str]:
         found.append(f"terminal escapes ({sequences} of them)")
     rest = _TERMINAL.sub("", text)
     if controls := [c for c in _CONTROL.findall(rest) if c != "\r"]:
-        found.append(f"control characters ({_named(controls)})")
+        found.append(f"control characters ({_code_points(controls)})")
     if not rest.isascii():
         rest = _PART_OF_WRITING.sub("", rest)
         for name, pattern in _KIND.items():
             if characters := pattern.findall(rest):
-                found.append(f"{name} ({_named(characters)})")
+                found.append(f"{name} ({_code_points(characters)})")
     return found
 
 
-def _named(characters: list[str]) -> str:
+def _code_points(characters: list[str]) -> str:
     return f"U+{ord(characters[0]):04X}, {len(characters)} of them"
 
 

@@ -9,7 +9,7 @@ from divingbell import text
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """What a server says about one of its tools. All of it is text of others: data, not advice."""
+    """A tool as its server describes it. All of it is text of others: data, not advice."""
 
     server: str
     """The server's name in the settings: letters, digits, `-` and `_`."""

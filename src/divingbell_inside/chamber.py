@@ -27,7 +27,7 @@ _EXPENDABLE = {"interpreter": b"500", "copy": b"1000"}
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What one session may use, as far as it is fixed when the session is made."""
+    """The limits of one session, as far as they are fixed when the session is made."""
 
     disk: int
     processes: int
@@ -123,7 +123,7 @@ def _mask_proc(proc: str) -> None:
 
 
 def set_limits(shape: Shape) -> None:
-    """Limits that the kernel keeps for each process or for the uid."""
+    """Set the limits that the kernel keeps for each process or for the uid."""
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_MEMLOCK: 0,

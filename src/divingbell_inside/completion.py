@@ -1,4 +1,4 @@
-"""What a line could go on with, for whoever presses Tab: IPython's own answer, cut short."""
+"""Completions of a line, for whoever presses Tab: IPython's own answer, cut short."""
 
 from itertools import islice
 from typing import Any

@@ -59,9 +59,10 @@ def take_token(name: str = layout.TOKEN) -> bytes:
 
 
 def wait_to_be_restored() -> bytes:
-    """Return the token that lies beside the socket: the host has saved us, and this is a session.
+    """Wait for the token that the host puts beside its socket, and return it.
 
-    The pauses are counted because the clock leaps, by all the time that we were not running.
+    It comes once this process was saved and restored, and runs on as a session. The pauses are
+    counted because the clock leaps, by all the time that we were not running.
     """
     for _ in range(RESTORE_PAUSES):
         with contextlib.suppress(FileNotFoundError), open(layout.TOKEN_FILE, "rb") as file:
@@ -128,7 +129,7 @@ def _lay_out_fonts() -> None:
 
 
 def _set_login() -> None:
-    """The uid that an audit names can be set once: not by the user's code, then."""
+    """Set the uid that an audit names, which can be done once: not by the user's code, then."""
     with contextlib.suppress(OSError):
         file = os.open("/proc/self/loginuid", os.O_WRONLY | os.O_CLOEXEC)
         try:

@@ -36,7 +36,7 @@ Keep = Callable[[str, bytes], str]
 
 
 class NotPlain(Exception):
-    """The value is not plain data."""
+    """Raised for a value that is not plain data."""
 
 
 class Part(NamedTuple):
@@ -95,7 +95,7 @@ def _keep_image(image: str, found: dict[str, bytes], files: dict[str, str], keep
 
 
 def _unseen(found: dict[str, bytes]) -> str | None:
-    """The form to keep of a display that has no image, if its text does not do."""
+    """Return the form to keep of a display that has no image, if its text does not do."""
     silent = _says_nothing(found.get(TEXT))
     if silent and "application/json" in found:
         found[TEXT] = found["application/json"]

@@ -1,4 +1,4 @@
-"""Libraries that print tables and draw, told of the reader they have here.
+"""Settings of libraries that print tables and draw, for the reader they have here.
 
 A model reads wider lines than a terminal has, and nobody here has a browser. Each library is told
 when it is imported, so that it costs those nothing who do not use it, and what the code itself

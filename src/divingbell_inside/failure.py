@@ -48,7 +48,7 @@ def _clean(text: str) -> str:
 
 
 def _limit(error: BaseException) -> str | None:
-    """Which limit an exception stands for, if it does."""
+    """Return the limit that an exception stands for, if it does."""
     if isinstance(error, MemoryError):
         return "memory"
     if isinstance(error, OSError):

@@ -22,7 +22,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Refused(Exception):
-    """The request can't be granted; the message says why."""
+    """Raised for a request that can't be granted; the message says why."""
 
 
 def serve(line: socket.socket) -> None:
@@ -66,7 +66,7 @@ def _folder(parts: list[str], *, make: bool = False) -> int:
 
 
 def _check_no_link(opened: int, name: str, folder: int) -> None:
-    """gVisor's kernel of 2022 follows a link to a folder although it was told not to."""
+    """Refuse a link to a folder: gVisor's kernel of 2022 follows it although told not to."""
     found, named = os.fstat(opened), os.stat(name, dir_fd=folder, follow_symlinks=False)
     if (found.st_dev, found.st_ino) != (named.st_dev, named.st_ino):
         raise Refused("a link is in the way")

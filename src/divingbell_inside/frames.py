@@ -29,7 +29,7 @@ Header = dict[str, Any]
 
 
 class FrameError(ValueError):
-    """The other side sent something that is not a frame."""
+    """Raised where the other side sent something that is not a frame."""
 
 
 def pack(header: Header, body: bytes = b"") -> bytes:
@@ -69,7 +69,8 @@ def parse(text: bytes | bytearray | memoryview) -> Header:
 
 
 def _check_depth(value: Any) -> None:
-    """Whoever prints or copies the value later must not run out of stack."""
+    """Refuse a value that is nested too deeply: whoever prints or copies it later must not run
+    out of stack."""
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [

@@ -1,4 +1,4 @@
-"""Where things are inside: paths, identity and environment of a session."""
+"""The layout inside: paths, identity and environment of a session."""
 
 USER = "diver"
 UID = 1000
@@ -32,7 +32,8 @@ INODES_PER_MEGABYTE = 256
 
 
 def inodes_of(disk: int) -> int:
-    """How many files a disk of this size may hold: each of them takes memory of the kernel."""
+    """Return the number of files that a disk of this size may hold: each takes memory of the
+    kernel."""
     return max(1024, (disk >> 20) * INODES_PER_MEGABYTE)
 
 
@@ -54,7 +55,7 @@ SUFFIXES = {
 
 
 def suffix_of(kind: str) -> str:
-    """How the name of a file with this form of a display ends."""
+    """Return the end of the name of a file with this form of a display."""
     return SUFFIXES.get(kind) or (".json" if kind.endswith("json") else ".bin")
 
 

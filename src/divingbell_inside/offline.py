@@ -1,4 +1,4 @@
-"""Errors of looking a name up say why: there is no network.
+"""Errors of name look-ups, made to say why: there is no network.
 
 Much code catches such an error and prints its words, and then no hint follows.
 """
@@ -10,7 +10,7 @@ _look_up: Any = socket.getaddrinfo
 
 
 def install() -> None:
-    """In the zygote: have `socket.getaddrinfo` say it, which everything in Python asks."""
+    """Have `socket.getaddrinfo` say it, which everything in Python asks. Done in the zygote."""
     socket.getaddrinfo = _getaddrinfo
 
 

@@ -1,4 +1,4 @@
-"""Everything that leaves the interpreter: text, displays and answers, in the order they came.
+"""Output of the interpreter: text, displays and answers, in the order they came.
 
 Two ways lead out. Whatever writes to descriptor 1 or 2 (print, C code, subprocesses) goes down
 one pipe that the host reads. What needs a label (stderr of Python, displays, text of a thread

@@ -1,4 +1,4 @@
-"""What is done once in the process that interpreters are forked from."""
+"""The preparation of the process that interpreters are forked from, done once."""
 
 import gc
 import importlib

@@ -19,7 +19,7 @@ def install() -> None:
 
 
 def begin_cell(names: dict[str, Any]) -> None:
-    """Another cell begins, with these names: nobody has been warned of what it does."""
+    """Forget the warnings that were shown: another cell begins, with these names."""
     names.pop("__warningregistry__", None)
     if _shown:
         _shown.clear()

@@ -1,4 +1,4 @@
-"""What a call of a tool gives back: plain values, media with `.save()`, or an error."""
+"""Results of calls of tools: plain values, media with `.save()`, or an error."""
 
 import base64
 import json

@@ -22,7 +22,7 @@ SCRATCH = "/tmp"
 
 
 class Plan:
-    """What the host wants to be seen inside, with every source already open."""
+    """The folders that the host wants to be seen inside, with every source already open."""
 
     def __init__(self, raw: dict[str, object]) -> None:
         binds = raw["binds"]

@@ -72,7 +72,7 @@ def main(data: socket.socket, pipe: int, cradle: socket.socket) -> None:
 
 
 def _reseed() -> None:
-    """Generators seeded before the fork would give every session the same numbers.
+    """Seed generators anew: else the fork would give every session the same numbers.
 
     Python's own `random` has seen the fork and seeded itself.
     """
@@ -153,7 +153,8 @@ class Runner:
         self._outlet.send(frames.pack({"event": "ready"}))
 
     def _restore_streams(self) -> None:
-        """A stream that an earlier cell closed or removed would swallow everything after it."""
+        """Put back a stream that an earlier cell closed or removed: it would swallow everything
+        after it."""
         assert self._outlet is not None
         for name in ("stdin", "stdout", "stderr"):
             found = getattr(sys, name, None)
@@ -323,7 +324,7 @@ class Runner:
         return {"status": "error", "error": described}
 
     def _result(self, value: Any) -> dict[str, Any]:
-        """The value of the last expression: for people (display) and for programs (plain)."""
+        """Return the value of the last expression: for people (display), for programs (plain)."""
         done: dict[str, Any] = {}
         with contextlib.suppress(display.NotPlain, RecursionError):
             done["value"] = display.plain(value)

@@ -13,7 +13,7 @@ MAX_SEEN = 32 << 20
 
 
 class NotKept(Exception):
-    """It is not kept; the message says why."""
+    """Raised where a display is not kept; the message says why."""
 
 
 class Shelf:

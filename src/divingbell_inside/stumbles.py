@@ -1,4 +1,4 @@
-"""What a failure has to do with the sandbox: something that works elsewhere and not here.
+"""Stumbles: failures of code over something that works elsewhere and not in the sandbox.
 
 Only the kind of it is said, and a name. The host puts it into words, for it knows what there is
 instead. All of this runs after a cell has failed; one that has not pays nothing.

@@ -129,7 +129,8 @@ def _culprit(given: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What is as good as plain data: numbers of numpy, dates, paths, sets, data classes."""
+    """Return plain data for what is as good as that: numbers of numpy, dates, paths, sets, data
+    classes."""
     if hasattr(value, "tolist"):  # numpy, pandas
         return value.tolist()
     if hasattr(value, "isoformat"):
@@ -405,7 +406,7 @@ def keep_up(made: int) -> None:
 
 
 def forget_packages(made: int) -> None:
-    """The files have changed: the next import reads them again. `made` is their generation."""
+    """Have the next import read the files again, which have changed. `made` is their generation."""
     global _made
     _made = made
     importlib.invalidate_caches()

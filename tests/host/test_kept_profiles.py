@@ -113,7 +113,7 @@ def test_one_that_is_prepared_is_held_and_counts_as_used(folder: Path) -> None:
     assert prepared.path == path
     # Images are made of its files, and stale when one of them has changed.
     assert {each: each.lstat().st_mtime_ns for each in path.rglob("*")} == before
-    [kept] = kept_profiles.listed(())
+    [kept] = kept_profiles.all_kept(())
     assert kept.days_unused == 0
     assert kept.in_use()
     with pytest.raises(holding.InUse):
@@ -124,7 +124,7 @@ def test_one_that_is_prepared_is_held_and_counts_as_used(folder: Path) -> None:
 def test_one_that_is_held_twice_is_in_use_until_it_is_released_twice(folder: Path) -> None:
     lay(folder, current_name())
     first, second = profile.prepare(), profile.prepare()
-    [kept] = kept_profiles.listed(())
+    [kept] = kept_profiles.all_kept(())
     before = len(os.listdir("/proc/self/fd"))
     profile.release(first)
     assert kept.in_use()
@@ -135,10 +135,10 @@ def test_one_that_is_held_twice_is_in_use_until_it_is_released_twice(folder: Pat
 
 async def test_a_divingbell_lets_go_of_its_profile_when_it_ends() -> None:
     def in_use() -> bool:
-        [current] = [kept for kept in kept_profiles.listed(()) if kept.is_current]
+        [current] = [kept for kept in kept_profiles.all_kept(()) if kept.is_current]
         return holding.times(current.path) > before
 
-    [current] = [kept for kept in kept_profiles.listed(()) if kept.is_current]
+    [current] = [kept for kept in kept_profiles.all_kept(()) if kept.is_current]
     before = holding.times(current.path)
     async with Divingbell(pool=0, preload=[]):
         assert in_use()

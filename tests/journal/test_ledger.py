@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import mcp_types
 import pytest
 
 from divingbell.journal import ledger
@@ -54,6 +55,15 @@ async def test_definitions_are_counted_once_and_again_when_they_change(
     changed = Tool("a", "one", "a", "one", "Changed")
     await definitions.count_later([changed, TOOLS[1]])
     assert len(counted) == 3
+
+
+async def test_texts_of_one_result_are_counted_as_lines() -> None:
+    texts = [mcp_types.TextContent(text=f"item {number}") for number in range(50)]
+    several, joined = Accountant(Definitions()), Accountant(Definitions())
+    several.note_result("a.one", b"{}", mcp_types.CallToolResult(content=[*texts]), b"")
+    joined.note_call("a.one", b"{}", "\n".join(text.text for text in texts))
+    of_several, of_joined = [await each.close_execution("", "") for each in (several, joined)]
+    assert of_several.direct_call_tokens == of_joined.direct_call_tokens
 
 
 async def test_an_execution_has_its_tokens_on_both_sides() -> None:

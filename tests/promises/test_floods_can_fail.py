@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from divingbell import Divingbell
-from divingbell.session import tether
+from divingbell.session import intake, tether
 from divingbell.shares.host_time import HostTime
 from tests.promises import breaking
 
@@ -16,13 +16,13 @@ async def broken(rows: set[str]) -> set[str]:
 
 
 async def test_a_line_that_is_read_to_its_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = tether.Tether._read_socket
+    read = intake.Intake._read_socket
 
-    def read_again(self: tether.Tether) -> bool:
-        self._socket_ready = read(self)
-        return self._socket_ready
+    def read_again(self: intake.Intake) -> bool:
+        self.socket_ready = read(self)
+        return self.socket_ready
 
-    monkeypatch.setattr(tether.Tether, "_read_socket", read_again)
+    monkeypatch.setattr(intake.Intake, "_read_socket", read_again)
     monkeypatch.setattr(tether, "MAX_STEPS", sys.maxsize)
     monkeypatch.setattr(HostTime, "slice", 3.0)
     assert await broken({"H60", "H61", "H63"}) == {"H60", "H61", "H63"}
@@ -39,5 +39,5 @@ async def test_processes_left_behind_that_are_not_slowed_down_are_noticed(
 async def test_headers_that_are_parsed_whatever_is_in_them_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tether, "_check_weight", lambda _: None)
+    monkeypatch.setattr(intake, "_check_weight", lambda _: None)
     assert await broken({"H64"}) == {"H64"}

@@ -292,7 +292,7 @@ async def test_of_very_many_calls_some_are_named_and_all_are_counted() -> None:
     record = Record()
     for number in range(1000):
         record.add(Waiting("a.b", f'{{"x":{number}}}'.encode(), 0), "ok", 1.0)
-    words = record.words() or ""
+    words = record.note_on_effects() or ""
     assert words.startswith("calls of tools already made: a.b, 20 calls: ok, with (")
     assert words.endswith("; and 980 more")
 
@@ -405,7 +405,7 @@ async def test_a_call_without_sense_ends_the_line_and_not_the_session(session: S
         )
         result = await session.run(code)
         assert result.status == "killed" and result.error is not None
-        assert "broke the rules" in result.error.message
+        assert "makes no sense" in result.error.message
     assert (await good(session, "servers.galley.add(1, 1)")).value == 2
 
 

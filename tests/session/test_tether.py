@@ -9,7 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from divingbell.session.tether import MARK_SIZE, MAX_STEPS, Tether, TextDecoder, _possible_mark
+from divingbell.session.intake import MARK_SIZE
+from divingbell.session.tether import MAX_STEPS, Tether
 from divingbell.shares.host_time import BURST, HostTime
 from divingbell_inside import frames
 from tests.waiting import until
@@ -171,22 +172,6 @@ async def test_the_end_of_the_other_side_is_told_once(other: Other) -> None:
     assert len(other.closed) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "held"),
-    [(b"", 0), (b"abc", 0), (b"abcM", 1), (b"abcMA", 2), (b"MARK", 4), (b"xMARK12", 6), (b"MM", 1)],
-)
-def test_how_much_of_the_end_may_be_a_mark(text: bytes, held: int) -> None:
-    assert _possible_mark(text, b"MARK", 8) == held
-
-
-def test_text_is_decoded_across_cuts() -> None:
-    decoder = TextDecoder()
-    raw = "grüße".encode()
-    assert "".join(decoder.feed(bytes([byte])) for byte in raw) == "grüße"
-    assert decoder.feed(b"\xe2\x82") == ""
-    assert decoder.feed(b"", last=True) == "\ufffd"
-
-
 async def turns_while(seen: Callable[[], int], until_seen: int) -> list[int]:
     """How much was seen before each turn of the others, until all of it was."""
     found: list[int] = []
@@ -210,14 +195,14 @@ async def test_tiny_frames_by_the_thousand_let_others_run(other: Other) -> None:
 
 async def test_forged_marks_by_the_thousand_let_others_run(other: Other) -> None:
     steps = 0
-    take = other.tether._step
+    take = other.tether._intake._step
 
     def counted() -> bool:
         nonlocal steps
         steps += 1
         return take()
 
-    other.tether._step = counted  # type: ignore[method-assign]
+    other.tether._intake._step = counted  # type: ignore[method-assign]
     noise = b"".join(b"x" + other.mark + number.to_bytes(4, "big") for number in range(3_000))
     flood = asyncio.create_task(asyncio.to_thread(other.text, noise))
     turns = await turns_while(lambda: steps, 6_000)
@@ -280,12 +265,12 @@ async def test_a_header_of_too_many_values_closes_the_line_before_it_is_parsed(
     parsed: list[int] = []
     parse = frames.parse
 
-    def counting(raw: bytes) -> frames.Header:
-        if len(raw) > 1_000:  # sessions of the pool may be starting meanwhile, with small ones
+    def noted(raw: bytes) -> frames.Header:
+        if len(raw) > 10_000:  # small ones are of sessions that other tests have left
             parsed.append(len(raw))
         return parse(raw)
 
-    monkeypatch.setattr(frames, "parse", counting)
+    monkeypatch.setattr(frames, "parse", noted)
     rows = b'{"event":"done","value":[' + b"[]," * 20_000 + b"[]]}"
     text = b'{"event":"done","value":"' + b"[]," * 300_000 + b'"}'
     for header in (rows, text):
@@ -320,4 +305,4 @@ async def test_events_are_weighed_by_what_is_made_of_them(other: Other) -> None:
     other.line.close()
     await task
     assert "too many" in other.closed[0]
-    assert len(other.tether._numbered) * len(header) < 4 << 20
+    assert len(other.tether._intake._numbered) * len(header) < 4 << 20

@@ -1,4 +1,4 @@
-"""The border: what leaves for a model passes it outward, what a model wrote passes it inward.
+"""The border: passed outward by what leaves for a model, and inward by what a model wrote.
 
 Sessions pass their code inward and what they show outward; the gateway's pipeline passes arguments
 and results; `divingbell.surfaces.mcp.exits` passes all else that goes to a client. A value is a

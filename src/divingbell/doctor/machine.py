@@ -33,7 +33,7 @@ def examine(settings: Settings | None = None) -> list[Finding]:
 
 
 def _of_backends(settings: Settings | None) -> Iterator[Finding]:
-    """What the backends need: each thing once, also where several need it."""
+    """Look at the needs of the backends: each thing once, also where several need it."""
     chosen = settings.backend if settings else registry.AUTO
     rows = registry.every() if chosen == registry.AUTO else [*registry.OURS]
     if chosen not in (registry.AUTO, *(row.name for row in rows)):
@@ -90,7 +90,7 @@ def _cgroups(settings: Settings | None) -> Finding:
 
 _USE_CGROUPS = 'set `cgroups = "auto"` in divingbell.toml'
 
-# What is beside it
+# Beside the kernel
 
 
 def _uv() -> Finding:
@@ -109,7 +109,7 @@ def _uv() -> Finding:
 def _profile(settings: Settings | None) -> Finding:
     name = "profile"
     try:
-        kept = kept_profiles.listed((settings or config.load()).packages)
+        kept = kept_profiles.all_kept((settings or config.load()).packages)
     except (DivingbellError, OSError) as error:
         return Finding(name, "warn", str(error), "correct the settings, then run this again")
     current = [each for each in kept if each.is_current]

@@ -22,7 +22,7 @@ Outcome = TypeVar("Outcome")
 
 
 class CalledOff(Exception):
-    """Nobody waits for the work of this thread any more."""
+    """Raised in a thread whose work nobody waits for any more."""
 
 
 class _Work:
@@ -83,7 +83,7 @@ def check() -> None:
 
 @contextlib.contextmanager
 def ending(process: "subprocess.Popen[Any]") -> Iterator[None]:
-    """A block whose process, the head of a group of its own, does not outlive it.
+    """Enter a block whose process, the head of a group of its own, does not outlive it.
 
     Raises:
         CalledOff: nobody waits for it any more, and it was killed.
@@ -109,6 +109,7 @@ def _kill(process: "subprocess.Popen[Any]") -> None:
 
 
 def heard(future: "asyncio.Future[Any]") -> None:
-    """For a future that nobody may come back for: asyncio would complain of an error in it."""
+    """Look at the error of a future, for one that nobody may come back for: asyncio would complain
+    of an error that none has seen."""
     if not future.cancelled():
         future.exception()

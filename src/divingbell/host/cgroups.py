@@ -32,14 +32,14 @@ ADVICE = (
 
 
 class NoCgroups(Exception):
-    """Control groups can't be used here; the message says why."""
+    """Raised where control groups can't be used; the message says why."""
 
 
 class Group(ABC):
     """The control group of one session."""
 
     def entrances(self) -> list[int]:
-        """Descriptors to files into which a process writes 0 to enter, before it does anything.
+        """Return descriptors of files into which a process writes 0 to enter, first of all.
 
         Entering oneself takes microseconds; being moved by another takes the kernel a lock on
         all processes, and many milliseconds.
@@ -50,7 +50,7 @@ class Group(ABC):
     def consumption(self) -> Consumption: ...
 
     def processes(self) -> list[int]:
-        """The pids of those that are in it."""
+        """Return the pids of the processes that are in it."""
         return []
 
     def give_way(self, to_all: bool) -> None:
@@ -75,7 +75,7 @@ class Group(ABC):
 
 
 class Hierarchy(ABC):
-    """Where the groups of this host process live."""
+    """The place in the tree of control groups where those of this host process live."""
 
     version: int
 
@@ -101,7 +101,7 @@ def find() -> Hierarchy:
 
 
 def of_process(pid: int) -> Group:
-    """The group that a process is in which another has made: to be read, and closed.
+    """Return the group, made by another, that a process is in: to be read, and closed.
 
     Raises:
         NoCgroups: it can't be seen from here.
@@ -119,12 +119,12 @@ def of_process(pid: int) -> Group:
 
 
 def version_in_use() -> int:
-    """Which version limits are kept by on this machine: where memory is counted."""
+    """Return the version that keeps limits on this machine: the one that counts memory."""
     return 1 if "memory" in _mounts() else 2
 
 
 def _mounts() -> dict[str, Path]:
-    """The mount point of each controller of version 1, and of version 2 as "cgroup2"."""
+    """Return the mount point of each controller of version 1, and of version 2 as "cgroup2"."""
     found: dict[str, Path] = {}
     for line in _MOUNTS.read_text().splitlines():
         left, _, right = line.partition(" - ")
@@ -143,7 +143,7 @@ def _own_paths() -> dict[str, str]:
 
 
 def _paths_of(process: int | str) -> dict[str, str]:
-    """The group that a process is in, by controller; "" is version 2."""
+    """Return the group that a process is in, by controller; "" is version 2."""
     found: dict[str, str] = {}
     try:
         lines = Path(f"/proc/{process}/cgroup").read_text().splitlines()
@@ -164,7 +164,7 @@ def _start_time(pid: int) -> str | None:
 
 
 def own_name() -> str:
-    """A new name that no other process has or will have until the next boot."""
+    """Return a new name that no other process has or will have until the next boot."""
     pid = os.getpid()
     return f"{PREFIX}{pid}-{_start_time(pid)}.{next(_instances)}"
 
@@ -224,7 +224,8 @@ def _pids(path: Path) -> list[int]:
 
 
 def _give_way(path: Path, to_all: bool) -> None:
-    """Linux has it from 5.15 on, and a group of Docker's is root's to write."""
+    """Set `cpu.idle` where that can be: Linux has it from 5.15 on, and a group of Docker's is
+    root's to write."""
     with contextlib.suppress(OSError):
         idle = _entrance(path / "cpu.idle")
         try:
@@ -246,7 +247,7 @@ class _Reader:
         return int(os.pread(self._descriptor, 64, 0))
 
     def row(self, name: bytes) -> int:
-        """The number in the row of that name, 0 where there is none."""
+        """Return the number in the row of that name, 0 where there is none."""
         for line in os.pread(self._descriptor, 4096, 0).split(b"\n"):
             if line.startswith(name + b" "):
                 return int(line[len(name) + 1 :])
@@ -346,7 +347,8 @@ class GroupV1(Group):
 
 
 class HierarchyV2(Hierarchy):
-    """Written to the kernel's documentation; which parts were proven is in docs/backends.md."""
+    """Control groups of version 2, by the kernel's documentation; docs/backends.md says which
+    parts were proven."""
 
     version = 2
 
@@ -437,7 +439,7 @@ class GroupV2(Group):
 
 @dataclass(frozen=True, slots=True)
 class ProcessTree(Group):
-    """Without control groups: the processor time of the living, from /proc."""
+    """The processor time of living processes, from /proc: for machines without control groups."""
 
     pids: list[int]
 

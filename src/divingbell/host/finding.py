@@ -16,6 +16,6 @@ class Finding:
     is not there or not ready, and these settings do without it."""
     detail: str
     advice: str = ""
-    """What to do about it; says the command to run."""
+    """The way to mend it; says the command to run."""
     blocking: bool = False
     """The local backend can't work without it."""

@@ -92,7 +92,7 @@ def is_left_over(path: Path) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """A descriptor with the lock on a folder; None where another process has it."""
+    """Return a descriptor with the lock on a folder; None where another process has it."""
     try:
         descriptor = os.open(path, _FOLDER)
     except OSError:

@@ -13,7 +13,7 @@ time that it was held. The folder of that name may be another one by now."""
 
 
 class InUse(Exception):
-    """The folder belongs to a process that runs."""
+    """Raised where a folder belongs to a process that runs."""
 
 
 def hold(folder: Path) -> bool:
@@ -45,13 +45,13 @@ def release(folder: Path) -> None:
 
 
 def times(folder: Path) -> int:
-    """How many times this process holds a folder."""
+    """Return the number of times that this process holds a folder."""
     return len(_held.get(folder, ()))
 
 
 @contextmanager
 def unused(folder: Path) -> Iterator[None]:
-    """A block in which nobody holds the folder.
+    """Enter a block in which nobody holds the folder.
 
     Raises:
         InUse: a process that runs does.

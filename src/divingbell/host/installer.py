@@ -1,4 +1,4 @@
-"""Fills a virtual environment with packages, by uv, and runs nothing of what it puts there."""
+"""The installer: fills a virtual environment by uv, and runs nothing of what it puts there."""
 
 import os
 import subprocess
@@ -32,7 +32,7 @@ def fill(
     requirements: Sequence[str],
     report: Callable[[str], None],
 ) -> None:
-    """Makes an environment of `python` in an empty folder, with what `lock` pins and what is
+    """Make an environment of `python` in an empty folder, with what `lock` pins and what is
     asked for beside it, and compiles it.
 
     Raises:
@@ -76,7 +76,7 @@ def _find_uv() -> str:
 
 
 def _look_at_cache(uv: Sequence[str], folder: Path) -> None:
-    """uv takes from its cache what it installs, and where to: nobody else may write there."""
+    """Check that nobody else may write to uv's cache, out of which it installs."""
     asked = subprocess.run(
         [*uv, "cache", "dir"],
         cwd=folder,
@@ -133,7 +133,7 @@ class _Runner:
 
 
 def _clean_environment() -> dict[str, str]:
-    """The caller's environment without what would change where and how something is installed.
+    """Return the caller's environment without what changes where and how things are installed.
 
     Of uv's variables those stay that say where packages come from and how they are reached.
     UV_COMPILE_BYTECODE for one would start the interpreter among the packages. Of Python's,

@@ -28,7 +28,7 @@ class Kept:
     requirements: tuple[str, ...]
     """The packages that were asked for besides those of every profile."""
     used: float
-    """When it was last used, in seconds since 1970."""
+    """The time of its last use, in seconds since 1970."""
     is_current: bool
     """Whether it is the one for the settings at hand."""
 
@@ -53,8 +53,8 @@ class Kept:
             return True
 
 
-def listed(packages: Sequence[str]) -> list[Kept]:
-    """All that there are; the one for these packages is current.
+def all_kept(packages: Sequence[str]) -> list[Kept]:
+    """Return all that there are; the one for these packages is current.
 
     Raises:
         ProfileError: the packages are no requirements.

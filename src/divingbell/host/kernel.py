@@ -43,7 +43,7 @@ def findings() -> list[Finding]:
 
 
 def why_not() -> str | None:
-    """The most likely cause of a local backend that does not work, as one sentence."""
+    """Return the most likely cause of a local backend that does not work, as one sentence."""
     checks: list[Callable[[], Finding]] = [_system]
     if sys.platform == "linux":
         checks += [_kernel, _user_namespaces, _proc, _seccomp]
@@ -162,7 +162,7 @@ def _proc_is_masked() -> bool:
 
 
 class _Refused(Exception):
-    """What was tried is refused; the message says what and why."""
+    """Raised where the kernel refuses what was tried; the message says what and why."""
 
 
 def _try(attempt: str) -> str | None:
@@ -219,7 +219,7 @@ def _mount_proc(libc: ctypes.CDLL) -> None:
         os._exit(code)
 
 
-# What stands around a session
+# The walls of a session
 
 
 def _seccomp() -> Finding:
@@ -254,7 +254,7 @@ def _landlock() -> Finding:
 
 
 def _main(attempt: str) -> int:
-    """In the process of an attempt: make it, say what was refused."""
+    """Make one attempt, in a process of its own, and say what was refused."""
     try:
         _ATTEMPTS[attempt](ctypes.CDLL(None, use_errno=True))
     except _Refused as refused:

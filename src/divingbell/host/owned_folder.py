@@ -28,7 +28,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NotOurs(ConfigError, PermissionError):
-    """Another user could decide what is in a folder; the message says which, who, and what to do.
+    """Raised where another user could decide what is in a folder; the message says what to do.
 
     It is an OSError too: for those who write something down it is one of the ways to fail.
     """
@@ -103,7 +103,7 @@ def _walk(folder: Path, mode: int | None, *, to_file: bool = False) -> bool:
 
 
 def _target(opened: int, shown: Path) -> Path | None:
-    """Where a link leads, which is then closed; None for all else."""
+    """Return the path that a link leads to, and close it; None for all else."""
     found = os.fstat(opened)
     if not stat.S_ISLNK(found.st_mode):
         return None

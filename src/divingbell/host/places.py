@@ -1,4 +1,4 @@
-"""Where Divingbell keeps what is to last: not a cache, and nobody else's business."""
+"""The folder for what is to last: not a cache, and nobody else's business."""
 
 import os
 from collections.abc import Mapping

@@ -50,11 +50,11 @@ class Profile:
     version: str
     """The version of its Python, such as `3.11.7`."""
     base_prefix: Path
-    """Where the standard library is; outside of `path`, and the sandbox needs both."""
+    """The folder of the standard library; outside of `path`, and the sandbox needs both."""
     base_python: Path
     """The interpreter that `python` is a link to."""
     packages: tuple[str, ...]
-    """What is installed, as `name==version`."""
+    """The packages that are installed, as `name==version`."""
 
     @property
     def python(self) -> Path:
@@ -67,7 +67,7 @@ class Profile:
 
     @property
     def matplotlib_cache(self) -> Path:
-        """Holds matplotlib's list of fonts. Empty if matplotlib is not in the profile."""
+        """The folder with matplotlib's list of fonts; empty if matplotlib is not in the profile."""
         return self.path / "cache" / "matplotlib"
 
 
@@ -253,7 +253,8 @@ def release(profile: Profile) -> None:
 
 
 def lock_of(path: Path) -> Path:
-    """The file that is locked while the profile is made; it was last used when that changed."""
+    """Return the file that is locked while the profile is made; its time of change is that of the
+    profile's last use."""
     return path.with_name(f".{path.name}.lock")
 
 
@@ -310,7 +311,9 @@ def _finish(building: Path, interpreter: _Interpreter, requirements: tuple[str, 
 
 
 def _make_readable(folder: Path) -> None:
-    """Files come with the modes they have in uv's cache, which another umask may have made.
+    """Let everyone read the profile, and nobody write to it.
+
+    Files come with the modes they have in uv's cache, which another umask may have made.
     Sessions run under a user of their own and must read, and no one else may write."""
     for parent, _, files in os.walk(folder, topdown=False):  # what is around it opens last
         for path in (*(os.path.join(parent, name) for name in files), parent):

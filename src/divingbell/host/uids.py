@@ -44,7 +44,9 @@ class Uids:
             SandboxUnavailable: all are in use.
         """
         if not self._free:
-            raise SandboxUnavailable(f"more than {BLOCK - 1} sessions in one process")
+            raise SandboxUnavailable(
+                f"one process can have {BLOCK - 1} sessions: close some, or start another process"
+            )
         return self._free.pop(0)
 
     def give_back(self, number: int) -> None:

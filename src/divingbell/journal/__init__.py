@@ -1,1 +1,1 @@
-"""Events of everything that happens, and those who keep account of them."""
+"""The journal: events of everything that happens, and the accounts that are kept of them."""

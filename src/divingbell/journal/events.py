@@ -36,7 +36,7 @@ class SessionOpened:
     session: str
     """Its id, as its owner knows it."""
     key: str
-    """What tells it from all others, also from a later one of its id."""
+    """A name that no other session has, nor a later one of its id."""
     at: float = field(default_factory=_now)
 
 
@@ -92,7 +92,7 @@ class CallRequested:
 
 @dataclass(frozen=True, slots=True)
 class CallDecided:
-    """The rules have said what is to happen with a call."""
+    """A call was decided about by the rules."""
 
     call: int
     tool: str
@@ -133,7 +133,7 @@ class CallEnded:
     name: str
     outcome: CallOutcome
     code: str
-    """How it failed, as `ToolFailed.code` says; empty where it did not."""
+    """The kind of its failure, as `ToolFailed.code` says; empty where it did not fail."""
     sent: bool
     """Whether it had left for its server."""
     arguments: Mapping[str, Any]
@@ -143,7 +143,7 @@ class CallEnded:
     result: "mcp_types.CallToolResult | Any"
     """As the server gave it; None where there is none."""
     body: bytes
-    """What goes back into the session; empty where nothing does."""
+    """The bytes that go back into the session; empty where none do."""
     seconds: float
     at: float = field(default_factory=_now)
 

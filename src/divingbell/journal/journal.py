@@ -38,7 +38,7 @@ class Durable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """So many events were dropped here: their reader was too slow."""
+    """A gap in a feed: so many events were dropped, as their reader was too slow."""
 
     count: int
 
@@ -123,7 +123,7 @@ class Journal:
         """
         for subscriber in self._durable:
             await subscriber.intend(event)
-        self._tell(event)
+        self._pass_to_watchers(event)
 
     def note(self, event: JournalEvent) -> None:
         """Tell what has happened."""
@@ -132,9 +132,9 @@ class Journal:
                 subscriber.note(event)
             except Exception:  # its own trouble: what has happened has happened
                 log.exception("an event was not kept")
-        self._tell(event)
+        self._pass_to_watchers(event)
 
-    def _tell(self, event: JournalEvent) -> None:
+    def _pass_to_watchers(self, event: JournalEvent) -> None:
         for watcher in self._watchers:
             try:
                 watcher(event)

@@ -1,4 +1,4 @@
-"""What an execution cost the model in tokens, and what the same calls would have cost directly.
+"""The ledger: tokens that an execution cost the model, and that the same calls would have cost.
 
 "Directly" is how clients use tools without code: the definitions of all tools stand in the
 context, and the arguments and the result of each call pass through the model. A definition is
@@ -32,7 +32,7 @@ MOST_KEPT = 1 << 20
 MOST_TOOLS = 100
 """Tools that a ledger names; the others are counted without a name."""
 COUNTED_AT_ONCE = 50_000
-"""Characters that are counted on the loop, in some 10 ms; more goes to a thread."""
+"""Characters that are counted on the loop, measured at some 10 ms; more goes to a thread."""
 OTHERS = "others"
 
 
@@ -68,12 +68,12 @@ def definition(tool: Tool) -> str:
     """Return a definition as a model reads it."""
     shown = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
     try:
-        return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), default=_plain)
+        return json.dumps(shown, ensure_ascii=False, separators=(",", ":"), default=_as_plain_data)
     except (TypeError, ValueError, RecursionError):
         return f"{tool.name} {tool.description}"
 
 
-def _plain(value: Any) -> Any:
+def _as_plain_data(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"a definition can't hold {type(value).__name__}")
@@ -121,8 +121,8 @@ class Accountant:
         self._start()
 
     def open_conversation(self, surface: str) -> None:
-        """A model begins to read here, in place of the definitions of all tools the `surface`:
-        what it is told of Divingbell itself."""
+        """Count what a model reads as it begins: the `surface`, which is all that it is told of
+        Divingbell itself, in place of the definitions of all tools."""
         self.opens_conversation = True
         self.note_shown(surface)
 
@@ -155,6 +155,7 @@ class Accountant:
         text beside it. Only as much is taken as there is room for."""
         texts = [block.text for block in result.content if block.type == "text"]
         images = sum(block.type == "image" for block in result.content)
+        # Each text is a line of its own: a list comes as one text for each of its items.
         shown: Sequence[str | bytes] = [part for text in texts for part in (text, "\n")][:-1]
         if not any(texts) and result.structured_content is not None:
             shown = [body]
@@ -205,7 +206,7 @@ class _Book:
     calls: Mapping[str, _Texts]
 
     def counted(self) -> dict[str, Any]:
-        """The fields of a Ledger that come from counting."""
+        """Return the fields of a Ledger that come from counting."""
         code, shown = tokens.measure(self.code), tokens.measure(self.shown)
         overhead = self.overhead.counted()
         by_tool = {name: texts.counted() for name, texts in self.calls.items()}

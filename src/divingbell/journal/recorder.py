@@ -1,4 +1,4 @@
-"""The ledgers of all sessions: what their calls brought, counted when a cell has ended."""
+"""The ledgers of all sessions: results of their calls, counted when a cell has ended."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -39,17 +39,17 @@ class LedgerRecorder:
             self._accountants.pop(event.key, None)
 
     def serve_models(self, surface: str, is_spared: Callable[[Tool], bool]) -> None:
-        """From now on models read: Divingbell's own `surface`, and the definitions of those tools
-        that are not spared them."""
+        """Count for models from now on: they read Divingbell's own `surface`, and the definitions
+        of those tools that are not spared them."""
         self._surface, self._is_spared = surface, is_spared
         self.count_soon(self._tools())
 
     def open_conversation(self, session: str) -> None:
-        """A model begins to read what the session with this key shows."""
+        """Note that a model begins to read what the session with this key shows."""
         self.of(session).open_conversation(self._surface or "")
 
     def of(self, session: str) -> Accountant:
-        """The accountant of the session with this key."""
+        """Return the accountant of the session with this key."""
         found = self._accountants.get(session)
         if found is None:
             found = self._accountants[session] = Accountant(self._definitions)

@@ -1,4 +1,4 @@
-"""Counts tokens without a network, as OpenAI's o200k_base does.
+"""Tokens of texts, counted without a network as OpenAI's o200k_base does.
 
 Models of other makers count a little differently (within about 5 % for English text and JSON);
 what matters here is the same measure for both ways of working.
@@ -19,11 +19,12 @@ ENCODING = "o200k_base"
 MOST_COUNTED = 2 << 20
 """Characters. What follows is taken to be like what was counted."""
 PIECE = 32 << 10
-"""Characters counted at once, in about 10 ms: the tokenizer lets no other thread run meanwhile."""
+"""Characters counted at once, measured at about 10 ms: the tokenizer lets no other thread run
+meanwhile."""
 MAX_CACHE = 200_000
 LOOK_EVERY = 1 << 20
-"""Characters between two looks at the size of the tokenizer's cache: one takes 70 µs, as long as
-counting 10,000 characters."""
+"""Characters between two looks at the size of the tokenizer's cache. Measured: one takes 70 µs, as
+long as counting 10,000 characters."""
 CHARACTERS_PER_TOKEN = 4
 """For when there is no tokenizer."""
 
@@ -34,7 +35,7 @@ look is then a little later."""
 
 
 class Count(NamedTuple):
-    """How many tokens a text has."""
+    """A number of tokens, counted or estimated."""
 
     tokens: int
     estimated: bool = False
@@ -85,7 +86,7 @@ def _look_at_cache(tokenizer: "AnyTokenizer", characters: int) -> None:
 
 
 def _end_of_piece(text: str, start: int) -> int:
-    """Where a piece ends: at a line or a word if there is one, since tokens do not span them."""
+    """Return the end of a piece: of a line or a word if there is one; tokens do not span them."""
     end = start + PIECE
     if end >= len(text):
         return len(text)

@@ -28,7 +28,7 @@ log = logging.getLogger("divingbell.journal")
 
 FILE_NAME = "ledger.db"
 READ_BY_MODELS = ("stdio", "http")
-"""The ways in behind which models read the results; programs and people read the others."""
+"""The surfaces whose results models read; programs and people read those of the others."""
 KEPT_DAYS = 400
 MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
@@ -100,7 +100,7 @@ _COUNTED = tuple(item.name for item in fields(Sums))
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is known about some days."""
+    """The sums over some days, in all and by day, user, server and tool."""
 
     total: Sums
     days: dict[str, Sums]
@@ -290,7 +290,7 @@ def _sums(
 
 
 def _tables(connection: sqlite3.Connection) -> set[str]:
-    """Those of ours that are there."""
+    """Return the names of our tables that are there."""
     found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     return found & {_DAYS, _TOOLS, _OLD_DAYS, _OLD_TOOLS}
 

@@ -6,7 +6,7 @@ MAX_KEPT = 1 << 16
 
 
 class BackgroundOutput:
-    """What was written while no cell ran, up to a limit."""
+    """Text that was written while no cell ran, up to a limit."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[str, bytes, int]] = []

@@ -1,4 +1,4 @@
-"""The interface of a session: what those use who run code in one, wherever it lives.
+"""The interface of a session, for everyone who runs code in one, wherever it lives.
 
 Nothing here passes a descriptor or a path of the host, so a session may live in another process.
 """
@@ -21,7 +21,7 @@ from divingbell.models import (
 from divingbell.principal import Principal
 
 Source = bytes | bytearray | str | Path | BinaryIO | AsyncIterator[bytes]
-"""What a file can be made from. A path is one of the host."""
+"""The kinds of content that a file can be made from. A path is one of the host."""
 
 
 class FilesHandle(ABC):
@@ -72,12 +72,12 @@ class SessionHandle(ABC):
     limits: Limits
     files: FilesHandle
     cells: int
-    """How many cells have been run."""
+    """The number of cells that have been run."""
 
     @property
     @abstractmethod
     def principal(self) -> Principal:
-        """On whose behalf it runs."""
+        """The principal on whose behalf it runs."""
 
     @property
     def user(self) -> str | None:
@@ -87,12 +87,12 @@ class SessionHandle(ABC):
     @property
     @abstractmethod
     def key(self) -> str:
-        """What tells it from all others, of all users, also from a later one of its id."""
+        """A name that no other session has: of no other user, and no later one of its id."""
 
     @property
     @abstractmethod
     def isolation(self) -> Isolation:
-        """What is in force around this session."""
+        """The walls and limits that are in force around this session."""
 
     @property
     @abstractmethod
@@ -159,7 +159,7 @@ class SessionHandle(ABC):
         """Describe the variables, without fetching them.
 
         Raises:
-            DivingbellError: looking at one of them got stuck; the interpreter was replaced.
+            DivingbellError: looking at one of them did not end; the interpreter was replaced.
         """
 
     @abstractmethod
@@ -168,7 +168,7 @@ class SessionHandle(ABC):
 
         Raises:
             InvalidInput: the code is no text or too long.
-            DivingbellError: looking at what is there got stuck; the interpreter was replaced.
+            DivingbellError: looking at what is there did not end; the interpreter was replaced.
         """
 
     @abstractmethod

@@ -8,20 +8,17 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.gateway.context import Answer, Asker, CallContext, key_of, to_nobody
 from divingbell.models import NOT_MADE, Event, ToolCall
 from divingbell.principal import Principal
 from divingbell.session.hints import Surroundings
-from divingbell.session.tether import field_of
+from divingbell.session.intake import field_of
 from divingbell.shares.allowance import Allowance, counted
 from divingbell.shares.turns import Turns
 from divingbell_inside import frames
-
-if TYPE_CHECKING:
-    pass
 
 log = logging.getLogger("divingbell")
 
@@ -44,7 +41,8 @@ _QUESTIONS = {
 MAX_RECORDS = 200
 """Calls of a cell that its result lists; it counts all."""
 _REFUSED_AT_ONCE = 200
-"""Of calls that are given up together: each answer takes some 5 µs, while nobody else runs."""
+"""Of calls that are given up together. Measured: each answer takes some 5 µs, while nobody else
+runs."""
 
 
 _serials = itertools.count(1)
@@ -57,10 +55,10 @@ class ToolGateway(Surroundings, Protocol):
 
     @property
     def generation(self) -> int:
-        """Changes when the files under /servers do."""
+        """A number that changes when the files under /servers do."""
 
     def cost(self, arguments: bytes) -> int:
-        """Bytes of memory that the arguments take once they are parsed, about."""
+        """Return about how many bytes of memory the arguments take once they are parsed."""
 
     async def answer(self, context: CallContext, name: str, arguments: bytes) -> Answer:
         """Answer a call.
@@ -70,10 +68,10 @@ class ToolGateway(Surroundings, Protocol):
         """
 
     def end_run(self, session: str) -> None:
-        """A cell of the session with this key has ended."""
+        """Let go of what was counted for a cell of the session with this key: it has ended."""
 
     async def forget(self, session: str) -> None:
-        """The session with this key has ended."""
+        """Forget the session with this key, which has ended."""
 
 
 class Record:
@@ -92,8 +90,8 @@ class Record:
             preview = text if len(text) <= MAX_PREVIEW else text[:MAX_PREVIEW] + "…"
             self.calls.append(ToolCall(call.name, preview, status, round(milliseconds, 3)))
 
-    def words(self) -> str | None:
-        """For a cell that failed: which side effects there may be."""
+    def note_on_effects(self) -> str | None:
+        """Return a note on the side effects that a failed cell may have had; None for none."""
         made = [call for call in self.calls if call.made]
         if not made:
             return None
@@ -109,7 +107,7 @@ class Record:
 
 
 def _repeated(name: str, status: str, given: Mapping[str, int]) -> str:
-    """Words for the calls of one tool, by their arguments and how often each was made."""
+    """Put the calls of one tool into words, by their arguments and how often each was made."""
     if len(given) == 1:
         [(arguments, times)] = given.items()
         return f"{name}({arguments}){_times(times)}: {status}"
@@ -145,7 +143,7 @@ class Waiting(NamedTuple):
 
 
 class Calls:
-    """Takes calls from the tether, has the door answer them, sends the answers back."""
+    """Takes calls from the tether, has the gateway answer them, sends the answers back."""
 
     def __init__(
         self,
@@ -173,7 +171,7 @@ class Calls:
         self._runs: dict[int, Run | None] = {}
         """The cell that each call belongs to: the one in which it began, or a later one."""
         self._line = itertools.count()
-        """Which line the calls came by: an answer to an interpreter that is gone goes nowhere."""
+        """Numbers of lines: an answer to an interpreter that is gone goes nowhere."""
         self._current = next(self._line)
         self.asker: Asker | None = None
 
@@ -206,7 +204,7 @@ class Calls:
             self._start_next()
 
     def cancel(self, header: frames.Header) -> None:
-        """The code has given up on a call."""
+        """Cancel a call that the code has given up on."""
         number = field_of(header, "id", int)
         if (task := self._tasks.get(number)) is not None:
             task.cancel()
@@ -214,13 +212,13 @@ class Calls:
             self._drop(number, waiting)
 
     def adopt(self, run: Run) -> None:
-        """A cell begins: it may wait for what an earlier one has left under way."""
+        """Count what an earlier cell has left under way for the one that begins: it may wait."""
         for number in self._runs:
             self._runs[number] = run
             run.call_began()
 
     def end_run(self) -> None:
-        """The cell has ended."""
+        """Note that the cell has ended."""
         self.asker = None
         if self._gateway is not None:
             self._gateway.end_run(self.key)
@@ -243,7 +241,7 @@ class Calls:
             asyncio.get_running_loop().call_soon(self._refuse_some)
 
     def line_lost(self) -> None:
-        """The interpreter is gone; what it asked for has nowhere to go."""
+        """Drop everything: the interpreter is gone, and answers have nowhere to go."""
         self._current = next(self._line)
         self._refusals.clear()
         if self._starting is not None:
@@ -336,7 +334,7 @@ class Calls:
     def _ended(
         self, number: int, waiting: Waiting, line: int, started: float, task: "asyncio.Task[str]"
     ) -> None:
-        """A call is over; also one that was cancelled before its task had its first turn."""
+        """Settle a call that is over; also one cancelled before its task had its first turn."""
         self._bytes -= len(waiting.body)
         self._cost -= waiting.cost
         if task.cancelled():

@@ -1,4 +1,4 @@
-"""One run of code: its clock, its output, its end, and the words for how it ended."""
+"""A cell: one run of code, with its clock, its output, its end, and the notes of its result."""
 
 import asyncio
 import time
@@ -9,6 +9,7 @@ from divingbell.session.calls import Record, Waiting
 from divingbell.session.clock import Clock
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.outcome import (
+    BROKEN_LINE,
     Ending,
     Judgement,
     StateChange,
@@ -75,9 +76,11 @@ class Cell:
         return header is not None and header.get("only_read") is True
 
     async def wait(self) -> Ending:
-        """How the run came to its end. One waits at a time; who gives up leaves the run as it is.
+        """Return how the run came to its end.
 
-        Whoever waits goes on in the next round of the loop: each further one, such as
+        One waits at a time; who gives up leaves the run as it is.
+
+        Whoever waits goes on in the next turn of the event loop: each further one, such as
         `asyncio.shield` takes, can meet a piece of somebody else's work.
         """
         if self._ending is None:
@@ -94,11 +97,12 @@ class Cell:
             self._stopped_for = reason
             self._on_stop()
             self._interpreter.resume()
-            self._timers.append(self._loop.call_later(self._grace, self.end, "deaf to interrupts"))
+            gave_up = "it did not end when it was interrupted"
+            self._timers.append(self._loop.call_later(self._grace, self.end, gave_up))
             self._interrupt()
 
     def _interrupt(self) -> None:
-        """Again and again: one that comes before the code has begun is not heard."""
+        """Interrupt again and again: one that comes before the code has begun is not heard."""
         if self._ending is None:
             self._interpreter.sandbox.interrupt()
             self._timers.append(self._loop.call_later(INTERRUPT_EVERY, self._interrupt))
@@ -115,8 +119,7 @@ class Cell:
         else:
             self._plan_cpu_check(self._limits.cpu_seconds - used)
 
-    # What happens
-
+    # Text and frames of the interpreter
     def text(self, data: bytes) -> None:
         self.transcript.raw(data)
 
@@ -132,10 +135,10 @@ class Cell:
             elif event == "done" and header.get("cell") == self.number:
                 self._end(Ending(True, header))
         except frames.FrameError as error:
-            self.end(f"the interpreter broke the rules of its line: {error}")
+            self.end(BROKEN_LINE.format(error))
 
     def end(self, reason: str) -> None:
-        """The interpreter is gone, or has to go."""
+        """End the run without its interpreter, which is gone or has to go."""
         self._end(Ending(False, reason=reason))
 
     def _end(self, ending: Ending) -> None:
@@ -148,7 +151,7 @@ class Cell:
             if self._waiter is not None and not self._waiter.done():
                 self._waiter.set_result(None)
 
-    # What tools do (divingbell.session.calls.Run)
+    # Calls of tools (divingbell.session.calls.Run)
 
     def call_began(self) -> None:
         self._clock.call_began()
@@ -161,7 +164,7 @@ class Cell:
         """Pass an event of a tool on; a server may have no end of them."""
         self._told += 1
         if self._told == MAX_TOLD:
-            self.transcript.notice("the tools have more to say, which is left out")
+            self.transcript.notice("the tools send more messages than are shown; the rest is cut")
         elif self._told < MAX_TOLD and self._ending is None:
             self.transcript.tell(event)
 
@@ -198,9 +201,9 @@ class Cell:
     # The result
 
     def result(self, ending: Ending, change: StateChange) -> Result:
-        """Put everything together."""
+        """Return the result: everything that is known of the cell, put together."""
         used = self._interpreter.sandbox.consumption()
-        outputs = self.transcript.finish(f"; {self._kept_words()}" if self._spool else "")
+        outputs = self.transcript.finish(f"; {self._where_it_is_kept()}" if self._spool else "")
         judgement = Judgement(
             self._limits,
             self._timeout,
@@ -239,7 +242,7 @@ class Cell:
             words = f"the output is cut to {size_in_words(self._limits.output)}"
             if not self.transcript.cut:
                 words = "some of the output was cleared"
-            notes.append(f"{words}; {self._kept_words()}")
+            notes.append(f"{words}; {self._where_it_is_kept()}")
         if judgement.killed_for_memory and ending.finished:
             notes.append(f"a process was ended because {judgement.memory_words()}")
         if change.state != "kept":
@@ -247,13 +250,13 @@ class Cell:
                 notes.append(change.reason)
             notes.append(state_note(change))
         notes += self._asides
-        made = self._record.words() if status != "ok" else None
+        made = self._record.note_on_effects() if status != "ok" else None
         if made:
             notes.append(made)
         return notes
 
-    def _kept_words(self) -> str:
-        """Where the text is that was left out."""
+    def _where_it_is_kept(self) -> str:
+        """Say in which file the text is that was left out."""
         assert self._spool is not None
         where = f"{layout.WORKSPACE}/{self._spool.path}"
         if self._spool.failure is None:

@@ -10,10 +10,11 @@ LOOK = 0.1
 
 
 class Clock:
-    """Calls `on_timeout` when the cell has had its time, `on_ceiling` when it is over regardless.
+    """The clock of one cell: it calls `on_timeout` when the cell has had its time, and
+    `on_ceiling` when it is over regardless.
 
     While a call is under way, what counts is the processor time that the session uses, not the
-    time that passes: code that goes on computing behind a slow call pays for it, and no word of
+    time that passes: code that goes on computing beside a slow call pays for it, and no word of
     the session's has to be believed.
     """
 

@@ -1,4 +1,4 @@
-"""Opens, finds and closes sessions; keeps some ready; never has more than it may."""
+"""The engine: opens, finds and closes sessions, keeps some ready, never has more than it may."""
 
 import asyncio
 import logging
@@ -39,6 +39,8 @@ class _Opening:
 
 
 class Engine:
+    """The sessions of one Divingbell, in front of one backend."""
+
     def __init__(
         self,
         settings: Settings,
@@ -129,7 +131,7 @@ class Engine:
                 self._openings.pop(key, None)
 
     async def release(self, session: Session) -> None:
-        """One holder leaves; the last one ends the session."""
+        """Let one holder leave; the last one ends the session."""
         session.holders -= 1
         if session.holders <= 0:
             await session.close()

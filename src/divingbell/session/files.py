@@ -15,6 +15,7 @@ from divingbell_inside import frames, layout
 
 PIECE = 1 << 18
 ANSWER_TIMEOUT = 60.0
+NO_ANSWER = "the session's file server does not answer: try again, or open another session"
 MAX_ENTRIES = 20_000
 MAX_PATH = 4096
 
@@ -36,7 +37,7 @@ class Connection:
             # The server has given up, and has said why.
             await self.receive()
         except TimeoutError:
-            raise FileRefused("the session's file server does not answer") from None
+            raise FileRefused(NO_ANSWER) from None
 
     async def receive(self, *expected: str) -> tuple[frames.Header, bytes]:
         """Return the next frame.
@@ -49,10 +50,10 @@ class Connection:
                 while (frame := self._decoder.next_frame()) is None:
                     data = await self._loop.sock_recv(self._socket, frames.RECEIVE_SIZE)
                     if not data:
-                        raise FileRefused("the session's file server has ended")
+                        raise FileRefused("the session's file server has ended: try again")
                     self._decoder.feed(data)
         except TimeoutError:
-            raise FileRefused("the session's file server does not answer") from None
+            raise FileRefused(NO_ANSWER) from None
         except (frames.FrameError, ConnectionResetError) as error:
             raise FileRefused(f"the session's file server broke off: {error}") from None
         header, body = frame
@@ -75,7 +76,7 @@ class Files(FilesHandle):
         self._most = most
 
     async def put(self, path: str, data: Source) -> int:
-        async with self._request({"op": "put", "path": checked(path)}) as line:
+        async with self._request({"op": "put", "path": checked_path(path)}) as line:
             await line.receive("go")
             async with contextlib.aclosing(pieces_of(data)) as pieces:
                 async for piece in pieces:
@@ -93,7 +94,7 @@ class Files(FilesHandle):
 
     async def stream(self, path: str, *, most: int | None = None) -> AsyncGenerator[bytes, None]:
         allowed = self._most() if most is None else most
-        request = {"op": "get", "path": checked(path), "most": allowed}
+        request = {"op": "get", "path": checked_path(path), "most": allowed}
         async with self._request(request) as line:
             header, _ = await line.receive("file")
             left = _size(header)
@@ -110,7 +111,7 @@ class Files(FilesHandle):
 
     async def list(self, path: str = "") -> list[FileInfo]:
         found: list[FileInfo] = []
-        async with self._request({"op": "list", "path": checked(path)}) as line:
+        async with self._request({"op": "list", "path": checked_path(path)}) as line:
             while True:
                 header, _ = await line.receive("entries", "end")
                 if header["event"] == "end":
@@ -120,7 +121,7 @@ class Files(FilesHandle):
                     raise FileRefused("the session's file server lists without end")
 
     async def remove(self, path: str) -> None:
-        async with self._request({"op": "remove", "path": checked(path)}) as line:
+        async with self._request({"op": "remove", "path": checked_path(path)}) as line:
             await line.receive("end")
 
     @contextlib.asynccontextmanager
@@ -133,7 +134,7 @@ class Files(FilesHandle):
             line.close()
 
 
-def checked(path: str) -> str:
+def checked_path(path: str) -> str:
     """Return a path relative to the workspace.
 
     Raises:

@@ -39,23 +39,23 @@ OWN_FUNCTIONS = {
     "get_mcp_tool_details": "name",
     "call_mcp_tool": "name, arguments=None, result_type=None",
 }
-"""What every cell has besides Python's own (divingbell_inside.tools)."""
+"""Functions that every cell has besides Python's own (divingbell_inside.tools)."""
 _SERVERS = "servers."
 _NO_NETWORK = "There is no network in the sandbox"
 
 
 class Surroundings(Protocol):
-    """What there is in the place of what is not: the gateway, as hints see it."""
+    """The gateway, as hints see it: what there is in place of what the sandbox has not."""
 
     def fetching(self, user: str) -> list[str]:
-        """Tools that could get something from an address, as code names them."""
+        """Return the tools that could get something from an address, as code names them."""
 
     def signature_of(self, name: str, user: str) -> str | None:
-        """How a tool is called, by the name of its module."""
+        """Return the signature of a tool, by the name of its module."""
 
     @property
     def has_servers(self) -> bool:
-        """Whether there are any."""
+        """Whether any MCP server is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,8 @@ _KINDS: Mapping[str, Callable[[Hints, str, str], str]] = {
 
 
 def _stumble_in(header: Mapping[str, Any] | None) -> tuple[str, str] | None:
-    """What the interpreter says it was, if it can be taken for that."""
+    """Return the kind of stumble that the interpreter names, and its subject, where they are
+    such as there can be."""
     error = (header or {}).get("error")
     said = error.get("stumble") if isinstance(error, dict) else None
     match said:

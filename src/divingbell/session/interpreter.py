@@ -19,7 +19,7 @@ ENDING_PATIENCE = 0.5
 
 
 class Listener(Protocol):
-    """Who wants to know what the interpreter says."""
+    """The receiver of everything that the interpreter says."""
 
     def text(self, data: bytes) -> None: ...
 
@@ -28,7 +28,7 @@ class Listener(Protocol):
     def ended(self, reason: str) -> None: ...
 
     def overdrawn(self, seconds: float, times: float) -> None:
-        """It has taken that much more of the host's processor time than it may.
+        """Hear that it has taken that much more of the host's processor time than it may.
 
         `times` is how many times as large its share would be, did it not flood with others.
         """
@@ -43,14 +43,14 @@ class Interpreter:
         self.listener: Listener | None = None
         self.alive = False
         self.gone: str | None = None
-        """Why the whole sandbox is gone, if it is."""
+        """The reason why the whole sandbox is gone, if it is."""
         self._tether: Tether | None = None
         self._ready: asyncio.Future[None] | None = None
         sandbox.on_ended = self._ended
         sandbox.on_gone = self._sandbox_gone
 
     def listen(self, listener: Listener, owner: object) -> None:
-        """From now on it belongs to a session, which is told what it says."""
+        """Give it to a session, which is told from now on what it says."""
         self.listener = listener
         self.host_time.owner = owner
 
@@ -125,7 +125,7 @@ class Interpreter:
 
     def _lay_tether(self) -> Tether:
         self._ready = asyncio.get_running_loop().create_future()
-        self._tether = Tether(self._text, self._frame, self._line_closed, self.host_time)
+        self._tether = Tether(self._on_text, self._on_frame, self._line_closed, self.host_time)
         return self._tether
 
     async def _until_ready(self, patience: float = READY_TIMEOUT) -> None:
@@ -134,14 +134,17 @@ class Interpreter:
             async with asyncio.timeout(patience):
                 await self._ready
         except TimeoutError:
-            raise SandboxUnavailable("the interpreter did not answer after its start") from None
+            raise SandboxUnavailable(
+                f"the interpreter did not answer within {patience:g} s of its start: try again, "
+                "and run `divingbell doctor` if it comes again"
+            ) from None
         self.alive = True
 
-    def _text(self, data: bytes) -> None:
+    def _on_text(self, data: bytes) -> None:
         if self.listener is not None:
             self.listener.text(data)
 
-    def _frame(self, header: frames.Header, body: bytes) -> None:
+    def _on_frame(self, header: frames.Header, body: bytes) -> None:
         if self._ready is not None and not self._ready.done():
             if header.get("event") == "ready":
                 self._ready.set_result(None)

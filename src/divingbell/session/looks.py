@@ -7,7 +7,7 @@ import asyncio
 from typing import Any
 
 from divingbell.models import Completion, Variable
-from divingbell.session.tether import field_of
+from divingbell.session.intake import field_of
 from divingbell_inside import frames
 
 MAX_COMPLETIONS = 200
@@ -28,16 +28,16 @@ class Looks:
         return self._number, self._seen
 
     def end(self) -> None:
-        """Nobody waits for it any more."""
+        """Forget the look: nobody waits for it any more."""
         self._seen = None
 
     def answered(self, header: frames.Header) -> None:
-        """The interpreter says what it has seen, perhaps without being asked."""
+        """Take what the interpreter says it has seen, perhaps without being asked."""
         if header.get("look") == self._number:
             self._settle(field_of(header, "items", list, []))
 
     def lost(self) -> None:
-        """The interpreter is gone: nothing was seen."""
+        """Settle the look without anything seen: the interpreter is gone."""
         self._settle([])
 
     def _settle(self, items: list[Any]) -> None:

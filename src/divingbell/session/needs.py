@@ -1,4 +1,4 @@
-"""What one piece of code needs: modules that it imports, servers that it names.
+"""The needs of one piece of code: modules that it imports, servers that it names.
 
 A command that runs one piece of code and ends has no use for the rest. It is looked for by name:
 what is named and not used costs a little time, and what is used and not named comes when it is
@@ -20,7 +20,7 @@ _OF_TOOLS = ("servers", "_tool")
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What to have ready before the code runs."""
+    """The modules and servers to have ready before the code runs."""
 
     modules: tuple[str, ...] = ()
     """Those of `preload` that are to be imported beforehand."""

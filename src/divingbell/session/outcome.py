@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from divingbell.models import LIMIT_NAMES, Failure, LimitName, Limits, State, Status
-from divingbell.session.tether import field_of
+from divingbell.session.intake import field_of
 from divingbell_inside import frames
 
 StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output", "host"]
 MAX_FAILURE = 1 << 16
+BROKEN_LINE = (
+    "the interpreter sent the host something that makes no sense ({}); code must not write to "
+    "descriptors that it has not opened"
+)
 
 _ADVICE: dict[str, str] = {
     "memory": "Work on less data at once, and delete what is no longer needed (`del df`); whoever "
@@ -26,7 +30,7 @@ _ADVICE: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the run came to its end."""
+    """The end of a run: by the interpreter's own word, or with its loss."""
 
     finished: bool
     """The interpreter said so itself, and lives."""
@@ -36,7 +40,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class StateChange:
-    """What became of the session's state."""
+    """A change of the session's state: kept, rewound to a copy, or fresh."""
 
     state: State = "kept"
     cell: int | None = None
@@ -44,7 +48,7 @@ class StateChange:
     files_lost: bool = False
     """The sandbox itself was lost, and the workspace with it."""
     reason: str = ""
-    """Why, where no result has told it."""
+    """The cause, where no result has told it."""
 
 
 class Outcome(NamedTuple):
@@ -56,7 +60,7 @@ class Outcome(NamedTuple):
 
 
 class _Stop(NamedTuple):
-    """What it means that a cell was stopped for a reason."""
+    """The status, limit and words that go with one reason for stopping a cell."""
 
     status: Status
     limit: LimitName | None
@@ -94,12 +98,12 @@ _STOPS: Mapping[StopReason, _Stop] = {
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is known of a cell that has ended, and what follows from it."""
+    """The facts about a cell that has ended, and the outcome that follows from them."""
 
     limits: Limits
     timeout: float
     limits_by: str
-    """What enforces memory, CPU and processes: cgroups or rlimits."""
+    """The means that enforce memory, CPU and processes: cgroups or rlimits."""
     stopped_for: StopReason | None
     killed_for_memory: bool
     """A process of the session was ended because memory was used up."""
@@ -133,7 +137,7 @@ class Judgement:
         return f"the session may hold {size} of memory, files included"
 
     def _advised(self, failure: Failure, limit: LimitName) -> Failure:
-        """The code's own exception, with what it has to do with a limit."""
+        """Return the code's own exception, with what it has to do with a limit."""
         limits = self.limits
         words = {
             "memory": self.memory_words(),
@@ -192,5 +196,5 @@ def state_note(change: StateChange) -> str:
 
 
 def size_in_words(number: int) -> str:
-    """Bytes, as people say them."""
+    """Return a number of bytes as people say it: "512 MB"."""
     return f"{number >> 20} MB" if number >= 1 << 20 else f"{number >> 10} KB"

@@ -1,4 +1,4 @@
-"""Owned sessions: opened for principals, kept, counted. What one owns, no other user can name."""
+"""Owned sessions: opened for principals, kept, counted. No user can name another one's."""
 
 import asyncio
 import logging
@@ -130,7 +130,7 @@ class OwnedSessions:
                 del self._secret[principal]
 
 
-def checked(name: str | None) -> str:
+def checked_name(name: str | None) -> str:
     """Return the name of a session.
 
     Raises:

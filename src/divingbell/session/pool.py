@@ -1,4 +1,4 @@
-"""Sessions that wait to be opened. How many there are follows how often sessions are opened."""
+"""The pool: sessions that wait to be opened, as many as were opened in the last rush."""
 
 import asyncio
 import contextlib
@@ -20,7 +20,7 @@ REMEMBERED = 300.0
 PART_OF_MEMORY = 0.05
 """Of what is available, for those above the least number."""
 USUAL_MEMORY = 10 << 20
-"""What one that waits is taken to hold where nobody counts it."""
+"""Bytes that one which waits is taken to hold where nobody counts them."""
 REFILL_PAUSE = 0.01
 """A pause before the pool is refilled, so that the session just opened has the processor."""
 LOOK_AGAIN = 5.0
@@ -30,16 +30,17 @@ log = logging.getLogger("divingbell")
 
 
 class Demand:
-    """How many sessions were opened in the busiest moment that is remembered."""
+    """The number of sessions that were opened in the busiest moment that is remembered."""
 
     def __init__(self, most: int) -> None:
         self._opened: deque[float] = deque(maxlen=most)
-        """When, in the last ten seconds."""
+        """The times of openings in the last ten seconds."""
         self._peaks: deque[tuple[float, int]] = deque()
-        """When how many had been opened within ten seconds, each fewer than the one before."""
+        """Times, and how many had been opened within ten seconds then; each fewer than the one
+        before."""
 
     def note(self, now: float) -> None:
-        """A session is opened."""
+        """Count a session that is opened."""
         self._opened.append(now)
         while self._opened[0] < now - BURST:
             self._opened.popleft()
@@ -85,7 +86,7 @@ class Pool:
 
     @property
     def wanted(self) -> int:
-        """How many should wait now."""
+        """The number of sessions that should wait now."""
         wanted = min(self._demand.busiest(time.monotonic()), self._most, self._room())
         if wanted > self._least:
             wanted = min(wanted, self._affordable())
@@ -109,7 +110,7 @@ class Pool:
                 log.error("a session that waited was not closed well", exc_info=outcome)
 
     async def take(self, limits: Limits) -> Interpreter | None:
-        """One that waits, or the one that is about to; None if there is neither.
+        """Return one that waits, or the one that is about to; None if there is neither.
 
         All have the same limits: whoever wants others gets none.
         """
@@ -128,7 +129,7 @@ class Pool:
         return None
 
     async def _claimed(self) -> Interpreter | None:
-        """The one that is being made, from now on as quickly as can be."""
+        """Return the one that is being made, from now on as quickly as can be."""
         self._claim = claim = asyncio.get_running_loop().create_future()
         if self._coming is not None:
             self._coming.sandbox.give_way(False)
@@ -139,7 +140,7 @@ class Pool:
             raise
 
     def _leave(self, claim: asyncio.Future[Interpreter | None]) -> None:
-        """Whoever claimed it has gone: it waits for somebody else."""
+        """Let it wait for somebody else: whoever claimed it has gone."""
         if (interpreter := claim.result()) is not None:
             if self._keeping is not None:
                 self._waiting.append(interpreter)
@@ -191,7 +192,8 @@ class Pool:
         return made is not None
 
     def _pause(self) -> float:
-        """Beyond the least number nobody is in a hurry: containers take seconds of processor."""
+        """Return the seconds to wait before the next one is made: beyond the least number nobody is
+        in a hurry, and containers take seconds of processor time."""
         return REFILL_PAUSE if len(self) < self._least else max(REFILL_PAUSE, self._took)
 
     async def _drop(self) -> None:
@@ -213,7 +215,7 @@ class Pool:
 
 
 def _available_memory() -> int:
-    """Bytes that could be used without swapping, as the kernel sees it."""
+    """Return the bytes that could be used without swapping, as the kernel sees it."""
     for line in _MEMORY.read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) << 10

@@ -27,7 +27,7 @@ from divingbell.session.hints import Hints
 from divingbell.session.inputs import encoded
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.looks import Looks, completions_of, variables_of
-from divingbell.session.outcome import Ending, StateChange
+from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.transcript import Sink, cell_of
 from divingbell.shares.running import cells
 from divingbell_inside import frames
@@ -43,7 +43,7 @@ OVERDRAFT_BETWEEN = 0.5
 
 
 class Ledgers(Protocol):
-    """What keeps account of tokens (divingbell.journal.recorder)."""
+    """The keeper of token accounts (divingbell.journal.recorder)."""
 
     async def ledger_of(self, session: str, code: str, result: Result) -> Ledger | None:
         """Return the ledger of a cell that has ended."""
@@ -51,7 +51,7 @@ class Ledgers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionServices:
-    """What all sessions of an engine share."""
+    """The parts that all sessions of an engine share."""
 
     interrupt_grace: float
     """Seconds between the interrupt and the kill of a cell."""
@@ -80,7 +80,7 @@ class Session(SessionHandle):
         self.files = Files(self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
         self.holders = 0
-        """How many `async with` blocks hold it."""
+        """The number of `async with` blocks that hold it."""
         self.cells = 0
         self._interpreter = interpreter
         self._services = services
@@ -96,7 +96,7 @@ class Session(SessionHandle):
         self._gateway = gateway
         self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
         self._untold = StateChange()
-        """What happened to the state with no result to tell it; the next one does."""
+        """A change of the state that no result has told of; the next one does."""
         self._ending: asyncio.Task[None] | None = None
         interpreter.listen(self, self.key)
         services.journal.note(SessionOpened(self.principal, identifier, self.key))
@@ -129,7 +129,7 @@ class Session(SessionHandle):
 
     @property
     def copy_refused(self) -> str | None:
-        """Why the last copy that was asked for was not made."""
+        """The reason why the last copy that was asked for was not made."""
         return self._copy.refused
 
     @property
@@ -140,8 +140,7 @@ class Session(SessionHandle):
     def closed(self) -> bool:
         return self._closed is not None
 
-    # What users call
-
+    # For users (divingbell.session.base.SessionHandle)
     async def run(
         self,
         code: str,
@@ -226,13 +225,14 @@ class Session(SessionHandle):
                 self._looks.end()
             if not seen.done():
                 raise DivingbellError(
-                    "looking at the variables got stuck, and the interpreter was replaced"
+                    "an object in the session did not answer when it was looked at, so the "
+                    "interpreter was replaced: the next result says which variables are left"
                 )
             return seen.result()
 
     async def _end_look(self, seen: asyncio.Future[list[Any]]) -> None:
-        """Where an object of the user's has got stuck, or nobody waits any more: free the
-        interpreter of it, so that the session stays usable."""
+        """Free the interpreter of a look that is stuck in an object of the user's, or that nobody
+        waits for any more, so that the session stays usable."""
         until = time.monotonic() + self._services.interrupt_grace
         while not seen.done() and time.monotonic() < until:
             self.sandbox.interrupt()  # one that comes before it has begun is not heard
@@ -323,7 +323,7 @@ class Session(SessionHandle):
             with cells.run(self.key):
                 ending = await cell.wait()
                 if ending.finished and cell.plain:
-                    result = await self._tell(cell, ending, code)
+                    result = await self._result_of(cell, ending, code)
                 else:
                     concluding = asyncio.create_task(self._conclude(cell, code))
                     result = await asyncio.shield(concluding)
@@ -347,9 +347,9 @@ class Session(SessionHandle):
         if not ending.finished and self._closed is None:
             self._untold = await self._replace(fresh=False)
         await cell.finish_spool()
-        return await self._tell(cell, ending, code)
+        return await self._result_of(cell, ending, code)
 
-    async def _tell(self, cell: Cell, ending: Ending, code: str) -> Result:
+    async def _result_of(self, cell: Cell, ending: Ending, code: str) -> Result:
         result = cell.result(ending, self._untold)
         services = self._services
         result = services.hints.added(result, ending.header, self.principal.user)
@@ -391,7 +391,7 @@ class Session(SessionHandle):
         self.last_used = time.monotonic()
         return self._interpreter.sandbox.open_files()
 
-    # What the interpreter says (divingbell.session.interpreter.Listener)
+    # Text and frames of the interpreter (divingbell.session.interpreter.Listener)
 
     def text(self, data: bytes) -> None:
         if self._cell is not None:
@@ -418,7 +418,7 @@ class Session(SessionHandle):
         try:
             self._calls.begin(header, body, self._cell)
         except frames.FrameError as error:
-            self.ended(f"the interpreter broke the rules of its line: {error}")
+            self.ended(BROKEN_LINE.format(error))
 
     def _send(self, header: frames.Header, body: bytes) -> None:
         self._interpreter.send(header, body)
@@ -439,8 +439,8 @@ class Session(SessionHandle):
                 self._cell.stop("host")
         elif seconds * times > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
             reason = (
-                "what an earlier cell had left running kept the host busy with what it sent, "
-                "and was ended"
+                "processes or threads that an earlier cell had left running kept the host busy "
+                "with what they sent, and were ended"
             )
             self._interpreter.host_time.forgive()
             self._interpreter.give_up(reason)
@@ -462,7 +462,7 @@ class Session(SessionHandle):
 
 
 async def _see_through(concluding: asyncio.Task[Any]) -> None:
-    """After a cancelled call: see what it began to its end, so that the session stays usable."""
+    """See what a cancelled call began to its end, so that the session stays usable."""
     while not concluding.done():
         # Cancelled again and again, we still may not leave a cell behind that runs on.
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""Output past its limit, written to a file in the workspace while the cell goes on."""
+"""The spool: output past its limit, written to a file in the workspace while the cell goes on."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,7 +11,8 @@ FINISH_TIMEOUT = 4.0
 
 
 class Spool:
-    """Takes bytes at once, writes them as the file server can; asks for pauses in between."""
+    """One such file: takes bytes at once, writes them as the file server can, and asks for pauses
+    in between."""
 
     def __init__(
         self,

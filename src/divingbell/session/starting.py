@@ -1,4 +1,4 @@
-"""The start of the sandbox, under way behind those who need it."""
+"""The start of the sandbox, in a task that others can wait for."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ class Starting:
         while not self._task.done():
             news = self._news
             if tell is not None:
-                await tell(self._words())
+                await tell(self._how_far())
             await asyncio.wait(
                 (self._task, news), timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED
             )
@@ -64,7 +64,7 @@ class Starting:
         if (error := self._task.exception()) is not None:
             raise error.with_traceback(None)  # else it would grow with everybody who asks
 
-    def _words(self) -> str:
+    def _how_far(self) -> str:
         passed = f"the sandbox is starting ({self._loop.time() - self._began:.0f} s)"
         return f"{passed}: {self._step}" if self._step else passed
 

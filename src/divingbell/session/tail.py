@@ -34,7 +34,7 @@ class Tail:
         self._most = most
         self._entries: dict[int, Run | Display] = {}
         self._runs: deque[int] = deque()
-        """Where the runs are among the entries."""
+        """The numbers of the runs among the entries."""
         self._next = 0
         self._held = 0
 
@@ -54,7 +54,7 @@ class Tail:
 
     @property
     def first_stream(self) -> tuple[str, int]:
-        """Name and cell of the text that comes first."""
+        """The name and the cell of the text that comes first."""
         first = self._entries.get(self._runs[0]) if self._runs else None
         return (first.name, first.cell) if isinstance(first, Run) else ("stdout", 0)
 
@@ -98,5 +98,5 @@ class Tail:
 
 
 def _rest_of_a_character(data: bytearray) -> int:
-    """How many bytes there are before the first whole character."""
+    """Return the number of bytes before the first whole character."""
     return next((at for at, byte in enumerate(data[:4]) if byte & 0xC0 != 0x80), 0)

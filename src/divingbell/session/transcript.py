@@ -1,4 +1,4 @@
-"""What one cell shows: passed on as events at once, and kept for the result, within limits.
+"""The transcript: the output of one cell, passed on as events and kept for the result, in limits.
 
 There is one rule for all text, whether it is printed or the text of a display or of the value. Its
 start is shown as it comes, its end when the cell is over, and if both are more than the limit
@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from divingbell.models import MB, Event, Output
+from divingbell.session.intake import TextDecoder, field_of
 from divingbell.session.tail import RUN_COST, Run, Tail
-from divingbell.session.tether import TextDecoder, field_of
 from divingbell_inside import frames, layout
 
 MAX_PARTS = 32
@@ -23,7 +23,7 @@ TAIL_SHARE = 4
 RICH_FACTOR = 8
 """Other forms of displays (HTML, images) may take this many times the limit on text."""
 MIN_RICH = 4 * MB
-"""But at least this: twenty plots of the usual size, where the text is for a model to read."""
+"""But at least this, where the text is for a model to read: twenty plots of the usual size."""
 
 EVENT_COST = RUN_COST
 """Bytes that an event counts for besides its content: many empty ones cost the host too."""
@@ -91,7 +91,7 @@ class Transcript:
     # Text
 
     def raw(self, data: bytes) -> None:
-        """Text from the pipe."""
+        """Take text from the pipe."""
         self.text("stdout", data, self.cell)
 
     def text(self, name: str, data: bytes, cell: int) -> None:
@@ -122,13 +122,13 @@ class Transcript:
                 self._spill()
 
     def _spill(self) -> None:
-        """From now on, all text goes to `overflow`."""
+        """Send all text to `overflow` from now on."""
         if self._raw is not None:
             raw, self._raw = bytes(self._raw), None
             self._overflow(raw)
 
     def _start_of(self, data: bytes) -> bytes:
-        """As much of it as may still be shown at once."""
+        """Return as much of it as may still be shown at once."""
         room = max(self._most_head - self._charged, 0)
         shown = data if len(data) <= room else whole_characters(data[:room])
         self._charged += len(shown)
@@ -164,7 +164,7 @@ class Transcript:
     # Displays
 
     def display(self, header: frames.Header, body: bytes) -> None:
-        """A display, or the value of the cell."""
+        """Take a display, or the value of the cell."""
         name = "result" if header.get("result") is True else "display"
         cell = cell_of(header, self.cell)
         display_id = field_of(header, "id", str)
@@ -279,7 +279,8 @@ class Transcript:
             self._pieces = []
 
     def finish(self, kept: str = "") -> tuple[Output, ...]:
-        """The outputs in the order they came. `kept` says where the text is that was left out."""
+        """Return the outputs in the order they came. `kept` says where the text is that was left
+        out."""
         rest = "" if self._head_is_full else self._decoder.feed(b"", last=True)
         if rest:
             self._append("stdout", rest, self.cell)
@@ -305,7 +306,7 @@ class Transcript:
 
 
 def cell_of(header: frames.Header, newest: int) -> int:
-    """The cell that a frame says it belongs to, if there is such a cell."""
+    """Return the cell that a frame says it belongs to, if there is such a cell."""
     cell = field_of(header, "cell", int, newest)
     return cell if 0 < cell <= newest else newest
 
@@ -345,7 +346,7 @@ class _Part(NamedTuple):
     kind: str
     raw: bytes
     path: str | None
-    """Where the session says that it keeps it."""
+    """The file in which the session says that it keeps it."""
 
 
 def _parts_of(header: frames.Header, body: bytes) -> list[_Part]:

@@ -1,1 +1,1 @@
-"""Shares of the host: what one session may take of its time and memory, beside the others."""
+"""Shares of the host: the time and memory that one session may take, beside the others."""

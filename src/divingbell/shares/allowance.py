@@ -6,7 +6,7 @@ from contextvars import ContextVar
 
 
 class Allowance:
-    """So many bytes, for all that is under way together."""
+    """A number of bytes that all that is under way may take together."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -14,7 +14,7 @@ class Allowance:
 
 
 class Hold:
-    """What one call, or one request, has taken of an allowance; it is given back with `close`."""
+    """The part of an allowance that one call or request has taken; `close` gives it back."""
 
     def __init__(self, allowance: Allowance) -> None:
         self._allowance = allowance
@@ -40,7 +40,7 @@ class Hold:
 
 
 RESULT: ContextVar[Hold | None] = ContextVar("result", default=None)
-"""What the result of the call that is made in this context counts against."""
+"""The hold that the result of the call in this context counts against."""
 
 
 @contextlib.contextmanager

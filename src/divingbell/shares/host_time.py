@@ -11,17 +11,17 @@ from collections.abc import Callable
 from divingbell.shares.running import cells
 
 SHARE = 0.25
-"""Of one processor, over time, for what a session sends. One that runs one small cell after another
-takes 0.1."""
+"""Of one processor, over time, for what a session sends. Measured: one that runs one small cell
+after another takes 0.1."""
 BURST = 1.0
-"""Seconds in hand. Fifty thousand lines on stderr take about this much."""
+"""Seconds in hand. Measured: fifty thousand lines on stderr take about this much."""
 UNNOTICED = 0.25
 """Seconds that may be taken in one go. After that it is turn and turn about."""
 SLICE = 0.001
 """Seconds in a row, then others have their turn."""
 SLICE_AMONG_OTHERS = 0.0003
-"""The same while other sessions run cells: a small cell of theirs takes twice as long, and can meet
-two of these."""
+"""The same while other sessions run cells. Measured: a small cell of theirs takes twice as long,
+and can meet two of these."""
 FULL = 0.6
 """Of one processor, taken by all sessions together: then each has its part of it."""
 WINDOW = 0.25
@@ -31,7 +31,7 @@ LONGEST_REST = 0.25
 
 
 class _Everyone:
-    """What all sessions of this process take together, and the share that each of them has."""
+    """The time that all sessions of this process take together, and the share that each has."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -79,11 +79,11 @@ class HostTime:
         """The session that it belongs to, once there is one."""
         self.window = 0
         self.drawn = 0.0
-        """What it has taken in this window of all accounts."""
+        """The seconds that it has taken in this window of all accounts."""
 
     @property
     def slice(self) -> float:
-        """Seconds that may be taken in a row now."""
+        """The seconds that may be taken in a row now."""
         return SLICE_AMONG_OTHERS if cells.beside(self.owner) else SLICE
 
     def charge(self, seconds: float) -> float:

@@ -12,7 +12,7 @@ _LOAD = Path("/proc/loadavg")
 
 
 def count() -> int:
-    """How many this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
@@ -22,7 +22,7 @@ def one_is_free() -> bool:
 
 
 async def until_one_is_free() -> None:
-    """Look again and again, ever more rarely."""
+    """Wait until one is free; look again and again, ever more rarely."""
     pause = SHORTEST_WAIT
     while not one_is_free():
         await asyncio.sleep(pause)
@@ -30,6 +30,6 @@ async def until_one_is_free() -> None:
 
 
 def _running() -> int:
-    """How many threads of the whole machine run or could run. The one that asks is among them, and
-    lets go of its processor a moment later."""
+    """Return the number of threads of the whole machine that run or could run. The one that asks
+    is among them, and lets go of its processor a moment later."""
     return int(_LOAD.read_text().split()[3].partition("/")[0])

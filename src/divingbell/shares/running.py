@@ -10,7 +10,7 @@ MOMENT = 0.1
 
 
 class Cells:
-    """Who runs cells now, or did so a moment ago, in this process."""
+    """The sessions that run cells now, or did so a moment ago, in this process."""
 
     def __init__(self) -> None:
         self._running: Counter[object] = Counter()
@@ -20,7 +20,7 @@ class Cells:
 
     @contextlib.contextmanager
     def run(self, session: object) -> Iterator[None]:
-        """While a cell of the session runs."""
+        """Count the session as one that runs a cell, for the length of the block."""
         self._running[session] += 1
         try:
             yield

@@ -11,8 +11,8 @@ from divingbell.shares.host_time import LONGEST_REST, UNNOTICED
 from divingbell.shares.running import cells
 
 SHARE = 0.5
-"""Of one processor, for what a session's calls of tools take. In a loop they take 0.3. Tasks of the
-SDK, which nobody counts, take as much again."""
+"""Of one processor, for what a session's calls of tools take. Measured: in a loop they take 0.3,
+and tasks of the SDK, which nobody counts, take as much again."""
 SHARE_AMONG_OTHERS = 0.2
 """The same while other sessions run cells too."""
 SLICE = 0.0005
@@ -35,7 +35,7 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._next: asyncio.TimerHandle | None = None
         self.not_before = 0.0
-        """When the next step may be taken, by the loop's clock."""
+        """The time from which the next step may be taken, by the loop's clock."""
 
     def charge(self, seconds: float) -> None:
         """Count processor time that was spent on the session."""

@@ -1,4 +1,4 @@
-"""The weight of JSON: what parsing makes of it, told from its bytes before anything is parsed.
+"""The weight of JSON: the memory that parsing takes, told from its bytes before that is done.
 
 A megabyte of text is a megabyte once parsed. A megabyte of `[],[],…` is thirty, and takes a
 hundred times as long, in one call of C that nothing else in this process can interrupt. So sizes
@@ -14,16 +14,19 @@ Value = TypeVar("Value")
 Made = TypeVar("Made")
 
 UNIT = 64
-"""Bytes of memory for each unit of weight, about; and parsing takes some 60 ns for it."""
+"""Bytes of memory for each unit of weight, about. Measured: parsing takes some 60 ns for it."""
 MAX_RESULT = 1_000_000
-"""Of one message of a server: parsed within some 60 ms. That is a table of 16,000 rows with ten
-columns; a text weighs next to nothing, whatever is in it."""
+"""Of one message of a server. Measured: it is parsed within some 60 ms. That is a table of 16,000
+rows with ten columns; a text weighs next to nothing, whatever is in it."""
 MAX_ARGUMENTS = 400_000
-"""Of what comes from code and from clients: our own strict reading of it takes twice as long."""
+"""Of what comes from code and from clients. Measured: our own strict reading of it takes twice as
+long."""
 LARGE_TEXT = 1 << 18
 LARGE_COUNT = 2_000
+"""Characters, and parts, of a value beyond which work on it is done in a thread."""
 _CHUNK = 1 << 16
 _CONTAINER = 8
+"""The weight of a list or an object; a sign weighs one."""
 _SMALL = b",:.eE"
 """1e1 is a float without a point; true and false weigh two for it."""
 _NO_SIGN = bytes(set(range(256)) - set(b"[{" + _SMALL))

@@ -1,1 +1,1 @@
-"""What people and programs talk to. Surfaces translate; they decide nothing."""
+"""Surfaces: the command, and the MCP server. They translate; they decide nothing."""

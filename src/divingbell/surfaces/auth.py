@@ -43,7 +43,7 @@ class Tokens:
         return found
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What the SDK asks; see `mcp.server.auth.provider.TokenVerifier`."""
+        """Check a token for the SDK; see `mcp.server.auth.provider.TokenVerifier`."""
         name = self.name_of(token)
         # The token is left out: nobody behind this point needs it.
         return None if name is None else AccessToken(token="", client_id=name, scopes=[])

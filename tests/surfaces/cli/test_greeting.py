@@ -33,7 +33,7 @@ async def test_whoever_types_serve_is_told_what_it_is_and_what_it_waits_for(tmp_
         screen.expect("Ctrl-C ends it. A prompt for people: divingbell shell")
         screen.expect(f"claude mcp add divingbell -- {COMMAND} serve --backend local\n")
         entry = entry_shown(screen)
-        screen.expect("Behind it: no MCP servers yet")
+        screen.expect("It has no MCP servers yet")
         screen.expect(UP)
         screen.type(CTRL_C)
         assert screen.leave() == 130
@@ -70,7 +70,7 @@ def test_files_that_were_named_are_named_in_full(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(servers)
     with at_a_terminal(tmp_path, "serve", "--config", "mine.toml", "--mode", "code") as screen:
         entry = entry_shown(screen)
-        screen.expect("Behind it: 2 MCP servers. How they are doing: divingbell servers")
+        screen.expect("It uses 2 MCP servers. How they are doing: divingbell servers")
     assert entry["args"] == ["serve", "--mode", "code", "--config", str(tmp_path / "mine.toml")]
 
 
@@ -86,7 +86,7 @@ def test_settings_of_the_folder_are_named_because_a_client_has_another_one(
         named += ["--mcp-config", f"{tmp_path}/mcp.json"]
         screen.expect(f"claude mcp add divingbell -- {COMMAND} {' '.join(named)}\n")
         assert entry_shown(screen)["args"] == named
-        screen.expect("Behind it: 1 MCP server.")
+        screen.expect("It uses 1 MCP server.")
 
 
 async def test_over_http_the_address_and_the_way_to_a_token_are_told(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ async def test_over_http_the_address_and_the_way_to_a_token_are_told(tmp_path: P
 def test_tokens_that_were_given_and_their_lack_are_spoken_of(tmp_path: Path) -> None:
     arguments = ("serve", "--http", "--port", "0")
     with at_a_terminal(tmp_path, *arguments, "--token", "anne=a-token-of-some-length") as screen:
-        screen.expect("In place of YOUR-TOKEN stands a token of those that you have given it.")
+        screen.expect("Write one of the tokens that you have given it in place of YOUR-TOKEN.")
     with at_a_terminal(tmp_path, *arguments, "--no-token") as screen:
         screen.expect("Every program on this machine is let in")
 

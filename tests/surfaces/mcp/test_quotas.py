@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.discovery import Discovery
 from divingbell.shares.allowance import RESULT, Hold
 from divingbell.surfaces.auth import Tokens, hash_of
 from divingbell.surfaces.mcp import http, quotas
@@ -146,12 +146,13 @@ async def test_what_tools_bring_back_counts_for_the_user_who_called(
     url: str, era: Era, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[Hold | None] = []
+    search = Discovery.search
 
-    async def search(*_: object, **__: object) -> list[dict[str, Any]]:
+    async def noted(*given: Any) -> Any:
         found.append(RESULT.get())
-        return []
+        return await search(*given)
 
-    monkeypatch.setattr(Gateway, "search", search)
+    monkeypatch.setattr(Discovery, "search", noted)
     for token in (ANNE, ANNE, BERT):
         async with connected(url, token, era) as each:
             await each.call_tool("search_tools", {"query": "x"})

@@ -330,7 +330,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CycloptsError as error:
         return _fail(f"{error}".strip(), exit_status.USAGE)
     except DivingbellError as error:
-        log.debug("where it came from:", exc_info=error)
+        log.debug("the traceback:", exc_info=error)
         return _fail(str(error), exit_status.of_error(error))
     except KeyboardInterrupt:
         return exit_status.INTERRUPTED
@@ -340,7 +340,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         return exit_status.BROKEN_PIPE
     except OSError as error:  # a full disk, most likely: files of the user's are read elsewhere
-        log.debug("where it came from:", exc_info=error)
+        log.debug("the traceback:", exc_info=error)
         return _fail(f"the output can't be written: {error.strerror}", exit_status.FAILED)
 
 

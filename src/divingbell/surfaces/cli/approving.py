@@ -1,4 +1,4 @@
-"""Asks the person at the terminal before a tool is called."""
+"""Approvals at the terminal: the person there is asked before a tool is called."""
 
 import asyncio
 import os

@@ -69,7 +69,8 @@ class Attack:
 
 
 def attacks(picture: Path) -> tuple[Attack, ...]:
-    """What is tried. `picture` is a file of this machine, which the reader can look at."""
+    """Return the attacks to try. `picture` is a file of this machine, which the reader can look
+    at."""
     return (
         Attack(
             "talk to the network",
@@ -106,7 +107,7 @@ async def show(settings: Settings) -> int:
 
 
 class Stage:
-    """Where the show is seen."""
+    """The terminal that the demo is printed on, and whether all went as promised."""
 
     def __init__(self, console: "Console") -> None:
         self._console = console
@@ -127,7 +128,7 @@ class Stage:
         self._console.print(clean(text), style=style, markup=False, soft_wrap=True)
 
     def row(self, good: bool, name: str, detail: str, width: int = 32) -> None:
-        """One line with its verdict. One that is bad is not hidden: it fails the show."""
+        """Print one line with its verdict. One that is bad is not hidden: it fails the demo."""
         from rich.text import Text
 
         self.as_promised &= good

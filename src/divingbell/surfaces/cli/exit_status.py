@@ -38,14 +38,14 @@ _OF_STATUS: dict[Status, int] = {
 
 
 def of_result(result: Result) -> int:
-    """The exit status for how a cell ended; of code that called `sys.exit`, its own."""
+    """Return the exit status for how a cell ended; of code that called `sys.exit`, its own."""
     if result.error is not None and result.error.exit_status is not None:
         return result.error.exit_status
     return _OF_STATUS[result.status]
 
 
 def of_error(error: DivingbellError) -> int:
-    """The exit status for what went wrong on the host: the caller's doing, or the machine's."""
+    """Return the exit status for an error of the host: the caller's doing, or the machine's."""
     if isinstance(error, ConfigError | InvalidInput | FileRefused):
         return USAGE
     return UNAVAILABLE

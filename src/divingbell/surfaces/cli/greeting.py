@@ -1,4 +1,4 @@
-"""What `serve` says at its start, on stderr: to clients' log files little, to a person more."""
+"""The greeting of `serve`, on stderr: short for clients' log files, longer for a person."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings
     if made is not None:
         tell("The token is for this run. Others stay: --token-file FILE, a line `name token` each.")
     elif guarded:
-        tell("In place of YOUR-TOKEN stands a token of those that you have given it.")
+        tell("Write one of the tokens that you have given it in place of YOUR-TOKEN.")
     else:
         tell("Every program on this machine is let in: --no-token says so.")
     tell("Ctrl-C ends it.")
@@ -56,7 +56,7 @@ def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings
 
 
 def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:
-    """The entry that starts the same from any folder."""
+    """Return the entry that starts the same from any folder."""
     program, arguments = Path(sys.argv[0]).absolute(), ["serve"]
     if program.name == "__main__.py":  # python -m divingbell
         program, arguments = Path(sys.executable), ["-m", "divingbell", "serve"]
@@ -68,14 +68,15 @@ def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:
 
 
 def _files(options: "ServeOptions", settings: "Settings") -> dict[str, Path | str | None]:
-    """The files that this one reads: a client has other variables, and starts in another folder."""
+    """Return the files that this one reads: a client has other variables, and starts in another
+    folder."""
     config = options.config or os.environ.get("DIVINGBELL_CONFIG")
-    listed = options.mcp_config or os.environ.get("DIVINGBELL_MCP_CONFIG")
+    mcp_config = options.mcp_config or os.environ.get("DIVINGBELL_MCP_CONFIG")
     if not config and Path(FILE_NAME).exists():
         config = FILE_NAME
         if not settings.mcp_config and Path(MCP_FILE_NAME).exists():
-            listed = MCP_FILE_NAME  # beside settings that are named it is not looked for
-    return {"config": config, "mcp-config": listed}
+            mcp_config = MCP_FILE_NAME  # beside settings that are named it is not looked for
+    return {"config": config, "mcp-config": mcp_config}
 
 
 def _show(entry: dict[str, Any]) -> None:
@@ -85,6 +86,6 @@ def _show(entry: dict[str, Any]) -> None:
 def _tell_of_servers(settings: "Settings") -> None:
     count = len(settings.servers)
     if count:
-        tell(f"Behind it: {amount(count, 'MCP server')}. How they are doing: divingbell servers")
+        tell(f"It uses {amount(count, 'MCP server')}. How they are doing: divingbell servers")
     else:
-        tell("Behind it: no MCP servers yet. `divingbell import` takes the list of a client over.")
+        tell("It has no MCP servers yet. `divingbell import` takes the list of a client over.")

@@ -30,7 +30,7 @@ _OURS = re.compile(r"(?:divingbell|bell)(?:\[[\w,-]*\])?(?:[=@<>~].*)?")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """What became of the servers that were found."""
+    """The numbers of servers that were found, added and left out."""
 
     found: int = 0
     added: int = 0
@@ -104,7 +104,7 @@ def take_over(
 
 
 def _own_entry(target: Path) -> dict[str, Any]:
-    """The entry of Divingbell in a client's list; clients start programs from any folder."""
+    """Return the entry of Divingbell in a client's list; clients start programs from any folder."""
     command = Path(sys.executable).with_name("divingbell")
     found = str(command) if command.exists() else "divingbell"
     return {"command": found, "args": ["serve", "--mcp-config", str(target)]}
@@ -139,7 +139,7 @@ def places(client: str, environment: Mapping[str, str], folder: Path) -> list[Pl
 
 
 def _place(path: str, environment: Mapping[str, str], folder: Path) -> Place:
-    """The place that a path names; it may be that of a client in this folder."""
+    """Return the place that a path names; it may be that of a client in this folder."""
     known = [place for client in CLIENTS for place in places(client, environment, folder)]
     same = (place for place in known if place.path == folder / path and not place.keys)
     return next(same, Place(folder / path))

@@ -33,7 +33,7 @@ def _limit(help: str, default: str, metavar: str) -> Parameter:
 
 
 def size(number: int) -> str:
-    """A number of bytes as it would be written on the command line."""
+    """Return a number of bytes as it would be written on the command line."""
     for unit, name in ((GB, "GB"), (MB, "MB"), (KB, "KB")):
         if number >= unit:
             return f"{number / unit:.4g}{name}"
@@ -43,7 +43,7 @@ def size(number: int) -> str:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class HostOptions:
-    """What every command understands."""
+    """The options of every command."""
 
     backend: Annotated[
         str | None,
@@ -100,12 +100,12 @@ class HostOptions:
         return settings
 
     def settings(self) -> dict[str, Any]:
-        """The settings that were given as options."""
-        listed = None if self.mcp_config is None else str(self.mcp_config)
-        return {"backend": self.backend, "mcp_config": listed}
+        """Return the settings that were given as options."""
+        mcp_config = None if self.mcp_config is None else str(self.mcp_config)
+        return {"backend": self.backend, "mcp_config": mcp_config}
 
     def start_log(self) -> None:
-        """Let the host speak if it was asked to, and only then."""
+        """Show the host's log if that was asked for, and only then."""
         logger = logging.getLogger("divingbell")
         if self.verbose:
             handler: logging.Handler = logging.StreamHandler()
@@ -119,7 +119,7 @@ class HostOptions:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class SandboxOptions(HostOptions):
-    """What commands understand that open a session."""
+    """The options of commands that open a session."""
 
     timeout: Annotated[
         float | None, _limit("Wall time of a cell.", f"{_DEFAULTS.timeout:g}", "SECONDS")
@@ -205,7 +205,7 @@ class SandboxOptions(HostOptions):
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(SandboxOptions):
-    """What `run` and `exec` understand."""
+    """The options of `run` and `exec`."""
 
     get: Annotated[
         tuple[str, ...],

@@ -13,7 +13,7 @@ from divingbell.surfaces.cli.terminal.notes import tell
 
 def show(settings: Settings) -> int:
     """List what there is."""
-    found = kept_profiles.listed(settings.packages)
+    found = kept_profiles.all_kept(settings.packages)
     for kept in found:
         print(one_line("  ".join([kept.path.name, size(kept.size()), *_about(kept)])))
     if not any(kept.is_current for kept in found):
@@ -30,7 +30,7 @@ def prune(settings: Settings, *, days: int) -> int:
     if days < 0:
         raise ConfigError("--days must be 0 or more")
     kept_profiles.clear_up(tell)
-    for kept in kept_profiles.listed(settings.packages):
+    for kept in kept_profiles.all_kept(settings.packages):
         if kept.is_current:
             tell(f"{kept.path.name} was kept: it is the one for these settings")
         elif kept.days_unused < days:

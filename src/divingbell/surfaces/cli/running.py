@@ -81,7 +81,7 @@ def _read_code(name: str) -> str:
 
 @contextlib.asynccontextmanager
 async def opened(settings: Settings, needs: Needs | None = None) -> AsyncIterator[Divingbell]:
-    """A Divingbell with these settings, whose preparations are told on stderr."""
+    """Open a Divingbell with these settings, and tell of its preparations on stderr."""
     # All that are at hand, also those that are only connected to when code asks for them.
     if names := [one.name for one in settings.servers if isinstance(one, Server) and one.enabled]:
         tell(f"servers: {', '.join(names)}")
@@ -183,7 +183,7 @@ async def _stream(session: SessionHandle, script: Script, printer: Printer | Non
 
 
 def _file_of_here(result: Result) -> str | None:
-    """The file that the code did not find, if one of that name is in the current folder."""
+    """Return the file that the code did not find, if the current folder has one of that name."""
     error = result.error
     if error is None or error.type != "FileNotFoundError":
         return None

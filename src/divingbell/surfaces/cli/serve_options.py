@@ -17,7 +17,7 @@ _HTTP = Group("HTTP", sort_key=5)
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class ServeOptions(HostOptions):
-    """What `serve` understands."""
+    """The options of `serve`."""
 
     mode: Annotated[
         str | None,
@@ -70,7 +70,7 @@ class ServeOptions(HostOptions):
         return {**super().settings(), "mode": self.mode}
 
     def start_log(self) -> None:
-        """Warnings are told in any case: this runs unattended."""
+        """Show warnings in any case: this runs unattended."""
         super().start_log()
         if not self.verbose:
             handler = logging.StreamHandler()

@@ -43,13 +43,13 @@ async def report(settings: Settings, *, as_json: bool) -> int:
     Each is printed when it is known how it is; what is awaited is said on stderr.
     """
     if not settings.servers:
-        print(json.dumps([]) if as_json else _none())
+        print(json.dumps([]) if as_json else _how_to_add_one())
         return exit_status.OK
     async with gateway_alone(settings) as gateway:
         names = [state.name for state in gateway.servers()]
         show = _nothing if as_json else _printer(max(map(len, names)))
         awaited = Awaited(names)
-        async with awaited.told():
+        async with awaited.announced():
             waiting = (_await(gateway, name, awaited, show) for name in names)
             states = await asyncio.gather(*waiting)
     if as_json:
@@ -58,8 +58,8 @@ async def report(settings: Settings, *, as_json: bool) -> int:
     return exit_status.OK if fine else exit_status.FAILED
 
 
-def _none() -> str:
-    """What to do where there are no servers. A list that lies here is named, not read."""
+def _how_to_add_one() -> str:
+    """Say what to do where there are no servers. A list that lies here is named, not read."""
     unused = not os.path.lexists(FILE_NAME) and os.path.isfile(MCP_FILE_NAME)
     beside = f" (there is an {MCP_FILE_NAME} here: --mcp-config {MCP_FILE_NAME})" if unused else ""
     own = one_line(str(user_folder(os.environ)))
@@ -67,7 +67,8 @@ def _none() -> str:
 
 
 async def _await(gateway: Gateway, name: str, awaited: "Awaited", show: Show) -> ServerState:
-    """How a server is once that is known: later it may be tried again, and be connecting."""
+    """Return the state of a server once it is known: later it may be tried again, and be
+    connecting."""
     await gateway.fleet.wait_until_ready(name)
     [state] = [state for state in gateway.servers() if state.name == name]
     awaited.done(name)
@@ -85,9 +86,9 @@ class Awaited:
         self._live = sys.stderr.isatty()
 
     @asynccontextmanager
-    async def told(self) -> AsyncIterator[None]:
+    async def announced(self) -> AsyncIterator[None]:
         """Say what is awaited, for as long as the block takes."""
-        telling = asyncio.create_task(self._keep_saying())
+        telling = asyncio.create_task(self._announce())
         try:
             yield
         finally:
@@ -99,15 +100,15 @@ class Awaited:
         self._names.remove(name)
         self._clear()
 
-    async def _keep_saying(self) -> None:
+    async def _announce(self) -> None:
         pause = LIVE_PAUSE if self._live else FIRST_PAUSE
         while True:
             await asyncio.sleep(pause)
             if self._names:
-                self._write(f"{NOTE}waiting for {self._words()}")
+                self._write(f"{NOTE}waiting for {self._names_in_words()}")
             pause = pause if self._live else pause * 2
 
-    def _words(self) -> str:
+    def _names_in_words(self) -> str:
         shown = ", ".join(self._names[:MOST_SHOWN])
         more = len(self._names) - MOST_SHOWN
         rest = f" and {more} more" if more > 0 else ""
@@ -126,7 +127,7 @@ class Awaited:
 
 
 def _nothing(_: ServerState) -> None:
-    """All comes at the end."""
+    """Show nothing yet: as JSON, all comes at the end."""
 
 
 def _printer(width: int) -> Show:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EVERYWHERE = ("0.0.0.0", "::")
 OUTPUT = 64 * KB
-"""What a model reads of one cell; the rest is kept in /workspace/.outputs/."""
+"""Bytes of a cell's output that a model reads; the rest is kept in /workspace/.outputs/."""
 
 
 async def serve(options: ServeOptions, settings: "Settings") -> int:
@@ -104,7 +104,7 @@ def _is_of_the_machine(error: BaseException) -> bool:
 
 
 def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
-    """The tokens that let in, None for none; and one that was made for this run.
+    """Return the tokens that let in, None for none; and one that was made for this run.
 
     Raises:
         ConfigError: the options can't be meant.
@@ -116,7 +116,7 @@ def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
     local = http.is_loopback(options.host)
     if options.no_token:
         if known is not None:
-            raise ConfigError("--no-token, and tokens are given: which is meant?")
+            raise ConfigError("--no-token and tokens exclude each other: leave one of them out")
         if not local:
             raise ConfigError("--no-token needs a loopback address: others could reach this one")
     elif known is None:
@@ -130,7 +130,7 @@ def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
 
 
 def _url(options: ServeOptions, port: int) -> str:
-    """The address for clients. What means "everywhere" to a listener is none."""
+    """Return the address for clients. What means "everywhere" to a listener is none."""
     host = options.host
     if host.strip("[]") in EVERYWHERE:
         host = options.allow_host[0] if options.allow_host else "localhost"
@@ -139,7 +139,8 @@ def _url(options: ServeOptions, port: int) -> str:
 
 
 def _for_a_model(settings: "Settings") -> "Settings":
-    """The settings, with less output of a cell unless one was chosen: a model reads all of it."""
+    """Return the settings, with less output of a cell unless one was chosen: a model reads it
+    all."""
     limits = settings.limits
     if limits.output != Limits().output:
         return settings

@@ -116,7 +116,7 @@ class Shell:
 
     @property
     def commands(self) -> list[str]:
-        """The names of the dot-commands."""
+        """Return the names of the dot-commands."""
         return [*self._commands, ".quit"]
 
     async def take(self, text: str) -> bool:

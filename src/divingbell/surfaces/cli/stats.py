@@ -31,7 +31,7 @@ def show(*, days: int = DAYS, as_json: bool = False, path: Path | None = None) -
         raise ConfigError(f"--days is a number from 1 to {KEPT_DAYS}, not {days}")
     found = report(path or data_folder() / FILE_NAME, days)
     if as_json:
-        print(json.dumps(_plain(found, days), indent=2))
+        print(json.dumps(_as_json(found, days), indent=2))
         return exit_status.OK
     from divingbell.surfaces.cli.terminal.console import Console
 
@@ -39,7 +39,7 @@ def show(*, days: int = DAYS, as_json: bool = False, path: Path | None = None) -
     return exit_status.OK
 
 
-def _plain(found: Report, days: int) -> dict[str, Any]:
+def _as_json(found: Report, days: int) -> dict[str, Any]:
     return {
         "days": days,
         "total": _sums(found.total),
@@ -64,9 +64,9 @@ def _print(console: "Console", found: Report, days: int) -> None:
     if not found.total.executions:
         console.print(
             f"No model has run code here in the last {days} days.\n"
-            "Put `divingbell serve` with your MCP servers behind it into a client, have its model\n"
-            "run code, then look here again. What commands and programs run is not counted: no\n"
-            "model reads it.",
+            "Add `divingbell serve` to a client, with your MCP servers in its settings, have its\n"
+            "model run code, then look here again. What commands and programs run is not counted:\n"
+            "no model reads it.",
             markup=False,
         )
         _print_older(console, found)
@@ -80,7 +80,7 @@ def _print(console: "Console", found: Report, days: int) -> None:
     if len(found.users) > 1:
         table = _table("user", "executions", "calls", "tokens read", "directly", "saved")
         for user, totals in found.users.items():
-            table.add_row(_text(user or "–"), *_cells(totals))
+            table.add_row(_without_markup(user or "–"), *_cells(totals))
         console.print(table)
     _print_top(console, "server", found.servers)
     _print_top(console, "tool", found.tools)
@@ -102,7 +102,7 @@ def _print_top(console: "Console", name: str, rows: Iterable[ToolTotal]) -> None
     table = _table(name, "calls", "tokens spared the model")
     for row in list(rows)[:TOP]:
         # Names of tools are what servers say.
-        table.add_row(_text(row.name), f"{row.calls:,}", f"{row.tokens:,}")
+        table.add_row(_without_markup(row.name), f"{row.calls:,}", f"{row.tokens:,}")
     if table.row_count:
         console.print(table)
 
@@ -129,7 +129,7 @@ def _cells(totals: Sums) -> list[str]:
     ]
 
 
-def _text(name: str) -> Any:
+def _without_markup(name: str) -> Any:
     from rich.text import Text
 
     return Text(one_line(name))

@@ -37,7 +37,7 @@ def look(path: Path | None) -> int:
     Raises:
         ConfigError: there are none, or there is nobody to ask.
     """
-    found = _named(path or Path())
+    found = _files_at(path or Path())
     trust = Trust()
     if all(trust.standing(each) == "trusted" for each in found.all):
         print(f"{names(found.all)}: trusted already; `divingbell trust --revoke` takes it back")
@@ -84,8 +84,8 @@ def _state(path: Path, trust: Trust) -> str:
     return "trusted" if trust.standing(source) == "trusted" else "has changed, and is asked about"
 
 
-def _named(path: Path) -> Found:
-    """The files of a folder, or of the folder that a settings file lies in."""
+def _files_at(path: Path) -> Found:
+    """Return the files of a folder, or of the folder that a settings file lies in."""
     if not path.is_dir() and path.name != FILE_NAME:
         raise ConfigError(f"name a folder, or a {FILE_NAME}, not {path}")
     folder = (path if path.is_dir() else path.parent).resolve()

@@ -1,1 +1,1 @@
-"""Divingbell as an MCP server: a few tools, however many servers stand behind it."""
+"""Divingbell as an MCP server: a few tools, however many upstream servers there are."""

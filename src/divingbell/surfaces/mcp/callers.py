@@ -1,4 +1,4 @@
-"""Who is calling: what a request says about that, in both eras and over both transports."""
+"""Callers: the principal of a request, in both eras and over both transports."""
 
 from typing import Any, TypeVar
 
@@ -30,14 +30,14 @@ class Remembered(dict[Principal, T]):
             del self[next(iter(self))]
 
     def leave(self, connection: str) -> None:
-        """A connection has ended."""
+        """Forget a connection that has ended."""
         for gone in [each for each in self if each.conversation == connection]:
             del self[gone]
 
 
 def principal_of(ctx: Context) -> Principal:
-    """Return who sent the request. A connection is a conversation; where there are none any more,
-    all that a user sends is one."""
+    """Return the principal of a request. A connection is a conversation; where there are none any
+    more, all that a user sends is one."""
     request = ctx.request
     if not isinstance(request, Request):
         return Principal("", STDIO, STDIO)

@@ -1,4 +1,4 @@
-"""The client behind a request, and the person behind the client: asked, told, kept posted."""
+"""The channel to the client of a call: questions to its person and its model, progress, log."""
 
 import asyncio
 import itertools
@@ -53,7 +53,7 @@ class ClientChannel:
         self.given = given or {}
         """Answers that came with the first request, to questions that it knew would come."""
         self.missing: MCPError | None = None
-        """What the client would have to be able to do."""
+        """The error that names a capability which the client would have to have."""
         self.able = types.ClientCapabilities()
         self.user = principal.user
         self.pending: dict[str, types.InputRequest] = {}
@@ -69,8 +69,7 @@ class ClientChannel:
         if ctx is not None:
             self.able = ctx.session.client_capabilities or types.ClientCapabilities()
 
-    # Told
-
+    # Messages
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
@@ -97,11 +96,10 @@ class ClientChannel:
         least = DEFAULT_LEVEL if least not in LEVELS else least
         return LEVELS.index(level) >= LEVELS.index(least)
 
-    # Asked
-
+    # Questions
     @property
     def can_be_asked(self) -> bool:
-        """Whether the client shows questions to a channel."""
+        """Whether the client shows questions to a person."""
         return self.able.elicitation is not None
 
     async def elicit(self, params: types.ElicitRequestParams) -> types.ElicitResult:
@@ -171,7 +169,7 @@ class ClientChannel:
         self, requests: Mapping[str, types.InputRequest]
     ) -> dict[str, types.InputResponse]:
         if any(visible(key, MAX_MESSAGE) != key for key in requests):
-            raise MCPError(types.INVALID_PARAMS, "a question has a name that can't be shown")
+            raise MCPError(types.INVALID_PARAMS, "a question's name has hidden characters")
         requests = {
             key: await self._exits.model(request, self.principal)
             for key, request in requests.items()
@@ -204,13 +202,14 @@ class ClientChannel:
             self._settle()
 
     def _written(self, answer: Any) -> Any:
-        """An answer as the host takes it: what the client's model wrote crosses the border."""
+        """Return an answer as the host takes it: what the client's model wrote crosses the
+        border."""
         if isinstance(answer, types.ElicitResult | types.ListRootsResult):
             return answer
         return self._exits.written(answer, self.principal)
 
     def answer(self, answers: Mapping[str, types.InputResponse] | None) -> None:
-        """Take the client's answers to what was asked; others are left alone."""
+        """Take the client's answers to questions that wait; others are left alone."""
         for key, answer in (answers or {}).items():
             asked = self.pending.get(key)
             # An answer of another kind is none: the question is put again.
@@ -235,6 +234,6 @@ def _needs_sampling() -> MCPError:
     data = types.MissingRequiredClientCapabilityErrorData(required_capabilities=missing)
     return MCPError(
         types.MISSING_REQUIRED_CLIENT_CAPABILITY,
-        "the server behind this tool needs a client that samples",
+        "the server of this tool asks for the client's model: use a client that has sampling",
         data.model_dump(by_alias=True, mode="json", exclude_none=True),
     )

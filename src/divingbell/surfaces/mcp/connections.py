@@ -27,7 +27,8 @@ READ_SIZE = 1 << 16
 """Bytes in a row, then others have their turn. asyncio would take four times as much, and reading
 that in takes as long as a neighbour's whole cell."""
 ANSWER = 0.0005
-"""Seconds of processor time for a request and its answer, beside reading it in."""
+"""Seconds of processor time that a request and its answer are taken to cost, beside reading it
+in."""
 MAX_STRANGERS = 256
 """Connections that serve nobody: those that have not shown a token, and those that are idle."""
 MAX_OF_PEER = 64
@@ -37,12 +38,14 @@ Peer = tuple[str, int]
 
 
 def is_worth_a_line(record: logging.LogRecord) -> bool:
-    """Leave out of the log what strangers may have uvicorn write, as often as they like."""
+    """Whether a line is for the log: not what strangers may have uvicorn write, as often as they
+    like."""
     return record.msg != "Invalid HTTP request received."
 
 
 class Connections:
-    """Those that serve nobody at the moment. When there are too many, the oldest one is closed.
+    """The connections that serve nobody at the moment. When there are too many, the oldest one is
+    closed.
 
     The oldest, and not the newest: a client sends its request at once, and is then no stranger.
     One that has served somebody goes only where there is no other.
@@ -57,7 +60,7 @@ class Connections:
         return len(self._strangers)
 
     def arrived(self, connection: "Protocol") -> None:
-        """A connection serves nobody, from now on."""
+        """Count a connection, which serves nobody from now on."""
         self._strangers[connection.client] = connection
         host = connection.client and connection.client[0]
         alike = [peer for peer in self._strangers if (peer and peer[0]) == host]
@@ -72,14 +75,14 @@ class Connections:
         self._strangers.pop(next(unknown, peers[0])).drop()
 
     def left(self, peer: Peer | None) -> None:
-        """A connection is gone, or serves somebody whom we know."""
+        """Count a connection no more: it is gone, or serves somebody whom we know."""
         connection = self._strangers.pop(peer, None)
         if connection is not None:
             connection.known = True
 
 
 class Protocol(H11Protocol):
-    """uvicorn's own, with an end to each wait for its peer. `app.state.connections` counts it.
+    """uvicorn's protocol, with an end to each wait for its peer. `app.state.connections` counts it.
 
     What it sends is read at the pace that its share of the host's processor time allows: also the
     rest of a body that was refused. Requests that came in one go with the one before wait for that

@@ -1,4 +1,6 @@
-"""What a model reads about Divingbell: every word here costs every conversation its tokens.
+"""Definitions of Divingbell's own tools, and its instructions, as a model reads them.
+
+Every word here costs every conversation its tokens.
 
 Clients differ in what they show: some pass the instructions on, all pass the descriptions of tools.
 So the servers and the packages stand in both. The texts depend on the settings alone, and not on
@@ -16,7 +18,7 @@ from divingbell.gateway.catalog.catalog import MAX_LIMIT, package_names
 from divingbell.settings.servers import Entry, Server
 
 NAME = "divingbell"
-"""What a client calls the session that it has without asking for one."""
+"""The name of the server, and of the distribution."""
 MAX_NAMES = 40
 MAX_NAMED = 600
 """Characters of a list of names. They come from settings, which may be generous."""
@@ -112,10 +114,10 @@ class Texts:
 
     def as_read(self) -> str:
         """Return all of it as a model reads it, to be counted."""
-        listed = [
+        definitions = [
             tool.model_dump(mode="json", by_alias=True, exclude_none=True) for tool in self.tools
         ]
-        return json.dumps(listed, separators=(",", ":")) + self.instructions
+        return json.dumps(definitions, separators=(",", ":")) + self.instructions
 
 
 def texts(
@@ -123,14 +125,14 @@ def texts(
 ) -> Texts:
     """Return the texts, for servers by the names of their packages, packages of Python, and folders
     of the machine that code can read."""
-    known, importable, folders = sorted(servers), named(packages), named(sorted(mounts))
+    known, importable, folders = sorted(servers), joined(packages), joined(sorted(mounts))
     code = _CODE.format(packages=importable)
     if folders:
         code += _MOUNTED.format(folders=folders)
     execute = _EXECUTE.format(packages=importable)
     if known:
-        code += _WITH_SERVERS.format(servers=named(known))
-        search = _SEARCH + _FOUND.format(servers=named(known))
+        code += _WITH_SERVERS.format(servers=joined(known))
+        search = _SEARCH + _FOUND.format(servers=joined(known))
     else:
         code += _ALONE
         search = _SEARCH + _NONE
@@ -152,8 +154,8 @@ def configured(entries: Sequence[Entry]) -> list[str]:
     ]
 
 
-def named(names: Sequence[str]) -> str:
-    """Return a list of names as text, which ends when it is long enough."""
+def joined(names: Sequence[str]) -> str:
+    """Return names as one text, "a, b and 3 more", which ends when it is long enough."""
     shown: list[str] = []
     left = MAX_NAMED
     for name in names[:MAX_NAMES]:

@@ -1,4 +1,4 @@
-"""execute_python: a cell, told as it runs, and its result in the forms of MCP."""
+"""The tool execute_python: a cell, its progress as it runs, and its result in the forms of MCP."""
 
 import base64
 import contextlib
@@ -32,7 +32,7 @@ SILENT = "[no output: print what you want to see]"
 
 
 async def execute(session: SessionHandle, arguments: Mapping[str, Any], teller: "Teller") -> Result:
-    """Run the code that the arguments hold, telling the person how it goes.
+    """Run the code that the arguments hold, and tell the client how it goes.
 
     Raises:
         InvalidInput: the arguments can't be used.
@@ -58,7 +58,7 @@ async def execute(session: SessionHandle, arguments: Mapping[str, Any], teller: 
 
 
 class Teller:
-    """Messages of progress about one call: what it waits for, then what its cell prints."""
+    """Tells a client of the progress of one call: what it waits for, then what its cell prints."""
 
     def __init__(self, channel: ClientChannel) -> None:
         self.channel = channel
@@ -101,7 +101,9 @@ class Teller:
 # The result
 
 
-def shown(result: Result, session_id: str, note: str | None = None) -> types.CallToolResult:
+def as_tool_result(
+    result: Result, session_id: str, note: str | None = None
+) -> types.CallToolResult:
     """Return a result as MCP has it: text and images to read, and the same as data."""
     seen = [output for output in result.outputs if _is_seen(output)][:MAX_IMAGES]
     content = _content(result, seen)
@@ -147,7 +149,7 @@ def shown(result: Result, session_id: str, note: str | None = None) -> types.Cal
 
 
 def _content(result: Result, seen: list[Output]) -> list[types.ContentBlock]:
-    """Text and images in their order; what is not seen is a line of the text."""
+    """Return text and images in their order; what is not seen is a line of the text."""
     content: list[types.ContentBlock] = []
     images = {id(output) for output in seen}
     for is_image, outputs in groupby(result.outputs, lambda output: id(output) in images):
@@ -172,7 +174,7 @@ def _image(output: Output) -> types.ImageContent:
 
 
 def _mention(output: Output, session_id: str) -> dict[str, Any]:
-    """What those know of an image or a page who read the structured content only."""
+    """Describe an image or a page for those who read the structured content only."""
     mention: dict[str, Any] = {"type": output.type, "bytes": len(output.data)}
     if output.path is not None:
         path = output.path.removeprefix(layout.WORKSPACE + "/")

@@ -24,8 +24,8 @@ from divingbell.text import everywhere, visible
 MAX_TEXT = 64_000
 MAX_MESSAGE = 4_000
 LONG = 8_000
-"""Characters; where there are more, they are made visible beside the event loop. A hidden one
-takes 2 µs, a hundred times as long as others."""
+"""Characters; where there are more, they are made visible beside the event loop. Measured: a hidden
+one takes 2 µs, a hundred times as long as others."""
 DOCUMENTATION = ("initialize", "server/discover", "tools/list")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -44,7 +44,7 @@ class Exits:
             answer = await call_next(ctx)
         except MCPError as error:
             said = [error.message, error.error.data]
-            words, data = await weight.beside(_words, said, text=LONG)
+            words, data = await weight.beside(_made_visible, said, text=LONG)
             words, data = self._border.outward([words, data], principal)
             raise MCPError(error.code, words, data) from None
         if not isinstance(answer, Mapping):
@@ -86,7 +86,7 @@ class Exits:
         return self._border.inward(value, principal)
 
 
-def _words(said: list[Any]) -> Any:
+def _made_visible(said: list[Any]) -> Any:
     return everywhere(said, MAX_TEXT)
 
 
@@ -106,7 +106,7 @@ def _part(name: str, part: Any) -> Any:
 
 
 def _block(block: Any) -> Any:
-    """A block of content: what it is called is made visible, what is in it stays."""
+    """Return a block of content: its names are made visible, what is in it stays."""
     if not isinstance(block, Mapping):
         return everywhere(block, MAX_TEXT)
     kept = {name: block[name] for name in ("text", "blob", "data") if name in block}

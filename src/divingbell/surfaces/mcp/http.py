@@ -1,4 +1,4 @@
-"""Many clients, over streamable HTTP, each with a token."""
+"""The MCP server over streamable HTTP: many clients, each with a token."""
 
 import asyncio
 import contextlib
@@ -93,7 +93,7 @@ def application(bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] 
 
 
 class _Endings:
-    """Hears when a client of the older protocol ends its session, and ends what it had."""
+    """Ends what a client of the older protocol had, when it ends its session."""
 
     def __init__(self, app: ASGIApp, surface: Surface) -> None:
         self._app = app
@@ -121,7 +121,7 @@ class _Endings:
 class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are the command's own business."""
+        """Leave signals alone: they are the command's own business."""
         yield
 
 
@@ -142,7 +142,9 @@ def bound(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         listener.close()
         reason = error.strerror if isinstance(error, OSError) else "there is no such port"
-        raise ConfigError(f"{host}:{port} can't be listened at: {reason}") from None
+        raise ConfigError(
+            f"{host}:{port} can't be listened at: {reason}; choose another --host or --port"
+        ) from None
     return listener
 
 

@@ -1,4 +1,4 @@
-"""What one user may have under way over HTTP, so that there is room for the others."""
+"""Quotas: the requests that one user may have under way over HTTP, so that others have room."""
 
 import contextlib
 from collections import defaultdict
@@ -40,12 +40,12 @@ class _Refused(Exception):
 
 
 class _Gone(Exception):
-    """The client has left before its request was whole. The SDK would log a traceback each time."""
+    """Raised where a client left before its request was whole. The SDK would log a traceback."""
 
 
 @dataclass(slots=True)
 class _Share:
-    """What one user has under way."""
+    """The requests, connections and bytes that one user has under way."""
 
     requests: int = 0
     opening: set[int] = field(default_factory=set)

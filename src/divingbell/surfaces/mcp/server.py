@@ -1,4 +1,4 @@
-"""The MCP server: which request is answered by whom."""
+"""The MCP server: answers requests, each by the part that knows about it."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -19,7 +19,7 @@ from divingbell.gateway.catalog.catalog import MAX_LIMIT
 from divingbell.gateway.catalog.descriptions import SERVERS
 from divingbell.host import requirements
 from divingbell.principal import Principal
-from divingbell.session.ownership import checked
+from divingbell.session.ownership import checked_name
 from divingbell.settings.servers import Server as Entry
 from divingbell.surfaces.mcp import definitions, execution, visible_definitions, workspace
 from divingbell.surfaces.mcp.callers import (
@@ -95,19 +95,19 @@ class Surface:
         self._reading = Reading()
         self._levels: Remembered[types.LoggingLevel] = Remembered(MAX_CALLERS)
         self._searched: Remembered[str] = Remembered()
-        """What callers have read of searches, until a session of theirs can be charged for it."""
+        """Findings that callers have read, until a session of theirs can be charged for them."""
         self._missed: Remembered[frozenset[str]] = Remembered(MAX_CALLERS)
         """Servers that are not available, as far as callers know."""
         self._conversing: Remembered[bool] = Remembered(MAX_CALLERS)
         """Callers that have run code: their models have read what there is to read."""
-        self._texts = self._told(definitions.configured(bell.settings.servers))
+        self._texts = self._texts_for(definitions.configured(bell.settings.servers))
         bell.ledgers.serve_models(
             self._texts.as_read(), lambda tool: not self._passthrough.passes(tool)
         )
-        self._unhear = bell.gateway.on_change(self._changed)
+        self._stop_listening = bell.gateway.on_change(self._changed)
         self.server = self._build()
 
-    def _told(self, servers: Iterable[str]) -> Texts:
+    def _texts_for(self, servers: Iterable[str]) -> Texts:
         settings = self._bell.settings
         return definitions.texts(servers, requirements.at_hand(settings.packages), settings.mounts)
 
@@ -142,13 +142,13 @@ class Surface:
 
     async def close(self) -> None:
         """End every session, and every call that waits for its client."""
-        self._unhear()
+        self._stop_listening()
         self._subscriptions.close()
         await self._suspended.close()
         await self.owned.leave_all()
 
     async def leave(self, connection: str) -> None:
-        """A connection has ended, and with it what belonged to it alone."""
+        """End all that belonged to a connection alone, which has ended."""
         self._subscriptions.leave(connection)
         for known in (self._levels, self._searched, self._missed, self._conversing):
             known.leave(connection)
@@ -161,7 +161,7 @@ class Surface:
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        await self._passthrough.listed()
+        await self._passthrough.await_lists()
         passed = self._passthrough.definitions(principal_of(ctx).user)
         return types.ListToolsResult(tools=[*self._texts.tools, *passed])
 
@@ -176,8 +176,8 @@ class Surface:
                 try:
                     return await own(self, given, channel)
                 except DivingbellError as error:
-                    return _text(str(error), is_error=True)
-            await self._passthrough.listed()
+                    return _text_result(str(error), is_error=True)
+            await self._passthrough.await_lists()
             tool = self._passthrough.tools(principal.user).get(params.name)
             if tool is None:
                 raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:200]!r}")
@@ -204,7 +204,8 @@ class Surface:
         return await self._suspended.begin(ctx, channel, work)
 
     def _channel(self, ctx: Context) -> ClientChannel:
-        """The person behind a request that has no second round: asked in the older era alone."""
+        """Return the channel of a request that no second one follows: its client can be asked in
+        the older era alone."""
         channel = self._new_channel(ctx)
         if not is_modern(ctx):
             channel.attach(ctx)
@@ -219,7 +220,7 @@ class Surface:
     async def _execute(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        name, teller = checked(_optional(given, "session_id")), execution.Teller(channel)
+        name, teller = checked_name(_optional(given, "session_id")), execution.Teller(channel)
         await self._sandbox(teller)
         session, lost = await self.owned.open(channel.principal, name)
         ledgers = self._bell.ledgers
@@ -233,7 +234,7 @@ class Surface:
             self._subscriptions.files_changed(
                 channel.principal, *await self._files.look(channel.principal)
             )
-        return execution.shown(result, name, LOST if lost else None)
+        return execution.as_tool_result(result, name, LOST if lost else None)
 
     async def _sandbox(self, teller: execution.Teller) -> None:
         """Wait for the sandbox, which starts while clients are answered already.
@@ -266,10 +267,10 @@ class Surface:
         words = visible_definitions.findings(found, detail, missing, servers)
         noted = self._searched.pop(channel.principal, "") + words
         self._searched[channel.principal] = noted[-MAX_NOTED:]
-        return _text(words)
+        return _text_result(words)
 
     def _missing(self, principal: Principal, *, again: bool) -> list[str]:
-        """The servers that no search finds anything of; once for a principal, or again."""
+        """Return the servers that no search finds anything of; once for a principal, or again."""
         states = self._bell.gateway.servers()
         missing = [state.name for state in states if state.state in ("failed", "broken")]
         known = self._missed.get(principal, frozenset())
@@ -287,16 +288,16 @@ class Surface:
             f"{name}: {amount(session.cells, 'cell')}" + (", busy" if session.busy else "")
             for name, session in self.owned.of(channel.principal)
         ]
-        result = _text("\n".join(lines) or "You have no sessions.")
+        result = _text_result("\n".join(lines) or "You have no sessions.")
         return result.model_copy(update={"structured_content": {"sessions": sessions}})
 
     async def _close_session(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        name = checked(_optional(given, "session_id"))
+        name = checked_name(_optional(given, "session_id"))
         if not await self.owned.close(channel.principal, name):
             raise InvalidInput(f"you have no session {name!r}; list_sessions names yours")
-        return _text(f"{name} has ended.")
+        return _text_result(f"{name} has ended.")
 
     _own: Mapping[str, Callable[..., Awaitable[types.CallToolResult]]] = {
         definitions.EXECUTE.name: _execute,
@@ -311,7 +312,7 @@ class Surface:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         principal = principal_of(ctx)
-        own = await workspace.listed(self.owned, principal)
+        own = await workspace.resources_of(self.owned, principal)
         passed = await self._passthrough.resources(self._channel(ctx))
         return types.ListResourcesResult(resources=[*own, *passed])
 
@@ -373,7 +374,7 @@ class Surface:
     ) -> types.CompleteResult:
         return await self._passthrough.complete(params, self._channel(ctx))
 
-    # What changes behind us, and who is told
+    # Changes of the upstream servers
 
     async def _set_level(
         self, ctx: Context, params: types.SetLevelRequestParams
@@ -389,7 +390,7 @@ class Surface:
 
     def _tell_servers(self) -> None:
         """Name the servers that there are now, to clients that come and to those that list."""
-        texts = self._told(self._bell.gateway.fleet.packages())
+        texts = self._texts_for(self._bell.gateway.fleet.packages())
         if texts != self._texts:
             self._texts, self.server.instructions = texts, texts.instructions
             self._subscriptions.lists_changed(ToolsListChanged())
@@ -402,5 +403,5 @@ def _optional(given: Mapping[str, Any], name: str) -> str | None:
     return value or None
 
 
-def _text(text: str, *, is_error: bool = False) -> types.CallToolResult:
+def _text_result(text: str, *, is_error: bool = False) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(text=text)], is_error=is_error)

@@ -1,4 +1,4 @@
-"""One client, over stdin and stdout: nothing but the protocol goes there."""
+"""The MCP server over stdin and stdout, for one client: nothing but the protocol goes there."""
 
 import asyncio
 import contextlib

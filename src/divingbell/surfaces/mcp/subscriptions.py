@@ -1,4 +1,4 @@
-"""Who is told of changes: of the lists of tools, prompts and resources, and of single resources.
+"""Subscriptions to changes: of the lists of tools, prompts and resources, and of resources.
 
 The older protocol tells every connection, and those that have subscribed to a resource. The newer
 one tells those who listen. Either way a user hears of nobody else's files.
@@ -40,7 +40,7 @@ MAX_STREAMS = 64
 
 
 class _Bus(InMemorySubscriptionBus):
-    """Knows whether anybody listens."""
+    """The SDK's bus of events, which also counts those who listen."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -58,7 +58,7 @@ class _Bus(InMemorySubscriptionBus):
         self.listeners -= 1
 
 
-class _Post:
+class _Streams:
     """The streams of one user."""
 
     def __init__(self) -> None:
@@ -67,25 +67,25 @@ class _Post:
 
 
 class Subscriptions:
-    """Keeps the ways to those who want to know, and tells them."""
+    """The streams and connections that want to hear of changes; it tells them."""
 
     def __init__(self, exits: Exits) -> None:
         self._exits = exits
-        self._posts: dict[str, _Post] = {}
+        self._streams: dict[str, _Streams] = {}
+        """By user."""
         self._connections: dict[Principal, ServerSession] = {}
         self._subscribed: dict[Principal, set[str]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._telling: dict[type[ServerEvent], ServerEvent | None] = {}
         """The kinds of changes that are being told, and what has come since."""
 
-    # Who wants to know
-
+    # Subscribing
     async def listen(
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Serve a stream of changes (2026-07-28)."""
-        post = self._posts.setdefault(principal_of(ctx).user, _Post())
-        return await post.handler(ctx, params)
+        streams = self._streams.setdefault(principal_of(ctx).user, _Streams())
+        return await streams.handler(ctx, params)
 
     async def remember(self, ctx: Context, call_next: Any) -> Any:
         """Keep the way to a connection of the older protocol (a middleware)."""
@@ -114,9 +114,9 @@ class Subscriptions:
 
     def wants(self, principal: Principal) -> bool:
         """Whether it is worth while to look for changes of a principal's files."""
-        post = self._posts.get(principal.user)
+        streams = self._streams.get(principal.user)
         return bool(self._subscribed.get(principal)) or (
-            post is not None and post.bus.listeners > 0
+            streams is not None and streams.bus.listeners > 0
         )
 
     # Telling
@@ -124,7 +124,7 @@ class Subscriptions:
     def lists_changed(self, event: ServerEvent) -> None:
         """Tell everybody that a list is another one.
 
-        Of each kind one telling is under way at most, and one follows: a server behind us may
+        Of each kind one telling is under way at most, and one follows: an upstream server may
         announce changes without end, and a client may be slow to hear them.
         """
         kind = type(event)
@@ -138,28 +138,28 @@ class Subscriptions:
         while event is not None:
             kind = type(event)
             try:
-                await self._notify(event, list(self._posts), list(self._connections))
+                await self._send(event, list(self._streams), list(self._connections))
                 await asyncio.sleep(PAUSE)
             finally:
                 event = self._telling.pop(kind, None)
             if event is not None:
                 self._telling[kind] = None
 
-    def files_changed(self, principal: Principal, uris: Iterable[str], listed: bool) -> None:
-        """Tell a principal that files of its own are others; `listed`: so is their list."""
+    def files_changed(self, principal: Principal, uris: Iterable[str], list_changed: bool) -> None:
+        """Tell a principal that files of its own are others, and whether their list is."""
         shown = (self._exits.address(uri, principal) for uri in uris)
         events: list[ServerEvent] = [ResourceUpdated(uri=uri) for uri in shown]
-        if listed:
+        if list_changed:
             events.append(ResourcesListChanged())
         for event in events:
-            self._spawn(self._notify(event, [principal.user], [principal]))
+            self._spawn(self._send(event, [principal.user], [principal]))
 
-    async def _notify(
+    async def _send(
         self, event: ServerEvent, users: list[str], principals: list[Principal]
     ) -> None:
         for user in users:
-            if user in self._posts:
-                await self._posts[user].bus.publish(event)
+            if user in self._streams:
+                await self._streams[user].bus.publish(event)
         for principal in principals:
             session = self._connections.get(principal)
             if session is None:
@@ -184,15 +184,15 @@ class Subscriptions:
     # Leaving
 
     def leave(self, connection: str) -> None:
-        """A connection has ended."""
+        """Forget a connection that has ended."""
         for principal in {*self._connections, *self._subscribed}:
             if principal.conversation == connection:
                 self._drop(principal)
 
     def close(self) -> None:
         """Tell nobody any more."""
-        for post in self._posts.values():
-            post.handler.close()
+        for streams in self._streams.values():
+            streams.handler.close()
         for task in self._tasks:
             task.cancel()
 

@@ -16,6 +16,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
+from divingbell.host import beside
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp.callers import Context, principal_of
 from divingbell.surfaces.mcp.client_channel import ClientChannel
@@ -34,23 +35,17 @@ Work = Callable[[ClientChannel], Awaitable[R]]
 
 
 class SuspendedCall(Generic[R]):
-    """A call that has begun: its work, and the person whom it may ask."""
+    """A call that has begun: its work, and the channel to the client that it may ask."""
 
     def __init__(self, channel: ClientChannel, work: Work[R]) -> None:
         self.channel = channel
         self.task: asyncio.Task[R] = asyncio.create_task(_run(work, channel))
-        self.task.add_done_callback(_heard)
+        self.task.add_done_callback(beside.heard)
         self.giving_up: asyncio.TimerHandle | None = None
 
 
 async def _run(work: Work[R], channel: ClientChannel) -> R:
     return await work(channel)
-
-
-def _heard(task: "asyncio.Task[Any]") -> None:
-    """Nobody may come back for it: asyncio would complain of an error that none has seen."""
-    if not task.cancelled():
-        task.exception()
 
 
 class SuspendedCalls:
@@ -87,8 +82,8 @@ class SuspendedCalls:
         kept.channel.answer(answers)
         return await self._go_on(ctx, kept)
 
-    async def _go_on(self, ctx: Context, round: SuspendedCall[R]) -> R | types.InputRequiredResult:
-        channel, task = round.channel, round.task
+    async def _go_on(self, ctx: Context, call: SuspendedCall[R]) -> R | types.InputRequiredResult:
+        channel, task = call.channel, call.task
         channel.attach(ctx)
         asking = asyncio.create_task(channel.asking.wait())
         try:
@@ -97,7 +92,7 @@ class SuspendedCalls:
                 return task.result()
             channel.attach(None)
             # The state first: keeping one more may end another.
-            state = state_of("kept", self._keep(round))
+            state = state_of("kept", self._keep(call))
             return types.InputRequiredResult(
                 input_requests=dict(channel.pending), request_state=state
             )
@@ -107,14 +102,14 @@ class SuspendedCalls:
         finally:
             asking.cancel()
 
-    def _keep(self, round: SuspendedCall[Any]) -> str:
+    def _keep(self, call: SuspendedCall[Any]) -> str:
         key = secrets.token_urlsafe(16)
-        mine = [old for old, kept in self._kept.items() if kept.channel.user == round.channel.user]
+        mine = [old for old, kept in self._kept.items() if kept.channel.user == call.channel.user]
         for old in mine[: max(0, len(mine) - MAX_KEPT + 1)]:
             self._give_up(old)
         loop = asyncio.get_running_loop()
-        round.giving_up = loop.call_later(PATIENCE, self._give_up, key)
-        self._kept[key] = round
+        call.giving_up = loop.call_later(PATIENCE, self._give_up, key)
+        self._kept[key] = call
         return key
 
     def _forget(self, key: str) -> SuspendedCall[Any] | None:

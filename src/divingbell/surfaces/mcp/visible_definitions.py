@@ -1,4 +1,4 @@
-"""Definitions and findings, in the forms that clients and the models behind them read."""
+"""Definitions and findings, in the forms that clients and their models read."""
 
 import json
 import re
@@ -10,12 +10,12 @@ import mcp_types as types
 from divingbell.amounts import amount
 from divingbell.gateway.catalog.descriptions import SERVERS
 from divingbell.gateway.discovery import Findings
-from divingbell.surfaces.mcp.definitions import named
+from divingbell.surfaces.mcp.definitions import joined
 from divingbell.tool import Tool
 
 NOTHING = "No tool fits: try other words; an empty query lists all that there are."
 NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-"""The names of tools that clients and the models behind them can take."""
+"""The names of tools that clients and their models can take."""
 
 
 def findings(
@@ -36,7 +36,7 @@ def findings(
         told = ", ".join(f"{item['server']} ({amount(item['tools'], 'tool')})" for item in servers)
         lines.append(f"[best servers: {told}; server= searches one of them]")
     if missing:
-        lines.append(f"[not available: {named(missing)}. `divingbell servers` tells people why]")
+        lines.append(f"[not available: {joined(missing)}. `divingbell servers` tells people why]")
     return "\n".join(lines)
 
 

@@ -26,7 +26,7 @@ _TEXTS = ("application/json", "application/xml", "application/javascript", "appl
 
 
 class Changes:
-    """Sees which files of a principal are others than when it last looked."""
+    """Changes of a principal's files between two looks."""
 
     def __init__(self, owned: OwnedSessions) -> None:
         self._owned = owned
@@ -51,7 +51,7 @@ class Changes:
         return changed, is_other
 
 
-async def listed(owned: OwnedSessions, principal: Principal) -> list[types.Resource]:
+async def resources_of(owned: OwnedSessions, principal: Principal) -> list[types.Resource]:
     """Return the files of the sessions that the principal has open."""
     found: list[types.Resource] = []
     for name, session in owned.of(principal):
@@ -101,15 +101,15 @@ async def read(
 
 
 def uri_of(session: str, path: str) -> str:
-    """The URI of a file."""
+    """Return the URI of a file."""
     return f"{SCHEME}sessions/{session}/files/{quote(path)}"
 
 
 def not_found(uri: str) -> MCPError:
-    """The error for a resource that nobody has."""
+    """Return the error for a resource that nobody has."""
     return MCPError(types.INVALID_PARAMS, "Resource not found", {"uri": uri})
 
 
 def kind_of(path: str) -> str:
-    """The MIME type that a name suggests."""
+    """Return the MIME type that a name suggests."""
     return mimetypes.guess_type(path)[0] or "application/octet-stream"

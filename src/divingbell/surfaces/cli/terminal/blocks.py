@@ -1,4 +1,4 @@
-"""Where a piece of code ends that is typed line by line.
+"""Blocks of code that is typed line by line, each to its end.
 
 As at Python's own prompt: a statement ends with its line, a block with an empty line. Beyond
 Python there are IPython's `!command` and `%magic` lines, and `await` outside of functions.
@@ -15,7 +15,7 @@ _SPECIAL_LINE = re.compile(r"^([ \t]*)(?:[!%?].*|[\w.]+\?{1,2}[ \t]*)$", re.MULT
 _SPECIAL_VALUE = re.compile(r"^([ \t]*[\w, \t]+=[ \t]*)[!%].*$", re.MULTILINE)
 _CELL_MAGIC = "%%"
 _CONTINUES = re.compile(r"[ \t#)\]}]|(?:else|elif|except|finally|case)\b")
-"""What can't be the start of a new statement."""
+"""Starts of lines that can't begin a new statement."""
 
 
 def is_complete(source: str) -> bool:

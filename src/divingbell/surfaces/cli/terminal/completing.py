@@ -1,5 +1,5 @@
-"""Tab at the shell's prompt: names, attributes and files of the session, and the shell's own
-commands."""
+"""Completion at the shell's prompt, on Tab: names, attributes and files of the session, and the
+shell's own commands."""
 
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from divingbell.session.base import SessionHandle
 
 
 class ShellCompleter(Completer):
-    """Asks the session. It is the code in there that is looked at, in its own walls."""
+    """Completes by asking the session: its objects are looked at within its own walls."""
 
     def __init__(self, session: Callable[[], SessionHandle], commands: Sequence[str]) -> None:
         self._session = session
@@ -21,7 +21,7 @@ class ShellCompleter(Completer):
         self._paths = PathCompleter(expanduser=True)
 
     def get_completions(self, document: Document, event: CompleteEvent) -> Iterator[Completion]:
-        """Nothing: it takes an answer of the session."""
+        """Return nothing: completions take an answer of the session, see the async form."""
         return iter(())
 
     async def get_completions_async(

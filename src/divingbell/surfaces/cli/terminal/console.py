@@ -1,4 +1,4 @@
-"""What prints with colours on a terminal, and plainly elsewhere."""
+"""The console: prints with colours on a terminal, and plainly elsewhere."""
 
 from typing import NoReturn
 
@@ -6,7 +6,7 @@ from rich.console import Console as _Console
 
 
 class Console(_Console):
-    """Rich's, which leaves it to us what happens when nobody reads any more."""
+    """Rich's console, which leaves it to us what happens when nobody reads any more."""
 
     def __init__(self) -> None:
         super().__init__(highlight=False)

@@ -6,5 +6,5 @@ NOTE = "· "
 
 
 def tell(line: str) -> None:
-    """Say a line."""
+    """Print a line on stderr, marked as the command's own."""
     print(NOTE + line, file=sys.stderr, flush=True)

@@ -64,7 +64,7 @@ class Album:
 
 
 def protocol_of(environment: Mapping[str, str]) -> Protocol | None:
-    """How the terminal that set these variables wants its images, if it takes any."""
+    """Return the protocol for images of the terminal that set these variables, if it has one."""
     if "TMUX" in environment or environment.get("TERM", "").startswith(("screen", "tmux")):
         return None  # they stand between and pass nothing on
     if environment.get("TERM_PROGRAM") in ("iTerm.app", "WezTerm"):

@@ -18,8 +18,9 @@ _CLEAR_LINE = "\x1b[2K\r"
 
 
 class Printer:
-    """stdout to stdout, stderr to stderr, the value to stdout, images to files, the rest to
-    stderr. A terminal gets text and colours only; a file or a pipe gets what was printed."""
+    """Prints events: stdout to stdout, stderr to stderr, the value to stdout, images to files, the
+    rest to stderr. A terminal gets text and colours only; a file or a pipe gets what was
+    printed."""
 
     def __init__(
         self, writer: Writer, plots: Path, environment: Mapping[str, str] = os.environ
@@ -37,15 +38,15 @@ class Printer:
     def show(self, event: Event) -> None:
         """Show an event; the last one, `done`, shows how the cell ended."""
         if event.type == "stdout":
-            self._text(STDOUT, event.text)
+            self._write_text(STDOUT, event.text)
         elif event.type == "stderr":
-            self._text(STDERR, event.text)
+            self._write_text(STDERR, event.text)
         elif event.type in ("display", "result"):
             self._display(event)
         elif event.type == "notice":
             self.note(event.text)
         elif event.type in ("progress", "log"):
-            self.note(_of_a_tool(event))
+            self.note(_message_of_tool(event))
         elif event.type == "clear" and self._filters[STDOUT] is not None:
             self._writer.write(STDOUT, _CLEAR_LINE)
         elif event.result is not None:
@@ -59,7 +60,7 @@ class Printer:
         """Say something on stdout, on a line of its own."""
         self._line(STDOUT, text)
 
-    def _text(self, descriptor: int, text: str) -> None:
+    def _write_text(self, descriptor: int, text: str) -> None:
         filter = self._filters[descriptor]
         shown = text if filter is None else filter.feed(text)
         if shown:
@@ -68,7 +69,7 @@ class Printer:
 
     def _line(self, descriptor: int, text: str) -> None:
         self._end_line(descriptor)
-        self._text(descriptor, text.rstrip("\n") + "\n")
+        self._write_text(descriptor, text.rstrip("\n") + "\n")
         self._end_colours()
 
     def _end_line(self, descriptor: int) -> None:
@@ -112,7 +113,7 @@ class Printer:
         self._end_colours()
         if result.status == "cancelled" and self._filters[STDERR] is not None:
             self._line_is_open[STDERR] = True  # the terminal itself has written ^C
-        if result.error is not None and (words := _words_of(result.error)):
+        if result.error is not None and (words := _as_python_prints(result.error)):
             self._line(STDERR, words)
         for note in result.notes:
             self.note(note)
@@ -120,15 +121,16 @@ class Printer:
             self._end_line(STDOUT)
 
 
-def _words_of(error: Failure) -> str:
-    """What Python itself would print: nothing for `sys.exit(3)`, its text for `sys.exit("why")`."""
+def _as_python_prints(error: Failure) -> str:
+    """Return what Python itself would print: nothing for `sys.exit(3)`, its text for
+    `sys.exit("why")`."""
     if error.exit_status is not None:
         return ""
     return error.message if error.type == "SystemExit" else str(error)
 
 
 def as_json(result: Result) -> dict[str, Any]:
-    """The plain form of a result and everything else that it has; bytes are base64."""
+    """Return the plain form of a result and everything else that it has; bytes are base64."""
     return {
         **result.to_dict(),
         "status": result.status,
@@ -145,8 +147,8 @@ def as_json(result: Result) -> dict[str, Any]:
     }
 
 
-def _of_a_tool(event: Event) -> str:
-    """What a tool has to say while it works."""
+def _message_of_tool(event: Event) -> str:
+    """Return the message of a tool that works, with its progress."""
     words = f"{event.tool}: {escapes.one_line(event.text)}"
     if event.progress is None:
         return words
@@ -162,12 +164,12 @@ def _output_as_json(output: Output) -> dict[str, Any]:
 
 
 def in_force(isolation: Isolation) -> str:
-    """What holds around a session, in one line."""
+    """Return the walls and limits around a session, in one line."""
     landlock = f"Landlock {isolation.landlock}" if isolation.landlock else "no Landlock"
     uid = "a uid of its own" if isolation.own_uid else "the uid of its user"
     return f"backend {isolation.backend}, limits by {isolation.limits_by}, {landlock}, {uid}"
 
 
 def limits_in_force(limits: Limits) -> str:
-    """The limits that people ask for most, in one line."""
+    """Return the limits that people ask for most, in one line."""
     return f"timeout {limits.timeout:g} s, memory {size(limits.memory)}, disk {size(limits.disk)}"

@@ -1,4 +1,4 @@
-"""Where the shell gets its code from: a person at a terminal, or a pipe."""
+"""The prompt of the shell: code from a person at a terminal, or from a pipe."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ _DOT_COMMAND = re.compile(r"\.[a-z]+(\s|$)")
 
 
 def is_dot_command(text: str) -> bool:
-    """`.files` and the like, which are for the shell; `.5` is a number."""
+    """Whether it is `.files` or the like, which is for the shell; `.5` is a number."""
     return _DOT_COMMAND.match(text) is not None
 
 
@@ -108,7 +108,7 @@ class Terminal(Input):
 
 
 def history_file(environment: Mapping[str, str] = os.environ) -> Path | None:
-    """The file of earlier input, made where it is missing; None where that can't be."""
+    """Return the file of earlier input, made where it is missing; None where that can't be."""
     above = environment.get("XDG_STATE_HOME", "")
     try:
         folder = Path(above) if os.path.isabs(above) else Path.home() / ".local" / "state"

@@ -1,4 +1,4 @@
-"""What Ctrl-C and SIGTERM do to a command."""
+"""Signals: the effect of Ctrl-C and SIGTERM on a command."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Writes to stdout and stderr from a thread of its own.
+"""The writer to stdout and stderr, in a thread of its own.
 
 A reader that is slow (`| less`) holds up whoever writes. It must not hold up the event loop:
 that one watches the clock of the cell and listens for Ctrl-C.
@@ -17,7 +17,7 @@ Item = tuple[int, bytes] | Callable[[], None]
 
 
 class Writer:
-    """Everything comes out in the order in which it was given, whichever the descriptor.
+    """Writes everything in the order in which it was given, whichever the descriptor.
 
     `on_failure` is called on the loop, once, when nobody reads any more or the disk is full;
     `failure` says what it was. What is written afterwards is dropped.

@@ -30,13 +30,14 @@ class Addresses:
         return not _is_ours(uri) if self._only else uri.startswith(PREFIX)
 
     def given(self, server: str, uri: str) -> str | None:
-        """The address of a resource, or of a template, for our clients; None if it can't be."""
+        """Return the address of a resource, or of a template, for our clients; None if it can't
+        be."""
         if self._only:
             return None if _is_ours(uri) else uri
         return f"{PREFIX}{server}/{uri}"
 
     def taken(self, uri: str) -> tuple[str, str]:
-        """The server that an address belongs to, and its own address there.
+        """Return the server that an address belongs to, and its own address there.
 
         Raises:
             MCPError: it belongs to none.

@@ -18,7 +18,7 @@ from divingbell.surfaces.mcp.client_channel import ClientChannel
 
 
 class CallContexts:
-    """Who is there, and since when nothing was heard of them."""
+    """The contexts of direct calls, by principal; those of idle principals are forgotten."""
 
     def __init__(self, gateway: Gateway, idle_timeout: float) -> None:
         self._gateway = gateway
@@ -30,7 +30,7 @@ class CallContexts:
 
     @asynccontextmanager
     async def begin(self, channel: ClientChannel) -> AsyncIterator[CallContext]:
-        """What the door needs to know about one call, for the time of the call."""
+        """Yield the context of one call for the gateway, for the time of the call."""
         now = time.monotonic()
         idle = [one for one, last in self._last.items() if last < now - self._idle_timeout]
         await self._forget(idle)
@@ -47,7 +47,7 @@ class CallContexts:
             self._gateway.end_run(context.key)
 
     async def leave(self, connection: str) -> None:
-        """A connection has ended."""
+        """Forget a connection that has ended."""
         await self._forget([one for one in self._last if one.conversation == connection])
 
     async def _forget(self, principals: list[Principal]) -> None:
@@ -59,7 +59,7 @@ class CallContexts:
 
 
 def session_of(principal: Principal) -> str:
-    """What stands for a session where a client calls without one."""
+    """Return the name that stands for a session where a client calls without one."""
     return f"direct:{principal.user}:{principal.conversation}"
 
 

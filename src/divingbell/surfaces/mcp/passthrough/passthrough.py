@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class Passthrough:
-    """What is passed through, and the way there: always through the gateway's door."""
+    """Passes tools, resources and prompts of chosen servers through, always by the gateway."""
 
     def __init__(
         self, gateway: Gateway, servers: Mapping[str, tuple[str, ...]], idle_timeout: float
@@ -59,7 +59,7 @@ class Passthrough:
 
     # Tools
 
-    async def listed(self) -> None:
+    async def await_lists(self) -> None:
         """Wait for the first lists of the servers, but not for one that hangs."""
         waiting = (self._gateway.fleet.wait_for_tools(server) for server in self._servers)
         with contextlib.suppress(TimeoutError):
@@ -67,7 +67,7 @@ class Passthrough:
                 await asyncio.gather(*waiting)
 
     def tools(self, user: str) -> dict[str, Tool]:
-        """The tools that this user may call directly, by the names that they have here."""
+        """Return the tools that this user may call directly, by the names that they have here."""
         found: dict[str, Tool] = {}
         for server, wanted in self._wanted.items():
             for tool in self._gateway.tools(server, user):
@@ -76,7 +76,8 @@ class Passthrough:
                     continue
                 if name in NAMES or not visible_definitions.NAME.fullmatch(name):
                     log.info(
-                        "%s can't be passed through: its name is taken, or odd", tool.full_name
+                        "%s is not passed through: its name is taken, or clients can't use it",
+                        tool.full_name,
                     )
                 else:
                     found.setdefault(name, tool)
@@ -88,12 +89,13 @@ class Passthrough:
         return wanted is not None and wanted.matches(tool.name)
 
     def schema_of(self, name: str, user: str) -> Mapping[str, Any] | None:
-        """The schema of a tool as this user sees it; None for one that is not there for them."""
+        """Return the schema of a tool as this user sees it; None for one that is not there for
+        them."""
         tool = None if name in NAMES else self.tools(user).get(name)
         return None if tool is None else tool.input_schema
 
     def definitions(self, user: str) -> list[types.Tool]:
-        """The same as definitions of MCP."""
+        """Return the same tools as definitions of MCP."""
         return [visible_definitions.tool(name, tool) for name, tool in self.tools(user).items()]
 
     async def call(
@@ -115,17 +117,17 @@ class Passthrough:
     # Resources
 
     async def resources(self, channel: ClientChannel) -> list[types.Resource]:
-        """The resources of all servers that are passed through; a dead one has none."""
+        """Return the resources of all servers that are passed through; a dead one has none."""
         found: dict[str, types.Resource] = {}
-        async for server, resource in self._listed("resources", channel):
+        async for server, resource in self._items_of_all("resources", channel):
             if uri := self.addresses.given(server, resource.uri):
                 found.setdefault(uri, resource.model_copy(update={"uri": uri}))
         return list(found.values())
 
     async def templates(self, channel: ClientChannel) -> list[types.ResourceTemplate]:
-        """Their templates."""
+        """Return the templates of resources of the same servers."""
         found: dict[str, types.ResourceTemplate] = {}
-        async for server, template in self._listed("templates", channel):
+        async for server, template in self._items_of_all("templates", channel):
             if uri := self.addresses.given(server, template.uri_template):
                 found.setdefault(uri, template.model_copy(update={"uri_template": uri}))
         return list(found.values())
@@ -145,9 +147,9 @@ class Passthrough:
     # Prompts
 
     async def prompts(self, channel: ClientChannel) -> list[types.Prompt]:
-        """The prompts, by the names that they have here."""
+        """Return the prompts, by the names that they have here."""
         found: dict[str, types.Prompt] = {}
-        async for server, prompt in self._listed("prompts", channel):
+        async for server, prompt in self._items_of_all("prompts", channel):
             name = self._name(server, prompt.name)
             found.setdefault(name, prompt.model_copy(update={"name": name}))
         return list(found.values())
@@ -210,10 +212,10 @@ class Passthrough:
 
     # Failures
 
-    async def _listed(
+    async def _items_of_all(
         self, kind: ListKind, channel: ClientChannel
     ) -> AsyncIterator[tuple[str, Any]]:
-        """A list of each server; where one can't be had, the others' are still of use.
+        """Yield the items of each server's list; where one can't be had, the others' are of use.
 
         Raises:
             MCPError: the budget of the client is used up.
