@@ -55,16 +55,19 @@ class Divingbell:
         *,
         progress: Callable[[str], None] | None = None,
         on_approval: Approver | None = None,
+        border: Border | None = None,
         **settings: Any,
     ) -> None:
         """Read the settings; nothing is started yet.
 
-        `on_approval` is asked about calls of tools for which the policy says "ask".
+        `on_approval` is asked about calls of tools for which the policy says "ask". `border` is
+        passed by everything that goes to a model or comes from one; without one nothing is changed.
 
         Raises:
             ConfigError: they can't be used.
         """
-        self._begin(_load(config, {"backend": backend, **settings}), progress, on_approval)
+        found = _load(config, {"backend": backend, **settings})
+        self._begin(found, progress, on_approval, border=border)
 
     @classmethod
     def of(
@@ -75,6 +78,7 @@ class Divingbell:
         on_approval: Approver | None = None,
         needs: Needs | None = None,
         scratch: Path | None = None,
+        border: Border | None = None,
     ) -> Self:
         """Make one with settings that were read already; neither file nor environment is read.
 
@@ -86,7 +90,7 @@ class Divingbell:
             ConfigError: they name a backend that is not there, or one below the minimum.
         """
         bell = cls.__new__(cls)
-        bell._begin(settings, progress, on_approval, needs, scratch)
+        bell._begin(settings, progress, on_approval, needs, scratch, border)
         return bell
 
     def _begin(
@@ -96,6 +100,7 @@ class Divingbell:
         on_approval: Approver | None,
         needs: Needs | None = None,
         scratch: Path | None = None,
+        border: Border | None = None,
     ) -> None:
         registry.check(settings)
         self.settings = settings
@@ -110,8 +115,7 @@ class Divingbell:
         self._owned = OwnedSessions(self._open_for)
         self.journal = Journal()
         """Told of everything that happens."""
-        self.border: Border = OpenBorder()
-        """Passed by everything that goes to a model, or comes from one."""
+        self._border = border or OpenBorder()
 
     async def __aenter__(self) -> Self:
         await self._enter()
@@ -258,6 +262,11 @@ class Divingbell:
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
         await self._running().release(session)
+
+    @property
+    def border(self) -> Border:
+        """What is passed by everything that goes to a model, or comes from one."""
+        return self._border
 
     @property
     def owned(self) -> OwnedSessions:

@@ -29,9 +29,11 @@ class Watching:
 
 @pytest.fixture(scope="module")
 async def session(anyio_backend: str) -> AsyncIterator[Session]:
-    bell = Divingbell(pool=0, preload=[], search="words", servers={"galley": ENTRY})
-    bell.border = Watching()
-    async with bell, bell.session(user="ann") as session:
+    options = {"pool": 0, "preload": [], "search": "words", "servers": {"galley": ENTRY}}
+    async with (
+        Divingbell(border=Watching(), **options) as bell,
+        bell.session(user="ann") as session,
+    ):
         yield session
 
 

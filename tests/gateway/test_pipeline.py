@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import mcp_types
@@ -13,11 +15,14 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from divingbell import Divingbell
 from divingbell.app import gateway_alone
 from divingbell.errors import NotRecorded, ToolFailed
+from divingbell.gateway import pipeline
 from divingbell.gateway.callers import SessionCaller
 from divingbell.gateway.context import CallContext
 from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.pipeline import Pipeline, Request
 from divingbell.journal.events import (
     By,
     CallDecided,
@@ -30,6 +35,7 @@ from divingbell.journal.events import (
 from divingbell.journal.journal import Journal
 from divingbell.principal import Principal
 from divingbell.settings import config
+from divingbell.settings.config import Settings
 from tests.gateway.galley import ENTRY
 from tests.waiting import PATIENCE
 
@@ -215,3 +221,61 @@ def test_everything_counts_once_against_the_budget(portal: BlockingPortal, house
     before = house.gateway.pipeline.meter.used("key")
     portal.call(ask, house, [(kind, 0) for kind in ASKED])
     assert house.gateway.pipeline.meter.used("key") == before + len(ASKED)
+
+
+def test_the_steps_are_named_in_their_order_wherever_they_are_named(house: House) -> None:
+    steps = [step.__name__ for step in house.gateway.pipeline._to_server]  # type: ignore[attr-defined]
+    named = " → ".join(steps)
+    words = " ".join((pipeline.__doc__ or "").split())
+    assert named in words
+    page = (Path(__file__).parents[2] / "docs/architecture.md").read_text("utf-8")
+    drawn = page.split("## The way of a tool")[1].split("```")[1]
+    order = [step for step in re.findall(r"[a-z_]+", drawn) if step in steps]
+    assert order == steps
+
+
+@asynccontextmanager
+async def gateway_lazily(found: Settings) -> AsyncIterator[Gateway]:
+    """A gateway whose servers are started when one of their tools is called."""
+    async with Divingbell.of(found) as bell:
+        yield bell.gateway
+
+
+class Masking(Pipeline):
+    """A pipeline with one step more, which changes an argument between decide and check."""
+
+    times = 0
+
+    def __init__(self, *parts: Any) -> None:
+        super().__init__(*parts)
+        at = self._to_server.index(self.check)
+        self._to_server = (*self._to_server[:at], self.mask, *self._to_server[at:])
+
+    async def mask(self, request: Request) -> None:
+        Masking.times += 1
+        if "text" in request.arguments:
+            request.arguments = {**request.arguments, "text": "masked"}
+
+
+async def test_a_step_that_changes_a_call_is_not_undone_when_the_list_of_tools_was_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIVINGBELL_HOME", str(tmp_path))
+    found = config.load(None, {"servers": {"galley": ENTRY}, "policy": {"pin": False}}, {})
+
+    async def echo(gateway: Gateway, **arguments: Any) -> str:
+        raw = json.dumps(arguments).encode()
+        answer = await gateway.answer(CallContext(ANN, "s", "key"), "galley.echo", raw)
+        return str(json.loads(answer.body)["structured"])
+
+    monkeypatch.setattr("divingbell.gateway.gateway.Pipeline", Masking)
+    async with gateway_alone(found) as gateway:
+        await gateway.fleet.wait_until_ready("galley")
+        assert await echo(gateway, text="ada") == "masked"
+    # The list that was kept asks for another name; the server is not connected to before the call.
+    for kept in tmp_path.rglob("*.json"):
+        kept.write_text(kept.read_text().replace('"text"', '"words"'))
+    async with asyncio.timeout(PATIENCE * 3), gateway_lazily(found) as gateway:
+        before = Masking.times
+        assert await echo(gateway, text="ada") == "masked"
+        assert Masking.times == before + 2, "the list was not looked at again"

@@ -2,7 +2,11 @@
 
 Sessions pass their code inward and what they show outward; the gateway's pipeline passes arguments
 and results; `divingbell.surfaces.mcp.exits` passes all else that goes to a client. A value is a
-text, JSON, or one of the types of `divingbell.models` that hold such.
+text, JSON, or one of the types of `divingbell.models` that hold such: see `walk.with_texts`.
+
+Definitions of tools, and what a search for tools finds, are documentation and do not pass. Events
+pass one by one as they come, so a word may be cut between two of them. The address of a file has
+its name percent-encoded.
 """
 
 from typing import Literal, Protocol, TypeVar

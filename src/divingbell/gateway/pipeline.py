@@ -65,6 +65,10 @@ Send = Callable[["Upstream", "Request", float], Awaitable[Any]]
 """Puts a request to its server, by a connection, within so many seconds."""
 
 
+class _Outdated(Exception):
+    """The list of the server's tools was kept from an earlier start, and it may be another now."""
+
+
 class Form(NamedTuple):
     """The form in which code gets a result: JSON made of it, and what kind of value that is."""
 
@@ -83,8 +87,10 @@ class Request:
     send: Send | None = None
     raw: bytes | None = None
     """The arguments as they came, where they are not parsed yet."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """The arguments as they came, where nothing is to be parsed."""
     given: Mapping[str, Any] = field(default_factory=dict)
-    """The arguments as they were given."""
+    """The arguments as they were given, once they are parsed and restored."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """The arguments as they are sent: with those that the host sets."""
     found: Tool | None = None
@@ -190,8 +196,7 @@ class Pipeline:
         code = "tool_error"
         try:
             if question is None:
-                for step in self._to_server:
-                    await step(request)
+                await self._take(request)
             else:
                 for step in self._to_gateway:
                     await step(request)
@@ -226,6 +231,15 @@ class Pipeline:
                 )
             )
 
+    async def _take(self, request: Request) -> None:
+        steps = self._to_server
+        try:
+            for step in steps:
+                await step(request)
+        except _Outdated:
+            for step in steps[steps.index(self.find) :]:
+                await step(request)
+
     # The steps, in their order
 
     async def budget(self, request: Request) -> None:
@@ -238,7 +252,7 @@ class Pipeline:
     async def size(self, request: Request) -> None:
         """Refuse arguments that are too large, before anything is made of them."""
         if request.raw is None:
-            data = await weight.beside(_written, request.given)
+            data = await weight.beside(_written, request.asked)
         else:
             data = request.raw
         self._policy.check_arguments(request.name[:MAX_NAME], data)
@@ -254,7 +268,9 @@ class Pipeline:
 
     async def parse(self, request: Request) -> None:
         """Parse the arguments of code, which come as strict JSON."""
-        if request.raw is not None:
+        if request.raw is None:
+            request.given = request.asked
+        else:
             request.given = await _parsed(request.name, request.raw)
 
     async def restore(self, request: Request) -> None:
@@ -286,10 +302,7 @@ class Pipeline:
             return
         problems = await self._problems(request)
         if problems and await self._fleet.refresh(request.tool.server):
-            # The list of its tools was kept from an earlier start, and it may be another now.
-            for step in (self.find, self.bind, self.decide):
-                await step(request)
-            problems = await self._problems(request)
+            raise _Outdated
         if problems:
             seen = self._policy.without_bound(request.tool)
             words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])

@@ -1,8 +1,9 @@
 """Requests to servers: of each kind one method, and all of them by the pipeline."""
 
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
+from divingbell.errors import ToolFailed
 from divingbell.gateway.callers import Caller, SessionCaller
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.pipeline import Form, Pipeline, Request
@@ -61,10 +62,25 @@ class ServerRequests:
                 request.tool.name, request.arguments, timeout=timeout, caller=caller
             )
 
-        request = Request("tool", tool.full_name, context, send, given=arguments)
+        request = Request("tool", tool.full_name, context, send, asked=arguments)
         await self._pipeline.run(request)
         result: mcp_types.CallToolResult = request.result
         return result
+
+    async def refuse(
+        self, name: str, arguments: Mapping[str, Any], context: CallContext, words: str
+    ) -> NoReturn:
+        """Refuse a call of a tool that is not there for a client: it counts, as any other does.
+
+        Raises:
+            ToolFailed: always.
+        """
+
+        async def refused() -> Answer:
+            raise ToolFailed(words, "tool_unknown")
+
+        await self._pipeline.run(Request("tool", name, context, asked=arguments), refused)
+        raise AssertionError("it was not refused")
 
     async def read_resource(
         self, server: str, uri: str, context: CallContext, caller: Caller
@@ -131,7 +147,7 @@ class ServerRequests:
                 None if known is None else others,
             )
 
-        request = Request("completion", f"{server}.complete", context, send, given=given)
+        request = Request("completion", f"{server}.complete", context, send, asked=given)
         result: mcp_types.CompleteResult = await self._result(request)
         return result
 
@@ -162,7 +178,7 @@ def _resource(
         return upstream.read_resource(request.arguments["uri"], caller, timeout=timeout)
 
     name = f"{server}.read_resource"
-    return Request("resource", name, context, send, given={"uri": uri}, form=form)
+    return Request("resource", name, context, send, asked={"uri": uri}, form=form)
 
 
 def _prompt(
@@ -178,7 +194,7 @@ def _prompt(
         return upstream.get_prompt(given["name"], given["arguments"], caller, timeout=timeout)
 
     given = {"name": name, "arguments": dict(arguments)}
-    return Request("prompt", f"{server}.get_prompt", context, send, given=given, form=form)
+    return Request("prompt", f"{server}.get_prompt", context, send, asked=given, form=form)
 
 
 def _lists(

@@ -118,11 +118,6 @@ def of_process(pid: int) -> Group:
     raise NoCgroups(f"the control groups of process {pid} can't be seen here")
 
 
-def version_in_use() -> int:
-    """Return the version that keeps limits on this machine: the one that counts memory."""
-    return 1 if "memory" in _mounts() else 2
-
-
 def _mounts() -> dict[str, Path]:
     """Return the mount point of each controller of version 1, and of version 2 as "cgroup2"."""
     found: dict[str, Path] = {}

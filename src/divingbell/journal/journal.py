@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from divingbell.errors import NotRecorded
 from divingbell.journal.events import Intent, JournalEvent
 
 log = logging.getLogger("divingbell")
@@ -122,7 +123,13 @@ class Journal:
             NotRecorded: one of them can't keep it; then it must not be done.
         """
         for subscriber in self._durable:
-            await subscriber.intend(event)
+            try:
+                await subscriber.intend(event)
+            except NotRecorded:
+                raise
+            except Exception as error:  # whatever it is, the intent is not kept
+                log.exception("an intent was not kept")
+                raise NotRecorded(f"it could not be recorded: {type(error).__name__}") from error
         self._pass_to_watchers(event)
 
     def note(self, event: JournalEvent) -> None:

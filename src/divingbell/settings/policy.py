@@ -25,8 +25,6 @@ MAX_KNOWN = 20_000
 """Pairs of a tool and a user whose rules are remembered; then all are found anew."""
 MAX_RATE = 200
 """Characters of a rate, several of them together."""
-NOBODY = ""
-"""The user of a session that has none, as rules see it."""
 
 Audience = Literal["everyone", "some", "nobody"]
 

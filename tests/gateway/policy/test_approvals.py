@@ -159,9 +159,7 @@ async def test_what_is_not_alike_is_asked_about(other: Approval) -> None:
 
 async def test_nobody_to_ask_is_a_no() -> None:
     said = await refused(Approvals(PATIENCE, Journal()), None)
-    assert said.startswith(
-        "github.star needs approval (writes to GitHub) and nobody could be asked"
-    )
+    assert said.startswith("github.star needs approval (writes to GitHub) and has none")
 
 
 @pytest.mark.parametrize("answer", [None, 1, "maybe", "", "YES ", {}, Answer("perhaps")])  # type: ignore[arg-type]

@@ -4,12 +4,12 @@ python stamped.py stdio | python stamped.py http PORT
 """
 
 import asyncio
-import dataclasses
 import sys
 from typing import Any
 
 from divingbell import Divingbell
 from divingbell.border.border import Reader
+from divingbell.border.walk import with_texts
 from divingbell.principal import Principal
 from tests.surfaces.mcp.serving import fixture
 
@@ -28,25 +28,14 @@ class Stamping:
 
 def replaced(value: Any, old: str, new: str) -> Any:
     """A value with one word in the place of another, wherever it stands in it."""
-    if isinstance(value, str):
-        return value.replace(old, new)
-    if isinstance(value, dict):
-        return {replaced(name, old, new): replaced(each, old, new) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(replaced(each, old, new) for each in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-        changed = {name: replaced(each, old, new) for name, each in fields.items()}
-        return dataclasses.replace(value, **changed)
-    return value
+    return with_texts(value, lambda text: text.replace(old, new))
 
 
 async def serve(transport: str, port: int) -> None:
     from divingbell.surfaces.mcp import http, stdio
 
-    bell = Divingbell(pool=0, mode="hybrid", servers={"bird": fixture("canary", direct=["*"])})
-    bell.border = Stamping()
-    async with bell:
+    servers = {"bird": fixture("canary", direct=["*"])}
+    async with Divingbell(pool=0, mode="hybrid", servers=servers, border=Stamping()) as bell:
         if transport == "stdio":
             await stdio.serve(bell)
         else:

@@ -251,7 +251,7 @@ async def test_a_client_that_can_not_ask_is_told_that_nobody_could_be_asked(
     code = "from servers.shop import complain\ncomplain(text='a')"
     async with Client(surface.server, mode=era) as mute:
         result = await mute.call_tool("execute_python", {"code": code})
-    assert result.is_error and "nobody could be asked" in text_of(result)
+    assert result.is_error and "needs approval" in text_of(result)
 
 
 async def test_a_question_of_an_upstream_server_reaches_the_person(

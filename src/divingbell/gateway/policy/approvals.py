@@ -225,9 +225,7 @@ class Approvals:
 
 def _nobody(approval: Approval, why: str) -> ToolFailed:
     reason = f" ({one_line(approval.reason, MAX_COMMENT)})" if approval.reason else ""
-    return ToolFailed(
-        f"{approval.tool} needs approval{reason} and nobody could be asked: {why}", "tool_denied"
-    )
+    return ToolFailed(f"{approval.tool} needs approval{reason} and has none: {why}", "tool_denied")
 
 
 def _understood(said: object) -> Answer | None:

@@ -142,12 +142,6 @@ class Upstream:
         """
         await self._connected(timeout)
 
-    async def set_logging_level(self, level: mcp_types.LoggingLevel) -> None:
-        """Ask for log messages from this level on; servers without logging are left alone."""
-        self._log_level = level
-        if self._link.client is not None:
-            await self._send_log_level(self._link.client)
-
     async def call_tool(
         self,
         name: str,

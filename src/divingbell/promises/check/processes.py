@@ -47,6 +47,8 @@ async def secrets_of_the_host(rig: CheckRig) -> str:
 
 @checks("R55", alone=True)
 async def death_of_the_zygote(rig: CheckRig) -> str:
+    if rig.zygote is None:
+        raise PromiseBroken("there is no zygote to kill: a backend without one can't promise this")
     async with rig.session() as session:
         await session.run("x = 7")
         await rig.kill_zygote()

@@ -13,7 +13,6 @@ from divingbell.sandbox.contained.command import EXPENDABLE
 
 ASK_TIMEOUT = 20.0
 RUN_TIMEOUT = 120.0
-PLATFORMS = ("systrap", "ptrace", "kvm")
 INSTALL = "sudo apt-get install runsc (or see https://gvisor.dev/docs/user_guide/install/)"
 
 

@@ -6,7 +6,6 @@ from importlib.metadata import version
 from typing import Any
 
 import mcp_types as types
-from mcp import MCPError
 from mcp.server.caching import CacheableMethod, CacheHint
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
@@ -180,7 +179,7 @@ class Surface:
             await self._passthrough.await_lists()
             tool = self._passthrough.tools(principal.user).get(params.name)
             if tool is None:
-                raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name[:200]!r}")
+                return await self._passthrough.refuse(params.name, given, channel)
             return await self._passthrough.call(tool, given, channel)
 
         result: types.CallToolResult | types.InputRequiredResult

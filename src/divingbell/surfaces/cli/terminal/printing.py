@@ -149,7 +149,8 @@ def as_json(result: Result) -> dict[str, Any]:
 
 def _message_of_tool(event: Event) -> str:
     """Return the message of a tool that works, with its progress."""
-    words = f"{event.tool}: {escapes.one_line(event.text)}"
+    said = escapes.one_line(event.text).removeprefix(f"{event.tool}: ")
+    words = f"{event.tool}: {said}"
     if event.progress is None:
         return words
     total = "" if event.total is None else f" of {event.total:g}"

@@ -31,6 +31,7 @@ from divingbell.tool import Tool
 log = logging.getLogger("divingbell")
 
 SEPARATOR = "__"
+MAX_NAME = 200
 FIRST_PATIENCE = 3.0
 """Seconds that a list of tools waits for servers that are just starting: some clients give up after
 five. They are told when there are more."""
@@ -113,6 +114,21 @@ class Passthrough:
             return types.CallToolResult(
                 content=[types.TextContent(text=str(failed))], is_error=True
             )
+
+    async def refuse(
+        self, name: str, arguments: Mapping[str, Any], channel: ClientChannel
+    ) -> types.CallToolResult:
+        """Refuse a call of a tool that is not there for this client.
+
+        Raises:
+            MCPError: always.
+        """
+        words = f"there is no tool {name[:MAX_NAME]!r}"
+        try:
+            async with self.contexts.begin(channel) as context:
+                await self._gateway.requests.refuse(name[:MAX_NAME], arguments, context, words)
+        except ToolFailed as failed:
+            raise MCPError(types.INVALID_PARAMS, str(failed)) from None
 
     # Resources
 
