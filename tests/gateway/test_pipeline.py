@@ -23,6 +23,7 @@ from divingbell.gateway.callers import SessionCaller
 from divingbell.gateway.context import CallContext
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.pipeline import Pipeline, Request
+from divingbell.host import profile
 from divingbell.journal.events import (
     By,
     CallDecided,
@@ -260,8 +261,11 @@ class Masking(Pipeline):
 async def test_a_step_that_changes_a_call_is_not_undone_when_the_list_of_tools_was_old(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    (tmp_path / "profiles").symlink_to(profile.home() / "profiles")
     monkeypatch.setenv("DIVINGBELL_HOME", str(tmp_path))
-    found = config.load(None, {"servers": {"galley": ENTRY}, "policy": {"pin": False}}, {})
+    found = config.load(
+        None, {"servers": {"galley": ENTRY}, "policy": {"pin": False}, "preload": []}, {}
+    )
 
     async def echo(gateway: Gateway, **arguments: Any) -> str:
         raw = json.dumps(arguments).encode()
@@ -273,7 +277,7 @@ async def test_a_step_that_changes_a_call_is_not_undone_when_the_list_of_tools_w
         await gateway.fleet.wait_until_ready("galley")
         assert await echo(gateway, text="ada") == "masked"
     # The list that was kept asks for another name; the server is not connected to before the call.
-    for kept in tmp_path.rglob("*.json"):
+    for kept in (tmp_path / "tool-lists").rglob("*.json"):
         kept.write_text(kept.read_text().replace('"text"', '"words"'))
     async with asyncio.timeout(PATIENCE * 3), gateway_lazily(found) as gateway:
         before = Masking.times
