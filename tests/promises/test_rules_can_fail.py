@@ -12,7 +12,7 @@ from divingbell.gateway.catalog import folder
 from divingbell.gateway.policy import approvals, preview
 from divingbell.promises.check import admission
 from divingbell.promises.check.self_check import check
-from divingbell.settings import rules, spelling
+from divingbell.settings import argument_names, rules
 from divingbell.settings.policy import Policy
 from divingbell.surfaces.mcp.passthrough.addresses import Addresses
 
@@ -46,8 +46,8 @@ def without_runs(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_folding(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(spelling, "plain", lambda name: name)
-    patch.setattr(spelling, "head", lambda name: name)
+    patch.setattr(argument_names, "plain", lambda name: name)
+    patch.setattr(argument_names, "head", lambda name: name)
 
 
 def without_texts(patch: pytest.MonkeyPatch) -> None:

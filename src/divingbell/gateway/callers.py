@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from divingbell import text
 from divingbell.gateway.context import Asker, CallContext
-from divingbell.gateway.signature import signed
+from divingbell.gateway.signed_questions import signed
 from divingbell.models import Event
 from divingbell.settings.policy import Policy
 

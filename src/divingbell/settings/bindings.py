@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from divingbell.errors import ConfigError, ToolFailed
-from divingbell.settings import spelling
+from divingbell.settings import argument_names
 from divingbell.settings.patterns import Pattern, pattern_text
 from divingbell.settings.tables import Place, shown
 from divingbell.tool import Tool
@@ -32,7 +32,7 @@ class Binding:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_tool", Pattern(self.tool))
-        object.__setattr__(self, "_plain_argument", spelling.plain(self.argument))
+        object.__setattr__(self, "_plain_argument", argument_names.plain(self.argument))
 
     def concerns(self, tool: Tool) -> bool:
         """Return whether the tool has this argument, as far as can be known."""
@@ -53,7 +53,7 @@ class Binding:
                 f"{tool.full_name} has no more than {MAX_ARGUMENTS:,} arguments",
                 "tool_arguments",
             )
-        if any(spelling.means(name, self._plain_argument) for name in arguments):
+        if any(argument_names.means(name, self._plain_argument) for name in arguments):
             raise ToolFailed(
                 f"{tool.full_name}: {self.argument} is set by the host: leave it out",
                 "tool_denied",
@@ -79,7 +79,7 @@ class Binding:
 
     def hides(self, name: str) -> bool:
         """Return whether an argument of a schema is this one, in any spelling."""
-        return len(name) <= spelling.MAX_LENGTH and spelling.means(name, self._plain_argument)
+        return len(name) <= spelling.MAX_LENGTH and argument_names.means(name, self._plain_argument)
 
     @property
     def _is_exact(self) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from divingbell.errors import ToolFailed
-from divingbell.settings import spelling
+from divingbell.settings import argument_names
 from divingbell.settings.markers import Check, Described, one_or_more
 from divingbell.settings.patterns import Pattern, Patterns, PatternText, PatternTexts
 from divingbell.shares import weight
@@ -115,7 +115,8 @@ class Condition:
         ]
         """For each step: its name, or with dots that of several, and which step comes then."""
         self._names = [
-            {spelling.plain(name): end for name, end in names.items()} for names in self._exact
+            {argument_names.plain(name): end for name, end in names.items()}
+            for names in self._exact
         ]
 
     def holds(self, arguments: Mapping[str, Any], *, careful: bool) -> bool:
@@ -174,7 +175,9 @@ class Condition:
     def _next(self, name: str, step: int) -> int:
         """The step that comes after this name; 0 if the name is another one."""
         names = self._names[step]
-        return names.get(spelling.plain(name)) or names.get(spelling.plain(spelling.head(name)), 0)
+        return names.get(argument_names.plain(name)) or names.get(
+            argument_names.plain(argument_names.head(name)), 0
+        )
 
 
 _MISSING: Any = object()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divingbell.errors import ToolFailed
-from divingbell.settings.spelling import MAX_LENGTH, means, plain
+from divingbell.settings.argument_names import MAX_LENGTH, means, plain
 
 SPELLINGS = [
     "owner_id", "Owner_ID", "OWNER_ID", "ownerId", "owner-id", "owner id", "owner.id", "ownerid",

@@ -3,7 +3,7 @@
 import mcp_types as types
 import pytest
 
-from divingbell.gateway.signature import MAX_FORM, signed
+from divingbell.gateway.signed_questions import MAX_FORM, signed
 from divingbell.text import is_hiding
 
 HIDDEN = "\u202e\U000e0041\u200b\x1b[2J"
