@@ -79,7 +79,9 @@ class Binding:
 
     def hides(self, name: str) -> bool:
         """Return whether an argument of a schema is this one, in any spelling."""
-        return len(name) <= spelling.MAX_LENGTH and argument_names.means(name, self._plain_argument)
+        return len(name) <= argument_names.MAX_LENGTH and argument_names.means(
+            name, self._plain_argument
+        )
 
     @property
     def _is_exact(self) -> bool:
