@@ -2,7 +2,9 @@
 
 import pytest
 
+from divingbell.gateway import discovery
 from divingbell.gateway.discovery import Findings
+from divingbell.gateway.search.index import MAX_QUERY
 from divingbell.tool import Tool
 from tests.gateway.galley import galley
 
@@ -70,3 +72,14 @@ async def test_what_a_user_may_not_see_is_not_counted() -> None:
     async with galley(policy) as (bell, _):
         found = await bell.gateway.discovery.search("", "name_only", 1, None, "ann")
         assert found.total == len(bell.gateway.tools(None, "ann"))
+
+
+async def test_of_a_long_query_no_more_is_read_than_a_search_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lengths: list[int] = []
+    stems = discovery.stems
+    monkeypatch.setattr(discovery, "stems", lambda text: lengths.append(len(text)) or stems(text))
+    async with galley() as (_, session):
+        await session.run("search_tools('ab ' * 100_000)")
+    assert lengths and max(lengths) <= MAX_QUERY

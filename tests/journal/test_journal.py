@@ -8,7 +8,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.errors import NotRecorded
 from divingbell.journal.events import CellEnded, CellStarted, Intent, JournalEvent, ServerUp
-from divingbell.journal.journal import Dropped, Journal
+from divingbell.journal.journal import MOST_BYTES, Dropped, Journal
 from divingbell.principal import Principal
 from tests.waiting import PATIENCE
 
@@ -84,6 +84,29 @@ async def test_a_slow_reader_loses_events_and_is_told_how_many() -> None:
     journal.note(ServerUp("f"))
     async with asyncio.timeout(PATIENCE):
         assert [event.server async for event in feed if isinstance(event, ServerUp)] == ["e"]
+
+
+async def test_what_waits_for_a_slow_reader_is_counted_by_its_size_too() -> None:
+    journal = Journal()
+    feed = journal.follow()
+    large = CellStarted(Principal(), "s", 1, "x" * (MOST_BYTES // 2))
+    for _ in range(5):
+        journal.note(large)
+    feed.close()
+    read = [event async for event in feed]
+    assert read == [large, large, Dropped(3)]
+
+
+async def test_whatever_keeps_an_intent_from_being_kept_is_one_error() -> None:
+    class Full(Keeper):
+        async def intend(self, event: Intent) -> None:
+            raise OSError(28, "No space left on device", "/var/audit/log")
+
+    journal = Journal()
+    journal.keep(Full())
+    with pytest.raises(NotRecorded, match="OSError") as caught:
+        await journal.intend(INTENT)
+    assert "/var" not in str(caught.value)
 
 
 async def test_a_reader_that_waits_is_woken() -> None:

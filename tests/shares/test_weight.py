@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divingbell.shares import weight
-from divingbell.shares.weight import Scale, weight_of
+from divingbell.shares.weight import MAX_CONTAINERS, Scale, are_too_heavy, weight_of
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text('\\"[{,:a', max_size=8),
@@ -76,3 +76,9 @@ def test_what_is_large_is_told_from_a_few_parts() -> None:
 async def test_work_on_what_is_large_is_done_in_a_thread(value: str, here: bool) -> None:
     worker = await weight.beside(lambda _: threading.get_ident(), value)
     assert (worker == threading.get_ident()) is here
+
+
+def test_many_lists_are_too_heavy_as_arguments_however_few_bytes_they_have() -> None:
+    assert are_too_heavy(json.dumps([[]] * (MAX_CONTAINERS + 1)).encode())
+    assert not are_too_heavy(json.dumps([[]] * (MAX_CONTAINERS - 1)).encode())
+    assert not are_too_heavy(json.dumps("[]" * MAX_CONTAINERS).encode())

@@ -12,6 +12,7 @@ from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.wrappers import module_source
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.requests import ServerRequests
+from divingbell.gateway.search.index import MAX_QUERY
 from divingbell.gateway.search.stemming import stems
 from divingbell.gateway.upstream.fleet import Fleet
 from divingbell.gateway.visible_tools import VisibleTools
@@ -67,6 +68,7 @@ class Discovery:
             ToolFailed: the server that is named can't be used now, and its tools are not known.
             As `Gateway.search`.
         """
+        query = query[:MAX_QUERY]  # no search reads more of it
         where = None if server is None else self._catalog.check_server(server)
         await self._fleet.wait_for_tools(where)
         if where is not None and not self._catalog.tools(where):

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from divingbell.errors import NotRecorded
-from divingbell.journal.events import Intent, JournalEvent
+from divingbell.journal.events import CallEnded, CellEnded, CellStarted, Intent, JournalEvent
 
 log = logging.getLogger("divingbell")
 
 MOST_KEPT = 1_000
 """Events that wait for a follower who is slow; those that come then are dropped, and counted."""
+MOST_BYTES = 16 << 20
+"""Of what these refer to: code, arguments and results."""
 
 Watcher = Callable[[JournalEvent], None]
 """Takes an event at once, on the event loop: in microseconds, and without keeping it all."""
@@ -51,15 +53,18 @@ class Feed:
         self._most = most
         self._on_close = on_close
         self._waiting: deque[JournalEvent] = deque()
+        self._bytes = 0
         self._dropped = 0
         self._more = asyncio.Event()
         self._closed = False
 
     def take(self, event: JournalEvent) -> None:
-        if len(self._waiting) >= self._most:
+        size = _size_of(event)
+        if len(self._waiting) >= self._most or self._bytes + size > MOST_BYTES:
             self._dropped += 1
         else:
             self._waiting.append(event)
+            self._bytes += size
         self._more.set()
 
     def close(self) -> None:
@@ -77,11 +82,23 @@ class Feed:
             self._more.clear()
             await self._more.wait()
         if self._waiting:
-            return self._waiting.popleft()
+            event = self._waiting.popleft()
+            self._bytes -= _size_of(event)
+            return event
         if self._dropped:
             count, self._dropped = self._dropped, 0
             return Dropped(count)
         raise StopAsyncIteration
+
+
+def _size_of(event: JournalEvent) -> int:
+    """Bytes that an event keeps from being freed, about."""
+    if isinstance(event, CallEnded):
+        return len(event.raw) + 2 * len(event.body)  # the result itself is as large as its body
+    if isinstance(event, CellEnded):
+        outputs = () if event.result is None else event.result.outputs
+        return len(event.code) + sum(len(output.data) for output in outputs)
+    return len(event.code) if isinstance(event, CellStarted) else 0
 
 
 class Journal:

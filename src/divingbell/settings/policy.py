@@ -197,7 +197,7 @@ class Policy:
                 "allowed (max_arguments in [policy]): send less at a time",
                 "tool_limit",
             )
-        if weight.weight_of(arguments, weight.MAX_ARGUMENTS) > weight.MAX_ARGUMENTS:
+        if weight.are_too_heavy(arguments):
             raise ToolFailed(
                 f"{name}: the arguments hold too many lists, objects and values: send fewer at a "
                 "time, or send them as one text",

@@ -418,3 +418,9 @@ async def test_a_long_check_is_made_beside_the_event_loop_and_charged(
     here = steps.pop(threading.get_ident())
     assert here <= 2 * AT_ONCE < BUDGET < sum(steps.values())
     assert len(charged) == 1 and charged[0] > 0
+
+
+def test_the_members_of_a_schema_are_collected_within_a_budget_of_properties() -> None:
+    wide = {"properties": dict.fromkeys(map(str, range(5_000)), True)}
+    assert members_of({"allOf": [wide] * 2}) is not None
+    assert members_of({"$defs": {"b": wide}, "allOf": [{"$ref": "#/$defs/b"}] * 250}) is None

@@ -8,6 +8,8 @@ from divingbell.gateway.schema.reference import Schema, resolve
 MAX_DEPTH = 8
 MAX_PARTS = 256
 """Parts of a schema that are read; of one that has more, nothing is."""
+MAX_PROPERTIES = 20_000
+"""Properties of all parts together: some 2 ms."""
 
 
 @dataclass(slots=True)
@@ -29,7 +31,9 @@ def members_of(schema: Schema, root: Schema = None) -> Members | None:
     None if it lists no properties, or a part of it can't be read.
     """
     members = Members()
-    readable = _collect(schema, schema if root is None else root, members, True, 0, [MAX_PARTS])
+    readable = _collect(
+        schema, schema if root is None else root, members, True, 0, [MAX_PARTS, MAX_PROPERTIES]
+    )
     return members if readable and members.are_listed else None
 
 
@@ -41,10 +45,14 @@ def _collect(
         return False
     properties = schema.get("properties")
     if isinstance(properties, Mapping):
+        left[1] -= len(properties)
+        if left[1] < 0:
+            return False
         for name, inner in properties.items():
             members.properties.setdefault(name, inner)
         members.are_listed = True
     if certain and isinstance(required := schema.get("required"), list):
+        left[1] -= len(required)
         members.required |= dict.fromkeys(name for name in required if isinstance(name, str))
     additional = schema.get("additionalProperties")
     if additional is False and depth == 0:

@@ -11,7 +11,13 @@ import pytest
 from mcp.shared.message import SessionMessage
 
 from divingbell.gateway.upstream.transport import short_pages
-from divingbell.gateway.upstream.transport.short_pages import LARGEST_ITEM, MOST_ITEMS, shortened
+from divingbell.gateway.upstream.transport.short_pages import (
+    LARGEST_ITEM,
+    MOST_BLOCKS,
+    MOST_ITEMS,
+    MOST_RESTS,
+    shortened,
+)
 from divingbell.settings.servers import Server
 from tests import real_servers
 from tests.gateway.upstreams import running
@@ -129,11 +135,75 @@ async def test_a_reader_that_leaves_between_two_pages_leaves_nothing_behind() ->
     assert len(asyncio.all_tasks()) == before
 
 
-async def test_a_cursor_of_ours_that_is_not_known_goes_to_the_server() -> None:
+async def test_a_cursor_of_ours_that_is_not_known_never_reaches_the_server() -> None:
     line = Line()
-    async with asyncio.timeout(PATIENCE), shortened(opened(line)) as (_, write):
+    async with asyncio.timeout(PATIENCE), shortened(opened(line)) as (read, write):
         await write.send(request(1, "divingbell:forged"))
-        assert len(line.asked) == 1
+        answer = (await read.receive()).message
+        assert line.asked == [] and answer.id == 1 and "ask for it again" in answer.error.message
+
+
+async def test_two_lists_at_once_do_not_know_of_each_other() -> None:
+    line, methods = Line(), ("resources/list", "prompts/list")
+    async with asyncio.timeout(PATIENCE), shortened(opened(line)) as (read, write):
+        cursors: dict[str, Any] = {}
+        for number, method in enumerate(methods):
+            await write.send(request(number, method=method))
+            name = method.partition("/")[0]
+            line.answer(number, **{name: [{"name": f"{name} {at}"} for at in range(250)]})
+            cursors[method] = (await read.receive()).message.result["nextCursor"]
+        for number in range(10, 14):
+            method = methods[number % 2]
+            await write.send(request(number, cursors[method], method))
+            result = (await read.receive()).message.result
+            cursors[method] = result.get("nextCursor")
+            [name] = [key for key in result if key != "nextCursor"]
+            assert method.startswith(name) and result[name][0]["name"].startswith(name)
+        assert cursors == dict.fromkeys(methods) and len(line.asked) == 2
+
+
+async def test_what_stands_beside_a_list_is_not_handed_on_with_each_page() -> None:
+    tools = [tool(number) for number in range(2 * MOST_ITEMS)]
+    found, _ = await pages(tools, _meta={str(number): [1] for number in range(1_000)}, ttlMs=5)
+    assert all(set(page) <= {"tools", "nextCursor", "ttlMs"} for page in found)
+
+
+async def test_lists_that_nobody_reads_to_their_end_are_given_up() -> None:
+    line, cursors = Line(), list[str]()
+    async with asyncio.timeout(PATIENCE), shortened(opened(line)) as (read, write):
+        for number in range(MOST_RESTS + 1):
+            await write.send(request(number))
+            line.answer(number, tools=[tool(at) for at in range(MOST_ITEMS + 1)])
+            cursors.append((await read.receive()).message.result["nextCursor"])
+        await write.send(request(1_000, cursors[0]))
+        assert "given up" in (await read.receive()).message.error.message
+        await write.send(request(1_001, cursors[-1]))
+        assert len((await read.receive()).message.result["tools"]) == 1
+        assert len(read._rests) < MOST_RESTS
+
+
+async def test_an_answer_whose_number_is_a_text_is_cut_as_well() -> None:
+    line = Line()
+    async with asyncio.timeout(PATIENCE), shortened(opened(line)) as (read, write):
+        await write.send(request(3))
+        line.answer("3", tools=[tool(number) for number in range(MOST_ITEMS + 1)])  # type: ignore[arg-type]
+        assert len((await read.receive()).message.result["tools"]) == MOST_ITEMS
+
+
+@pytest.mark.parametrize("has_value", [True, False])
+async def test_a_result_of_many_blocks_is_one_text_or_refused(has_value: bool) -> None:
+    line = Line()
+    blocks = [{"type": "text", "text": str(at)} for at in range(MOST_BLOCKS + 1)]
+    value = {"structuredContent": {"result": list(range(MOST_BLOCKS + 1))}} if has_value else {}
+    async with asyncio.timeout(PATIENCE), shortened(opened(line)) as (read, _):
+        line.answer(1, content=[*blocks, {"type": "image", "data": ""}], **value)
+        message = (await read.receive()).message
+        if has_value:
+            text, image = message.result["content"]
+            assert text["text"].split("\n") == [block["text"] for block in blocks]
+            assert image["type"] == "image" and "structuredContent" in message.result
+        else:
+            assert "too many" in message.error.message
 
 
 async def test_a_real_server_with_many_tools_is_listed_whole(
