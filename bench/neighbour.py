@@ -99,7 +99,7 @@ FLOODS: Mapping[str, str] = {
         "while True: display({'image/png': bytes(7 << 20)}, raw=True)"
     ),
     "calls, 100 at once": _calls("flood.echo", text="x"),
-    "calls with 400 KB of brackets": f"rows = [[]] * 100_000\n{_calls('flood.echo', text=ROWS)}",
+    "calls with 20,000 brackets": f"rows = [[]] * 19_000\n{_calls('flood.echo', text=ROWS)}",
     "calls of tools that are not there": GATHERED_FAILING,
     "searches in a row": "while True: search_tools('report on shipments of customers', limit=50)",
     "results of 5 MB": "while True: call_mcp_tool('flood.rows', {'megabytes': 5})",
