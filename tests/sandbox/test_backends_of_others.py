@@ -54,6 +54,11 @@ class CarelessBackend(LocalBackend):
 
 ROW = Row(name="careless", made_by="tiny_backend.careless:CarelessBackend", strength=150)
 """
+WORDS = """
+from divingbell.sandbox.registry import Row
+
+ROW = Row(name="ruined", made_by="tiny_backend.backend:TinyBackend", strength="9")
+"""
 KINDS = {"F01": "probe", "R03-single": "bomb", "R55": "host"}
 
 
@@ -158,11 +163,15 @@ def test_it_can_not_take_a_name_of_ours(installed: Path) -> None:
         ("tiny_backend:NOTHING", "AttributeError"),
         ("tiny_backend.backend:TinyBackend", r"is no divingbell\.sandbox\.registry\.Row"),
         ("tiny_backend:ROW", "is no .* of that name"),
+        ("tiny_backend.ends:ROW", r"SystemExit: 3"),
+        ("tiny_backend.words:ROW", r"TypeError: the row's strength must be int, not '9'"),
     ],
 )
 def test_one_that_can_not_be_loaded_says_so_and_whose_it_is(
     installed: Path, value: str, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    (installed / "tiny_backend" / "ends.py").write_text("raise SystemExit(3)")
+    (installed / "tiny_backend" / "words.py").write_text(WORDS)
     _distribution(installed, "broken", {"ruined": value})
     with pytest.raises(ConfigError, match=f"package broken .*{words}.*uninstall that package"):
         Divingbell("ruined")

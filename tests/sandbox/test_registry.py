@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,38 @@ def test_what_can_not_be_imported_says_what_to_install(tmp_path: Path) -> None:
     )
     with pytest.raises(SandboxUnavailable, match=r'no_such_module.*pip install "cloud\[sandbox\]"'):
         registry.make(row, BackendRequest(name="cloud", settings=Settings()))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"strength": "9"},
+        {"strength": True},
+        {"slowness": 1.5},
+        {"made_by": None},
+        {"options": [("runtime", "x")]},
+        {"findings": "module:attribute"},
+        {"findings": (5,)},
+        {"not_promised": None},
+        {"works_without_cgroups": "no"},
+    ],
+    ids=str,
+)
+def test_a_row_with_a_field_of_another_type_is_refused(field: dict[str, object]) -> None:
+    fields: dict[str, Any] = {"name": "cloud", "made_by": "cloud:Backend", "strength": 1, **field}
+    [name] = field
+    with pytest.raises(TypeError, match=f"the row's {name} must be"):
+        registry.Row(**fields)
+
+
+def test_a_module_that_ends_the_program_can_not_be_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "module_that_ends.py").write_text("raise SystemExit(3)")
+    monkeypatch.syspath_prepend(tmp_path)
+    row = registry.Row(name="cloud", made_by="module_that_ends:Backend", strength=1)
+    with pytest.raises(SandboxUnavailable, match=r"SystemExit: 3.*reinstall the package"):
+        registry.load(row, row.made_by)
 
 
 def test_every_promise_says_of_each_of_ours_whether_it_is_kept() -> None:

@@ -32,6 +32,16 @@ DEFAULT = "local"
 log = logging.getLogger("divingbell")
 
 
+_KINDS: Mapping[tuple[str, ...], type[Any]] = {
+    ("name", "made_by", "requirement"): str,
+    ("strength", "slowness"): int,
+    ("options", "not_promised"): Mapping,
+    ("preloads_what_is_needed", "works_without_cgroups", "sessions_have_own_uids"): bool,
+    ("findings",): tuple,
+}
+"""The types of a row's fields."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One backend: where it is found, and what others need to know about it."""
@@ -62,6 +72,17 @@ class Row:
     not_promised: Mapping[str, str] = field(default_factory=dict)
     """Of a backend that promises.toml does not name: the reason for each promise that it does not
     make, by the promise's id. It makes all others."""
+
+    def __post_init__(self) -> None:
+        # Other packages make rows too, and no type checker has to have looked at them.
+        for names, kind in _KINDS.items():
+            for name in names:
+                value = getattr(self, name)
+                if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+                    raise TypeError(f"the row's {name} must be {kind.__name__}, not {value!r:.100}")
+        for reference in self.findings:
+            if not isinstance(reference, str):
+                raise TypeError(f"the row's findings must be texts, not {reference!r:.100}")
 
     @property
     def install_command(self) -> str:
@@ -190,10 +211,10 @@ def load(row: Row, reference: str) -> Any:
     module, _, attribute = reference.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
+    except (Exception, SystemExit) as error:  # whatever the code of that package raises
         advice = row.install_command or "reinstall the package that it comes from"
         raise SandboxUnavailable(
-            f"the backend {row.name} can't be loaded ({error}): {advice}"
+            f"the backend {row.name} can't be loaded ({type(error).__name__}: {error}): {advice}"
         ) from error
 
 
@@ -242,7 +263,7 @@ def _loaded(point: "EntryPoint") -> Row:
     package = _package_of(point)
     try:
         row = point.load()
-    except Exception as error:  # whatever the code of that package raises
+    except (Exception, SystemExit) as error:  # whatever the code of that package raises
         raise ConfigError(
             f"the backend {point.name!r} of the package {package} can't be loaded "
             f"({type(error).__name__}: {error}): repair or uninstall that package"
