@@ -130,20 +130,23 @@ class ServerRequests:
         given = {"name": ref.name} if ref.type == "ref/prompt" else {"uri": ref.uri}
         named = tuple(given)
         given["arguments"] = arguments = dict[str, Any](known or {})
-        said = argument.value
-        # Both are sent where a name comes twice.
-        arguments[argument.name] = (
-            [said, arguments[argument.name]] if argument.name in arguments else said
-        )
+        said: Any = argument.value
+        if argument.name in arguments:
+            said = [said, arguments.pop(argument.name)]  # where a name comes twice, both are sent
+        arguments[argument.name] = said
+        count = len(arguments)
 
         def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
             others = dict(request.arguments["arguments"])
-            value = others.pop(argument.name)
+            if len(others) != count:
+                raise ToolFailed("two arguments have the same name: rename one", "tool_arguments")
+            # By its place, which is the last: the border may know it by another name.
+            name, value = others.popitem()
             if isinstance(value, list):
-                value, others[argument.name] = value
+                value, others[name] = value
             return upstream.complete(
                 ref.model_copy(update={each: request.arguments[each] for each in named}),
-                argument.model_copy(update={"value": value}),
+                argument.model_copy(update={"name": name, "value": value}),
                 None if known is None else others,
             )
 

@@ -1,6 +1,7 @@
 """Tools of upstream servers that a client sees directly, and all that passes with them."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,6 +12,8 @@ import pytest
 from mcp import Client, MCPError
 
 from divingbell import Divingbell
+from divingbell.border.border import OpenBorder
+from divingbell.border.walk import with_texts
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.definitions import NAMES
@@ -381,6 +384,27 @@ async def test_both_values_of_a_completion_that_names_one_twice_are_looked_at() 
         for value, known in (("good", "bad"), ("bad", "good")):
             with pytest.raises(MCPError, match="denied by policy"):
                 await client.complete(PROMPT, {"name": "arg1", "value": value}, {"arg1": known})
+
+
+class Restoring(OpenBorder):
+    """A border behind which some names are others. What goes out stays as it is."""
+
+    def inward(self, value: Any, principal: Principal) -> Any:
+        return with_texts(value, lambda text: text.replace("token", "person"))
+
+
+async def test_a_completion_has_the_name_that_the_border_restores() -> None:
+    servers = {"bird": _entry("canary", direct=["*"])}
+    async with Divingbell(pool=0, mode="hybrid", servers=servers, border=Restoring()) as bell:
+        surface, ref = Surface(bell), types.PromptReference(name="plan")
+        asked = {"name": "token", "value": "of token"}
+        async with Client(surface.server, cache=None) as client:
+            for known in (None, {"other": "x"}, {"token": "before", "other": "x"}):
+                found = (await client.complete(ref, asked, known)).completion.values
+                assert json.loads(found[-1]) == {"name": "person", "value": "of person"}
+            with pytest.raises(MCPError, match="two arguments have the same name"):
+                await client.complete(ref, asked, {"person": "x", "other": "x"})
+        await surface.close()
 
 
 async def test_lists_have_rules_and_a_budget(era: Era) -> None:
