@@ -8,7 +8,9 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import MCPError
+from pydantic import ValidationError
 
+from divingbell.border.border import OpenBorder, Reader
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp import exits, visible_definitions
 from divingbell.text import everywhere, is_hiding
@@ -48,6 +50,43 @@ def test_the_content_of_a_result_is_data_and_what_it_is_called_is_not() -> None:
         assert not is_hiding(json.dumps(words, ensure_ascii=False))
     failed = exits.result("tools/call", {"content": blocks, "isError": True})
     assert not is_hiding(json.dumps(failed, ensure_ascii=False))
+
+
+async def test_the_words_of_an_unforeseen_error_are_for_the_log_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(OpenBorder):
+        def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
+            raise KeyError("/home/anne/.secret")
+
+    async def failed(_: Any) -> Any:
+        raise OSError(f"/home/anne/.secret{HIDDEN}")
+
+    async def refused(_: Any) -> Any:
+        raise MCPError(1, "no")
+
+    async def answered(_: Any) -> Any:
+        return {"content": []}
+
+    context: Any = SimpleNamespace(method="resources/read", params={}, request=None)
+    ways = ((exits.Exits(), failed), (exits.Exits(Broken()), refused))
+    for way_out, request in (*ways, (exits.Exits(Broken()), answered)):
+        caplog.clear()
+        with pytest.raises(MCPError) as caught:
+            await way_out.answer(context, request)
+        assert caught.value.error == types.ErrorData(
+            code=types.INTERNAL_ERROR, message="internal error: the log of divingbell says more"
+        )
+        assert "resources/read" in caplog.text and ".secret" in caplog.text
+
+
+async def test_parameters_that_are_not_valid_stay_an_error_of_the_client() -> None:
+    async def wrong(_: Any) -> Any:
+        types.ReadResourceRequestParams.model_validate({})
+
+    context: Any = SimpleNamespace(method="resources/read", params={}, request=None)
+    with pytest.raises(ValidationError):
+        await exits.Exits().answer(context, wrong)
 
 
 HUGE: dict[str, Any] = {

@@ -4,28 +4,34 @@ Names, descriptions, questions and errors are read by a model or a person. Chara
 sees can carry orders to the one and deceive the other, so they are written out; what acts on a
 terminal is removed. The content of results and of resources is data, and stays as it is.
 
-Results of `execute_python` have passed the border in their session, and what code prints is its
-own. Definitions of tools are documentation, and are not passed over the border.
+What code prints is its own, and stays as it is too. Its parts have passed the border in their
+session; they pass again once they are joined, since a word may be whole only then. Definitions of
+tools are documentation, and are not passed over the border.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+import mcp_types as types
 from mcp import MCPError
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from divingbell.border.border import Border, OpenBorder
 from divingbell.principal import Principal
 from divingbell.shares import weight
 from divingbell.surfaces.mcp.callers import Context, principal_of
-from divingbell.surfaces.mcp.definitions import EXECUTE, NAMES, SEARCH
+from divingbell.surfaces.mcp.definitions import NAMES, SEARCH
 from divingbell.text import everywhere, visible
+
+log = logging.getLogger("divingbell")
 
 MAX_TEXT = 64_000
 MAX_MESSAGE = 4_000
 LONG = 8_000
 """Characters; where there are more, they are made visible beside the event loop. Measured: a hidden
 one takes 2 µs, a hundred times as long as others."""
+INTERNAL = "internal error: the log of divingbell says more"
 DOCUMENTATION = ("initialize", "server/discover", "tools/list")
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -38,7 +44,21 @@ class Exits:
         self._border = border or OpenBorder()
 
     async def answer(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
-        """Pass each answer and each error on its way out (a middleware)."""
+        """Pass each answer and each error on its way out (a middleware).
+
+        Raises:
+            MCPError: the request failed. What else is raised may name anything of the host, and
+                the SDK would send its words: they are for the log.
+        """
+        try:
+            return await self._passed(ctx, call_next)
+        except (MCPError, ValidationError):
+            raise  # of the second kind the SDK says only that the parameters are not valid
+        except Exception:
+            log.exception("%s could not be answered", visible(ctx.method, MAX_MESSAGE))
+            raise MCPError(types.INTERNAL_ERROR, INTERNAL) from None
+
+    async def _passed(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
         principal = principal_of(ctx)
         try:
             answer = await call_next(ctx)
@@ -51,7 +71,7 @@ class Exits:
             return answer
         name = (ctx.params or {}).get("name") if ctx.method == "tools/call" else None
         if name in NAMES and "inputRequests" not in answer:
-            if name == SEARCH.name or (name == EXECUTE.name and not answer.get("isError")):
+            if name == SEARCH.name and not answer.get("isError"):
                 return dict(answer)
             return self._border.outward(dict(answer), principal)
         seen = await weight.beside(lambda found: result(ctx.method, found), answer, text=LONG)
