@@ -40,6 +40,12 @@ assert servers.bird.echo(text="{STAMP}") == '{{"text": "' + bird + '"}}', "the c
 display({{"text/html": bird, "text/plain": bird}}, raw=True)
 {{"value": bird}}
 """
+# Each output has a part of the word only; their client reads them as one.
+JOINED = """
+import sys
+print("canary-", end="", flush=True)
+print("5b1f", end="", file=sys.stderr, flush=True)
+"""
 
 
 class Ear:
@@ -94,6 +100,10 @@ class Ear:
         await self.take(
             "run", call("execute_python", {"code": CODE}, progress_callback=self.progress)
         )
+        await self.take("joined", call("execute_python", {"code": JOINED, "session_id": STAMP}))
+        await self.take("kept", call("execute_python", {"code": "x = 1", "session_id": STAMP}))
+        await self.take("closed", call("close_session", {"session_id": STAMP}))
+        await self.take("no server", call("search_tools", {"query": "a", "server": STAMP}))
         await self.take("fail inside", call("execute_python", {"code": FAILING}))
         await self.take("wrong", call("execute_python", {"code": 5, "session_id": f"{BIRD}!"}))
         await self.take("missing", call(f"no {BIRD}", {}))
@@ -123,6 +133,7 @@ def judge(ear: Ear) -> None:
     everything = (
         *("say", "fail", "measure", "sample", "run", "fail inside", "missing"),
         *("resources", "templates", "resource", "file", "no file", "prompts", "prompt", "complete"),
+        *("joined", "kept", "closed"),
         *("progress", "log", "elicitation", "sampling", "echo"),
     )
     silent = [what for what in everything if STAMP not in ear.of(what)]

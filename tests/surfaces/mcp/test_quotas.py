@@ -7,12 +7,13 @@ from typing import Any
 
 import httpx2
 import pytest
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 from divingbell import Divingbell
 from divingbell.gateway.discovery import Discovery
 from divingbell.shares.allowance import RESULT, Hold
 from divingbell.surfaces.auth import Tokens, hash_of
-from divingbell.surfaces.mcp import http, quotas
+from divingbell.surfaces.mcp import http, limits, quotas
 from tests.surfaces.mcp.conftest import Era
 from tests.surfaces.mcp.test_http import ACCEPT, ANNE, BERT, HANDSHAKE, connected
 from tests.waiting import PATIENCE
@@ -97,10 +98,28 @@ async def test_a_body_of_very_many_values_is_refused_before_it_is_parsed(
     url: str, revision: str
 ) -> None:
     async with client(ANNE, **{"MCP-Protocol-Version": revision}) as anne:
+        if revision in HANDSHAKE_PROTOCOL_VERSIONS:
+            opened = await anne.post(url, json=HANDSHAKE)
+            anne.headers["mcp-session-id"] = opened.headers["mcp-session-id"]
         answer = await anne.post(url, content=LISTS)
         assert answer.status_code == 413 and "too many lists" in answer.text
         text: Any = {"a": LISTS.decode()}
         assert (await anne.post(url, json=text)).status_code == 400
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["first", "again"])
+async def test_what_a_client_says_of_itself_is_kept_and_may_not_be_large(
+    url: str, again: bool
+) -> None:
+    said = {"name": "x" * limits.MAX_OPENING, "version": "1"}
+    large = {**HANDSHAKE, "params": {**HANDSHAKE["params"], "clientInfo": said}}
+    async with client(ANNE) as anne:
+        if again:
+            opened = await anne.post(url, json=HANDSHAKE)
+            anne.headers["mcp-session-id"] = opened.headers["mcp-session-id"]
+        answer = await anne.post(url, json=large)
+        assert answer.status_code == (200 if again else 413)
+        assert "65,536" in answer.text and "at most" in answer.text
 
 
 async def test_bodies_of_one_user_that_are_too_large_together_are_refused(
@@ -114,7 +133,8 @@ async def test_bodies_of_one_user_that_are_too_large_together_are_refused(
         await release.wait()
         yield b'"'
 
-    async with client(ANNE) as anne, client(BERT) as bert:
+    modern = {"MCP-Protocol-Version": "2026-07-28"}
+    async with client(ANNE, **modern) as anne, client(BERT) as bert:
         first = asyncio.create_task(anne.post(url, content=large()))
         second = None
         async with asyncio.timeout(PATIENCE):

@@ -19,6 +19,7 @@ from divingbell.shares import weight
 from divingbell.shares.allowance import Allowance, Hold, counted
 from divingbell.shares.weight import Scale
 from divingbell.surfaces.mcp.connections import Connections
+from divingbell.surfaces.mcp.limits import MAX_OPENING
 
 MAX_REQUESTS = 100
 """Requests of one user under way, streams among them."""
@@ -83,9 +84,11 @@ class Admission:
         share = self._shares[None if known is None else known.username]
         self._connections.left(scope.get("client"))
         send = _in_pieces(send)
+        opens = _opens_session(Headers(scope=scope))
+        counted_body = _Body(receive, share.bodies, MAX_OPENING if opens else None)
         try:
-            with share.request(), contextlib.closing(_Body(receive, share.bodies)) as body:
-                if known is None or not _opens_session(Headers(scope=scope)):
+            with share.request(), contextlib.closing(counted_body) as body:
+                if known is None or not opens:
                     await self._app(scope, body.receive, send)
                 else:
                     await self._open(known, share, scope, body.receive, send)
@@ -134,10 +137,12 @@ def _in_pieces(send: Send) -> Send:
 
 
 class _Body:
-    """The body of a request, weighed as it comes. Its bytes are counted by the SDK as well."""
+    """The body of a request, weighed as it comes. Its bytes are counted by the SDK as well; `most`
+    is a lower limit of them, if there is one."""
 
-    def __init__(self, receive: Receive, allowance: Allowance) -> None:
+    def __init__(self, receive: Receive, allowance: Allowance, most: int | None) -> None:
         self._receive = receive
+        self._most = most
         self._hold = Hold(allowance)
         self._scale = Scale()
         self._size = 0
@@ -158,6 +163,12 @@ class _Body:
     def _take(self, piece: bytes) -> None:
         self._scale.add(piece)
         self._size += len(piece)
+        if self._most is not None and self._size > self._most:
+            raise _Refused(
+                413,
+                f"a request that opens a connection may have {self._most:,} bytes at most: send "
+                "less about the client, or name your connection (Mcp-Session-Id)",
+            )
         if self._scale.weight > weight.MAX_ARGUMENTS:
             raise _Refused(413, "the request holds too many lists, objects and values")
         if not self._hold.grow(self._size + self._scale.weight * weight.UNIT):

@@ -20,7 +20,7 @@ from divingbell.host import requirements
 from divingbell.principal import Principal
 from divingbell.session.ownership import checked_name
 from divingbell.settings.servers import Server as Entry
-from divingbell.surfaces.mcp import definitions, execution, visible_definitions, workspace
+from divingbell.surfaces.mcp import definitions, execution, limits, visible_definitions, workspace
 from divingbell.surfaces.mcp.callers import (
     Context,
     Remembered,
@@ -42,6 +42,8 @@ log = logging.getLogger("divingbell")
 MAX_NOTED = 20_000
 MAX_CALLERS = 10_000
 MAX_FAILURE = 4_000
+MAX_QUERY = 10_000
+"""Characters of a query that are taken. No index looks at more than the first 2,000."""
 NO_SANDBOX = """\
 No code can be run: the sandbox could not be started.
 {}
@@ -134,6 +136,7 @@ class Surface:
         # Not through the constructor, which warns that logging is on its way out. Clients of the
         # older protocol have it all the same.
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        server.middleware.insert(0, limits.check)
         server.middleware.append(self._suspended.boundary())
         server.middleware.append(self._subscriptions.remember)
         server.middleware.append(self._exits.answer)
@@ -219,7 +222,8 @@ class Surface:
     async def _execute(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        name, teller = checked_name(_optional(given, "session_id")), execution.Teller(channel)
+        name = checked_name(self._written(given, "session_id", channel))
+        teller = execution.Teller(channel)
         await self._sandbox(teller)
         session, lost = await self.owned.open(channel.principal, name)
         ledgers = self._bell.ledgers
@@ -249,14 +253,14 @@ class Surface:
     async def _search(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        detail = _optional(given, "detail_level") or "with_description"
+        detail = self._written(given, "detail_level", channel) or "with_description"
         limit = given.get("limit", 10)
         if isinstance(limit, float) and limit.is_integer():
             limit = int(limit)  # JSON has one kind of number
         if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be a number from 1 to {MAX_LIMIT}")
-        query, server = _optional(given, "query") or "", _optional(given, "server")
-        query = self._exits.written(query, channel.principal)
+        query = self._exits.written((_text(given, "query") or "")[:MAX_QUERY], channel.principal)
+        server = self._written(given, "server", channel)
         search = self._bell.gateway.discovery.search
         found = await search(query, detail, limit, server, channel.user)
         servers = []
@@ -293,10 +297,24 @@ class Surface:
     async def _close_session(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        name = checked_name(_optional(given, "session_id"))
+        name = checked_name(self._written(given, "session_id", channel))
         if not await self.owned.close(channel.principal, name):
             raise InvalidInput(f"you have no session {name!r}; list_sessions names yours")
         return _text_result(f"{name} has ended.")
+
+    def _written(self, given: Mapping[str, Any], name: str, channel: ClientChannel) -> str | None:
+        """Return a short text among the arguments, as the host takes it; None for none.
+
+        Raises:
+            InvalidInput: it is no text, or a long one.
+        """
+        value = _text(given, name)
+        if value is None:
+            return None
+        if len(value) > limits.MAX_NAME:
+            raise InvalidInput(f"{name} may have {limits.MAX_NAME:,} characters at most")
+        written: str | None = self._exits.written(value, channel.principal) or None
+        return written
 
     _own: Mapping[str, Callable[..., Awaitable[types.CallToolResult]]] = {
         definitions.EXECUTE.name: _execute,
@@ -395,7 +413,7 @@ class Surface:
             self._subscriptions.lists_changed(ToolsListChanged())
 
 
-def _optional(given: Mapping[str, Any], name: str) -> str | None:
+def _text(given: Mapping[str, Any], name: str) -> str | None:
     value = given.get(name)
     if value is not None and not isinstance(value, str):
         raise InvalidInput(f"{name} must be a text")

@@ -11,7 +11,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
 import mcp_types as types
-from mcp import MCPError
 from mcp.server.session import ServerSession
 from mcp.server.subscriptions import (
     InMemorySubscriptionBus,
@@ -24,6 +23,7 @@ from mcp.server.subscriptions import (
 )
 
 from divingbell.principal import Principal
+from divingbell.surfaces.mcp import limits
 from divingbell.surfaces.mcp.callers import Context, is_modern, principal_of
 from divingbell.surfaces.mcp.exits import Exits
 
@@ -33,8 +33,6 @@ MAX_CONNECTIONS = 1000
 """Connections of the older protocol that are told; the one that spoke longest ago is dropped."""
 PAUSE = 0.1
 """Seconds between two tellings of the same kind."""
-MAX_SUBSCRIPTIONS = 1000
-"""Resources that one connection may want to hear of."""
 MAX_STREAMS = 64
 """Streams of changes that one user may keep open."""
 
@@ -104,8 +102,7 @@ class Subscriptions:
             MCPError: it has subscribed to too many.
         """
         wanted = self._subscribed.setdefault(principal, set())
-        if len(wanted) >= MAX_SUBSCRIPTIONS and uri not in wanted:
-            raise MCPError(types.INVALID_REQUEST, f"at most {MAX_SUBSCRIPTIONS} subscriptions")
+        limits.check_subscriptions(wanted | {uri})
         wanted.add(uri)
 
     def unsubscribe(self, principal: Principal, uri: str) -> None:
