@@ -13,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import Divingbell
 from divingbell.errors import ConfigError
+from divingbell.shares import weight
 from divingbell.surfaces.auth import Tokens, hash_of
 from divingbell.surfaces.mcp import http, suspended_calls
 from tests import real_servers
@@ -312,12 +313,15 @@ async def test_a_question_that_is_not_answered_is_put_again(url: str) -> None:
         assert again.request_state != asked.request_state
 
 
+@pytest.mark.parametrize("large", [False, True], ids=["small", "large"])
 @pytest.mark.parametrize(("most", "given_up"), [(4, 0), (3, 0), (2, 1)])
 async def test_only_so_many_calls_of_a_user_wait(
-    url: str, most: int, given_up: int, monkeypatch: pytest.MonkeyPatch
+    url: str, most: int, given_up: int, large: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suspended_calls, "MAX_KEPT", most)
+    monkeypatch.setattr(suspended_calls, "MAX_LARGE_KEPT" if large else "MAX_KEPT", most)
     code = {"code": "from servers.shop import paint\nprint(paint())"}
+    if large:
+        code["code"] += f"  # {'x' * weight.LARGE_TEXT}"
     answer = types.ElicitResult(action="accept", content={"colour": "blue"})
     async with connected(url, ANNE, "auto", Listener()) as anne:
         waiting = []

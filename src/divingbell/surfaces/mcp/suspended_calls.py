@@ -18,6 +18,7 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
 from divingbell.host import beside
 from divingbell.principal import Principal
+from divingbell.shares import weight
 from divingbell.surfaces.mcp.callers import Context, principal_of
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.definitions import NAME
@@ -28,6 +29,8 @@ PATIENCE = 600.0
 """Seconds that a call waits for an answer before it is given up."""
 MAX_KEPT = 16
 """Calls of one user that wait for an answer."""
+MAX_LARGE_KEPT = 4
+"""Of these, calls with large arguments, which are held as long: four bodies have 64 MB."""
 STOP_TIMEOUT = 5.0
 
 R = TypeVar("R")
@@ -37,8 +40,9 @@ Work = Callable[[ClientChannel], Awaitable[R]]
 class SuspendedCall(Generic[R]):
     """A call that has begun: its work, and the channel to the client that it may ask."""
 
-    def __init__(self, channel: ClientChannel, work: Work[R]) -> None:
+    def __init__(self, channel: ClientChannel, work: Work[R], is_large: bool) -> None:
         self.channel = channel
+        self.is_large = is_large
         self.task: asyncio.Task[R] = asyncio.create_task(_run(work, channel))
         self.task.add_done_callback(beside.heard)
         self.giving_up: asyncio.TimerHandle | None = None
@@ -65,7 +69,8 @@ class SuspendedCalls:
         self, ctx: Context, channel: ClientChannel, work: Work[R]
     ) -> R | types.InputRequiredResult:
         """Do the work, or return its first questions."""
-        return await self._go_on(ctx, SuspendedCall(channel, work))
+        call = SuspendedCall(channel, work, weight.is_large(ctx.params))
+        return await self._go_on(ctx, call)
 
     async def resume(
         self, ctx: Context, key: str, answers: types.InputResponses | None
@@ -105,12 +110,18 @@ class SuspendedCalls:
     def _keep(self, call: SuspendedCall[Any]) -> str:
         key = secrets.token_urlsafe(16)
         mine = [old for old, kept in self._kept.items() if kept.channel.user == call.channel.user]
-        for old in mine[: max(0, len(mine) - MAX_KEPT + 1)]:
-            self._give_up(old)
+        self._give_up_oldest(mine, MAX_KEPT - 1)
+        if call.is_large:
+            large = [old for old in mine if old in self._kept and self._kept[old].is_large]
+            self._give_up_oldest(large, MAX_LARGE_KEPT - 1)
         loop = asyncio.get_running_loop()
         call.giving_up = loop.call_later(PATIENCE, self._give_up, key)
         self._kept[key] = call
         return key
+
+    def _give_up_oldest(self, keys: list[str], most: int) -> None:
+        for old in keys[: max(0, len(keys) - most)]:
+            self._give_up(old)
 
     def _forget(self, key: str) -> SuspendedCall[Any] | None:
         kept = self._kept.pop(key, None)
