@@ -174,7 +174,7 @@ def connect(bell: Divingbell, entry: Mapping[str, Any], era: Era) -> None:
     """Add the server; left to itself, the gateway would choose the newest protocol."""
     (known,) = servers.read_entries({"bench": entry}, Place("the benchmark"))
     bell.gateway.add(known)
-    bell.gateway.fleet.upstream("bench")._legacy = era == "2025"
+    bell.gateway.fleet.upstream("bench")._link._is_legacy = era == "2025"
 
 
 def _times(ratio: float) -> str:

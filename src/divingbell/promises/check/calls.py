@@ -11,7 +11,7 @@ from divingbell.session.calls import MAX_BYTES
 _SETTLE = 0.3
 _LOOK = 0.002
 _OVERTIME = 5.0
-_SWOLLEN, _AT_ONCE = 12, 6
+_SWOLLEN, _AT_ONCE = 12, 2
 """Calls of a megabyte and a half that take 25 MB each once they are parsed."""
 _FLOOD_PATIENCE = 20.0
 _FLOOD_MEMORY = 80 * MB

@@ -4,7 +4,7 @@ from preamble import frame, tether
 
 from divingbell_inside import frames
 
-body = b'{"many":[' + b"[]," * 19_000 + b"[]]}"
+body = b'{"many":[' + b"[]," * 19_000 + b"1," * 200_000 + b"[]]}"
 line = tether()
 numbers = range(1 << 40, (1 << 40) + 12)
 for number in numbers:
