@@ -82,3 +82,14 @@ def test_many_lists_are_too_heavy_as_arguments_however_few_bytes_they_have() -> 
     assert are_too_heavy(json.dumps([[]] * (MAX_CONTAINERS + 1)).encode())
     assert not are_too_heavy(json.dumps([[]] * (MAX_CONTAINERS - 1)).encode())
     assert not are_too_heavy(json.dumps("[]" * MAX_CONTAINERS).encode())
+
+
+async def test_what_is_done_in_a_thread_is_charged_to_whoever_the_task_works_for() -> None:
+    taken: list[float] = []
+    token = weight.CHARGE.set(taken.append)
+    try:
+        small = await weight.beside(len, [1])
+        large = await weight.beside(len, [1] * 100_000)
+    finally:
+        weight.CHARGE.reset(token)
+    assert (small, large, len(taken)) == (1, 100_000, 1) and taken[0] >= 0

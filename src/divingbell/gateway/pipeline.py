@@ -445,7 +445,7 @@ def _size(result: Any) -> int:
 async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
     try:
         if len(arguments) > LARGE_ARGUMENTS:
-            return await asyncio.to_thread(frames.parse, arguments)
+            return await weight.charged(lambda: frames.parse(arguments), weight.CHARGE.get())
         return frames.parse(arguments)
     except frames.FrameError as error:
         words = str(error).removeprefix("the header ")

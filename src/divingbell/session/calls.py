@@ -16,6 +16,7 @@ from divingbell.models import NOT_MADE, Event, ToolCall
 from divingbell.principal import Principal
 from divingbell.session.hints import Surroundings
 from divingbell.session.intake import field_of
+from divingbell.shares import weight
 from divingbell.shares.allowance import Allowance, counted
 from divingbell.shares.turns import Turns
 from divingbell_inside import frames
@@ -307,6 +308,7 @@ class Calls:
             tell=run.tell if run else to_nobody,
             charge=self._turns.charge,
         )
+        weight.CHARGE.set(self._turns.charge)
         try:
             with counted(self._results):
                 work = self._gateway.answer(context, name, waiting.body)

@@ -8,6 +8,7 @@ in bytes say little, and whatever others send is weighed as well.
 import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 Value = TypeVar("Value")
@@ -32,6 +33,15 @@ _CONTAINER = 8
 _SMALL = b",:.eE"
 """1e1 is a float without a point; true and false weigh two for it."""
 _NO_SIGN = bytes(set(range(256)) - set(b"[{" + _SMALL))
+
+
+def _nobody(seconds: float) -> None:
+    """Charge nobody."""
+
+
+CHARGE: ContextVar[Callable[[float], object]] = ContextVar("charge", default=_nobody)
+"""Takes the processor time of what is done in threads, for whoever this task works for. Threads
+take it from the event loop: only one of them runs Python at a time."""
 
 
 class Scale:
@@ -94,8 +104,9 @@ async def beside(
     work: Callable[[Value], Made], value: Value, count: int = LARGE_COUNT, text: int = LARGE_TEXT
 ) -> Made:
     """Do work on a value: at once, or in a thread if it is large, so that nobody else waits."""
-    large = is_large(value, count, text)
-    return await asyncio.to_thread(work, value) if large else work(value)
+    if not is_large(value, count, text):
+        return work(value)
+    return await charged(lambda: work(value), CHARGE.get())
 
 
 async def charged(work: Callable[[], Made], charge: Callable[[float], object]) -> Made:
