@@ -28,6 +28,6 @@ async def pool_is_full(bell: Divingbell) -> None:
 
 def first_process(session: Session) -> int:
     """The pid, on the host, of a session's pid 1."""
-    pid = session._interpreter.sandbox.pid  # type: ignore[attr-defined]
+    pid = session._handle._interpreter.sandbox.pid  # type: ignore[attr-defined]
     assert isinstance(pid, int)
     return pid

@@ -83,5 +83,5 @@ async def _person(session: Session, late: float, until: float) -> list[float]:
 
 def _processor_time(sessions: list[Session]) -> float:
     """Of this process, and of all that was ever run in the sessions."""
-    inside = sum(session.sandbox.consumption().cpu_seconds for session in sessions)
+    inside = sum(session._handle.sandbox.consumption().cpu_seconds for session in sessions)
     return time.process_time() + inside

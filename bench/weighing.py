@@ -51,7 +51,9 @@ async def _weigh(
             sessions.append(session)
         members = [_members(session) for session in sessions]
         shares = [processes.proportional_memory(pids) / _MB for pids in members]
-        counted = [session._interpreter.sandbox.consumption().memory for session in sessions]
+        counted = [
+            session._handle._interpreter.sandbox.consumption().memory for session in sessions
+        ]
     charged = [value / _MB for value in counted if value is not None]
     # Without control groups there is only the share of each page.
     values, by = (charged, "its control group") if charged else (shares, "PSS")
@@ -67,7 +69,7 @@ async def _weigh(
 
 def _members(session: Session) -> set[int]:
     """The processes of the host that would not be there without this session."""
-    sandbox = session._interpreter.sandbox
+    sandbox = session._handle._interpreter.sandbox
     name = getattr(sandbox, "name", None)
     if name is None:
         return set(processes.family(bells.first_process(session), processes.children()))

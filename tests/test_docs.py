@@ -344,8 +344,6 @@ def test_the_reference_names_everything_that_is_public() -> None:
         missing += [item.name for item in fields(kind) if f"`{item.name}`" not in page]
     for word, part in (("bell", Divingbell), ("session", Session), ("session.files", Files)):
         names = [name for name in vars(part) if not name.startswith("_")]
-        # Those that the interpreter calls; users do not.
-        names = [name for name in names if name not in ("text", "frame", "ended", "overdrawn")]
         missing += [f"{word}.{name}" for name in names if f"{word}.{name}" not in page]
     assert not missing
 

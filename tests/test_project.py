@@ -82,6 +82,7 @@ def test_public_names() -> None:
         "SandboxUnavailable",
         "Session",
         "SessionClosed",
+        "SessionLimits",
         "Settings",
         "ToolCall",
         "ToolFailed",
@@ -90,11 +91,36 @@ def test_public_names() -> None:
     ]
 
 
-def test_importing_it_loads_nothing_heavy() -> None:
-    code = "import sys, divingbell; print(*sorted(sys.modules))"
+def test_the_names_that_are_loaded_and_those_that_are_checked_come_from_the_same_places() -> None:
+    tree = ast.parse((TRUSTED / "__init__.py").read_text("utf-8"))
+    checked = {
+        name.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module != "typing"
+        for name in node.names
+    }
+    assert checked == divingbell._HOMES
+    assert all(getattr(divingbell, name) for name in divingbell.__all__)
+    assert sorted(checked) == divingbell.__all__
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        divingbell.nothing  # noqa: B018
+
+
+def _loaded_by(code: str) -> set[str]:
+    code = f"{code}; import sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_it_loads_nothing_heavy() -> None:
     heavy = {"rich", "prompt_toolkit", "cyclopts", "IPython", "numpy", "pandas", "docker", "mcp"}
-    assert not heavy & set(done.stdout.split())
+    assert not heavy & _loaded_by("from divingbell import Divingbell")
+
+
+def test_importing_the_package_loads_nothing_until_it_is_used() -> None:
+    loaded = _loaded_by("import divingbell")
+    assert {name for name in loaded if name.startswith("divingbell")} == {"divingbell"}
+    assert "asyncio" not in loaded
 
 
 def test_every_error_has_a_code_of_its_own() -> None:

@@ -1,33 +1,49 @@
-"""Divingbell: a sealed, fast, persistent Python sandbox for code that agents write, with tools."""
+"""Divingbell: a sealed, fast, persistent Python sandbox for code that agents write, with tools.
 
-from divingbell.app import Divingbell
-from divingbell.errors import (
-    CapacityError,
-    ConfigError,
-    DivingbellError,
-    FileRefused,
-    InvalidInput,
-    NotRecorded,
-    ProfileError,
-    SandboxUnavailable,
-    SessionClosed,
-    ToolFailed,
-)
-from divingbell.gateway.policy.approvals import Approval
-from divingbell.models import (
-    Event,
-    Failure,
-    FileInfo,
-    Ledger,
-    Limits,
-    Output,
-    Result,
-    ToolCall,
-    Usage,
-    Variable,
-)
-from divingbell.session.session import Session
-from divingbell.settings.config import Settings
+A name is loaded when it is first used: all of it takes 300 ms, and a program may want only a part.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from divingbell.app import (
+        Divingbell,
+    )
+    from divingbell.errors import (
+        CapacityError,
+        ConfigError,
+        DivingbellError,
+        FileRefused,
+        InvalidInput,
+        NotRecorded,
+        ProfileError,
+        SandboxUnavailable,
+        SessionClosed,
+        ToolFailed,
+    )
+    from divingbell.gateway.policy.approvals import (
+        Approval,
+    )
+    from divingbell.models import (
+        Event,
+        Failure,
+        FileInfo,
+        Ledger,
+        Limits,
+        Output,
+        Result,
+        SessionLimits,
+        ToolCall,
+        Usage,
+        Variable,
+    )
+    from divingbell.session.session import (
+        Session,
+    )
+    from divingbell.settings.config import (
+        Settings,
+    )
 
 __all__ = [
     "Approval",
@@ -49,9 +65,51 @@ __all__ = [
     "SandboxUnavailable",
     "Session",
     "SessionClosed",
+    "SessionLimits",
     "Settings",
     "ToolCall",
     "ToolFailed",
     "Usage",
     "Variable",
 ]
+
+_HOMES = {
+    "Approval": "divingbell.gateway.policy.approvals",
+    "CapacityError": "divingbell.errors",
+    "ConfigError": "divingbell.errors",
+    "Divingbell": "divingbell.app",
+    "DivingbellError": "divingbell.errors",
+    "Event": "divingbell.models",
+    "Failure": "divingbell.models",
+    "FileInfo": "divingbell.models",
+    "FileRefused": "divingbell.errors",
+    "InvalidInput": "divingbell.errors",
+    "Ledger": "divingbell.models",
+    "Limits": "divingbell.models",
+    "NotRecorded": "divingbell.errors",
+    "Output": "divingbell.models",
+    "ProfileError": "divingbell.errors",
+    "Result": "divingbell.models",
+    "SandboxUnavailable": "divingbell.errors",
+    "Session": "divingbell.session.session",
+    "SessionClosed": "divingbell.errors",
+    "SessionLimits": "divingbell.models",
+    "Settings": "divingbell.settings.config",
+    "ToolCall": "divingbell.models",
+    "ToolFailed": "divingbell.errors",
+    "Usage": "divingbell.models",
+    "Variable": "divingbell.models",
+}
+"""The module of each name; the same as above."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import DivingbellError, ProfileError
@@ -21,7 +21,7 @@ from divingbell.host.folders import HostFolders
 from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal
 from divingbell.journal.recorder import LedgerRecorder
-from divingbell.models import Result
+from divingbell.models import Result, SessionLimits
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.auto import AutoBackend
@@ -219,7 +219,7 @@ class Divingbell:
 
     @asynccontextmanager
     async def session(
-        self, id: str | None = None, *, user: str | None = None, **limits: Any
+        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
     ) -> AsyncIterator[Session]:
         """Open a session, or join the one that this user has open under this id.
 
@@ -244,15 +244,14 @@ class Divingbell:
         *,
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
-        timeout: float | None = None,
-        **limits: Any,
+        **limits: Unpack[SessionLimits],
     ) -> Result:
         """Run code once, in a fresh session that ends with it."""
         async with self.session(**limits) as session:
-            return await session.run(code, context=context, argv=argv, timeout=timeout)
+            return await session.run(code, context=context, argv=argv)
 
     async def open(
-        self, id: str | None = None, *, user: str | None = None, **limits: Any
+        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
     ) -> Session:
         """Open a session as `session` does, for those who can't keep a block; see `release`."""
         engine = self._running()

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 from divingbell.errors import ConfigError
 
@@ -75,6 +75,29 @@ class Limits:
             raise ConfigError("at least 2 processes and 64 open files are needed to run anything")
 
 
+class SessionLimits(TypedDict, total=False):
+    """The limits that a session may be opened with, by name: those of `Limits`.
+
+    Sizes are bytes, or text such as "512MB".
+    """
+
+    timeout: float
+    ceiling: float
+    cpu_seconds: float
+    cores: float
+    memory: int | str
+    processes: int
+    open_files: int
+    disk: int | str
+    output: int | str
+
+
+OutputName = Literal["stdout", "stderr", "display", "result"]
+EventType = Literal[
+    "stdout", "stderr", "display", "result", "clear", "progress", "log", "notice", "done"
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """One thing that a cell has shown."""
@@ -83,7 +106,7 @@ class Output:
     """A MIME type: text/plain, text/html, image/png …"""
     data: str | bytes
     """Text, or the bytes of an image."""
-    name: str = "display"
+    name: OutputName = "display"
     """Its origin: stdout, stderr, display or result (the value of the last line)."""
     cell: int = 0
     """The number of the cell that made it; a thread may speak up during a later one."""
@@ -93,12 +116,9 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that happened while a cell ran.
+    """Something that happened while a cell ran."""
 
-    `type` is stdout, stderr, display, result, clear, progress, log, notice or done.
-    """
-
-    type: str
+    type: EventType
     text: str = ""
     """The text of stdout, stderr, progress, log and notice."""
     outputs: tuple[Output, ...] = ()

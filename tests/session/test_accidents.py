@@ -159,7 +159,7 @@ async def test_a_sandbox_killed_from_outside_is_made_anew(session: Session) -> N
     await session.run("x = 1")
     running = asyncio.create_task(session.run("import time; time.sleep(60)"))
     await until(lambda: session.busy, "the cell runs")
-    os.kill(session.sandbox.pid, signal.SIGKILL)  # type: ignore[attr-defined]
+    os.kill(session._handle.sandbox.pid, signal.SIGKILL)  # type: ignore[attr-defined]
     result = await running
     assert (result.status, result.state) == ("killed", "fresh")
     assert any("workspace" in note for note in result.notes)

@@ -351,7 +351,7 @@ if os.fork() == 0:
 """
     async with bell.session() as session:
         await session.run(code)
-        pid = session.sandbox.pid  # type: ignore[attr-defined]
+        pid = session._handle.sandbox.pid  # type: ignore[attr-defined]
         found = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
         await until(lambda: len(found.read_text().split()) >= 2, "the orphan")
         children = found.read_text().split()

@@ -459,7 +459,7 @@ async def test_the_clock_also_stands_for_what_an_earlier_cell_has_started(sessio
 
 def _under_way(session: Session) -> int:
     """Calls that the host has heard of: those at the server, and those that wait for their turn."""
-    return len(session._calls._tasks) + len(session._calls._waiting)
+    return len(session._handle._calls._tasks) + len(session._handle._calls._waiting)
 
 
 async def test_an_interrupt_answers_those_who_wait_for_their_turn_too() -> None:
@@ -617,7 +617,7 @@ async def test_arguments_are_parsed_in_turn_as_far_as_there_is_room(session: Ses
         "    send(number, 'galley.echo', b'{\"text\":[' + b'[],' * 15_000 + b'[]]}')\n"
         "servers.galley.add(2, 2)"
     )
-    calls, most = session._calls, 0
+    calls, most = session._handle._calls, 0
     run = asyncio.create_task(session.run(code))
     while not run.done():
         most = max(most, calls._cost)
@@ -662,5 +662,9 @@ async def test_a_call_that_is_cancelled_before_it_begins_is_over(
     )
     result = await good(session, code)
     assert result.value == 4
-    assert not session._calls._tasks and not session._calls._runs and session._calls._bytes == 0
+    assert (
+        not session._handle._calls._tasks
+        and not session._handle._calls._runs
+        and session._handle._calls._bytes == 0
+    )
     assert sorted(call.status for call in result.calls) == ["not_made", "ok"]

@@ -86,13 +86,15 @@ async def test_whoever_has_waited_longest_is_next_though_it_has_run_cells_meanwh
         await until(lambda: holding.busy and holding.cells, "a cell needs the processor")
         for session in (first, second, first):
             await session.run("x = 1")
-        await until(lambda: first._copy.due < time.monotonic(), "it is idle for long enough")
+        await until(
+            lambda: first._handle._copy.due < time.monotonic(), "it is idle for long enough"
+        )
         assert made == []
         await holding.interrupt()
         await running
         await until(lambda: first.copied_cell and second.copied_cell, "both have one")
-        order = [copy for copy in made if copy is not holding._copy]
-        assert order == [first._copy, second._copy]
+        order = [copy for copy in made if copy is not holding._handle._copy]
+        assert order == [first._handle._copy, second._handle._copy]
         assert (first.copied_cell, second.copied_cell) == (2, 1)
 
 
@@ -122,7 +124,7 @@ async def test_a_cell_that_only_reads_wants_no_copy(session: Session, code: str)
     changing = await session.run("x = [1]")
     await until(lambda: session.copied_cell == changing.cell, "a copy")
     await session.run(code)
-    assert session._copy.due is None
+    assert session._handle._copy.due is None
     result = await session.run("import os\nx.append(2)\nos._exit(1)")
     assert (result.state, result.state_cell) == ("rewound", changing.cell)
     assert any(f"after cell {changing.cell}" in note for note in result.notes)
@@ -179,7 +181,7 @@ async def test_an_interpreter_that_does_not_answer_holds_nobody_up_and_is_not_as
             await silent.run(f"x = {number}")
             await other.run("x = 1")
             await until(lambda: other.copied_cell == other.cells, "the other has its copy")
-        assert made.count(silent._copy) == 1
+        assert made.count(silent._handle._copy) == 1
         assert silent.copied_cell is None
 
 
@@ -202,23 +204,23 @@ async def test_an_interpreter_gives_way_while_it_is_copied_unless_a_cell_waits(
     answered = Copy.answered
 
     def looking(copy: Copy, header: dict[str, object]) -> None:
-        gave_way.append(gives_way(session.sandbox))
+        gave_way.append(gives_way(session._handle.sandbox))
         answered(copy, header)
 
     monkeypatch.setattr(Copy, "answered", looking)
     await session.run("x = 1")
     await until(lambda: session.copied_cell == 1, "a copy")
     assert gave_way == [True]
-    await until(lambda: not gives_way(session.sandbox), "it is like all others again")
+    await until(lambda: not gives_way(session._handle.sandbox), "it is like all others again")
     monkeypatch.setattr(copies, "PATIENCE", 60.0)
     await session.run(SILENT)
-    await until(lambda: gives_way(session.sandbox), "a copy is asked for")
+    await until(lambda: gives_way(session._handle.sandbox), "a copy is asked for")
     await session.run("x = 2")
-    assert not gives_way(session.sandbox)
+    assert not gives_way(session._handle.sandbox)
 
 
 async def test_a_session_that_ends_leaves_the_row(bell: Divingbell) -> None:
     async with bell.session() as session:
         await session.run("x = 1")
-        copy = session._copy
+        copy = session._handle._copy
     assert copy not in copy._copies._wanted

@@ -19,7 +19,7 @@ async def test_an_open_id_is_the_same_session_for_the_same_user(bell: Divingbell
     async with bell.session("shared", user="a") as one:
         await one.run("x = 1")
         async with bell.session("shared", user="a") as other:
-            assert other is one
+            assert other.key == one.key
             assert (await other.run("x")).value == 1
         # The inner block has left; the outer one still holds it.
         assert (await one.run("x")).value == 1
@@ -57,12 +57,29 @@ async def test_after_its_end_an_id_is_a_new_session(bell: Divingbell) -> None:
 async def test_opening_one_id_many_times_at_once_makes_one_session(bell: Divingbell) -> None:
     everybody = asyncio.Barrier(10)
 
-    async def use() -> int:
+    async def use() -> str:
         async with bell.session("crowd") as session, asyncio.timeout(PATIENCE):
             await everybody.wait()
-            return id(session)
+            return session.key
 
     assert len(set(await asyncio.gather(*(use() for _ in range(10))))) == 1
+
+
+async def test_letting_go_twice_does_not_end_the_session_of_another(bell: Divingbell) -> None:
+    one, other = await bell.open("shared"), await bell.open("shared")
+    assert one.key == other.key and one is not other
+    await bell.release(one)
+    await bell.release(one)
+    assert not other.closed and (await other.run("1")).value == 1
+    await bell.release(other)
+    assert other.closed and one.closed
+
+
+async def test_those_who_only_look_hold_nothing(bell: Divingbell) -> None:
+    async with bell.session("looked at") as session:
+        [seen] = [each for each in bell.sessions() if each.key == session.key]
+        await bell.release(seen)
+        assert not session.closed
 
 
 async def test_ids_that_nobody_gave_cannot_be_guessed(bell: Divingbell) -> None:

@@ -312,9 +312,9 @@ if not behind or os.fork() == 0:
 async def test_a_cell_that_floods_the_host_is_slowed_down_and_then_stopped(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("divingbell.session.session.OVERDRAFT", 0.002)
+    monkeypatch.setattr("divingbell.session.local.OVERDRAFT", 0.002)
     monkeypatch.setattr("divingbell.shares.host_time.SHARE", 0.05)  # however busy the machine is
-    session._interpreter.host_time._left = 0.0
+    session._handle._interpreter.host_time._left = 0.0
     result = await session.run(FLOOD, context={"behind": False})
     assert (result.status, result.limit) == ("limit", "host")
     _says(result, "more than the host could take in", "Print less")
@@ -324,13 +324,13 @@ async def test_a_cell_that_floods_the_host_is_slowed_down_and_then_stopped(
 async def test_what_floods_the_host_between_cells_is_ended_and_the_next_result_says_so(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("divingbell.session.session.OVERDRAFT_BETWEEN", 0.002)
+    monkeypatch.setattr("divingbell.session.local.OVERDRAFT_BETWEEN", 0.002)
     monkeypatch.setattr("divingbell.shares.host_time.SHARE", 0.05)
     await session.run("x = 1")
     await until(lambda: session.copied_cell == 1, "a copy of the state")
-    session._interpreter.host_time._left = 0.0
+    session._handle._interpreter.host_time._left = 0.0
     assert (await session.run(FLOOD, context={"behind": True})).status == "ok"
-    await until(lambda: session._untold.reason, "the end of what was left behind")
+    await until(lambda: session._handle._untold.reason, "the end of what was left behind")
     result = await session.run("x")
     assert (result.status, result.value, result.state) == ("ok", 1, "rewound")
     assert any("kept the host busy" in note for note in result.notes), result.notes

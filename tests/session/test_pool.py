@@ -56,7 +56,7 @@ async def test_as_many_wait_as_were_opened_at_once() -> None:
         await until(lambda: len(pool) == 6, "the pool follows")
         made = counted(bell)
         sessions = [await bell.open() for _ in range(6)]
-        assert not [session for session in sessions if session.sandbox in made]
+        assert not [session for session in sessions if session._handle.sandbox in made]
         for session in sessions:
             await bell.release(session)
 
@@ -172,7 +172,7 @@ async def test_an_opening_takes_the_session_that_is_just_being_made() -> None:
             await until(lambda: pool._claim is not None, "somebody waits for it")
             go.set()
             session = await opening
-            assert session.sandbox is made[0]
+            assert session._handle.sandbox is made[0]
             assert (await session.run("1 + 1")).value == 2
             await bell.release(session)
 
@@ -192,7 +192,7 @@ async def test_an_opening_that_is_cancelled_leaves_its_session_to_the_next() -> 
             await until(lambda: len(pool) == 1, "it waits for somebody else")
             assert (len(made), len(bell.sessions())) == (1, 1)
             async with bell.session() as session:
-                assert session.sandbox is made[0]
+                assert session._handle.sandbox is made[0]
                 assert (await session.run("1 + 1")).value == 2
 
 
@@ -202,7 +202,7 @@ async def test_a_session_that_died_while_it_waited_is_not_handed_out() -> None:
         await dead.sandbox.stop()
         await until(lambda: not dead.alive, "the host notices")
         async with bell.session() as session:
-            assert session.sandbox is not dead.sandbox
+            assert session._handle.sandbox is not dead.sandbox
             assert (await session.run("1 + 1")).value == 2
 
 
@@ -240,5 +240,5 @@ async def test_who_waits_gives_way_and_who_was_taken_does_not() -> None:
         waiting = pool._waiting[0].sandbox
         assert gives_way(waiting)
         async with bell.session() as session:
-            assert session.sandbox is waiting
+            assert session._handle.sandbox is waiting
             assert not gives_way(waiting)

@@ -570,7 +570,7 @@ async def test_completing_runs_no_function_and_no_property(session: Session) -> 
 async def test_an_object_that_gets_stuck_when_it_is_looked_at_costs_no_variables(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("divingbell.session.session.LOOK_TIMEOUT", 0.2)
+    monkeypatch.setattr("divingbell.session.local.LOOK_TIMEOUT", 0.2)
     await session.run(
         "kept = 1\nclass Slow:\n    def __dir__(self):\n        while True: pass\nslow = Slow()"
     )
@@ -593,7 +593,7 @@ async def test_a_look_that_is_given_up_does_not_cost_the_next_cell(session: Sess
         "slow = Slow()\nx = 1"
     )
     looking = asyncio.create_task(session.complete("slow.", 5))
-    await until(lambda: session._looks._seen is not None, "it looks")
+    await until(lambda: session._handle._looks._seen is not None, "it looks")
     looking.cancel()
     await asyncio.wait({looking})
     result = await session.run("x", timeout=20)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from divingbell.session.session import OVERDRAFT_BETWEEN
+from divingbell.session.local import OVERDRAFT_BETWEEN
 from divingbell.shares import host_time
 from divingbell.shares.host_time import BURST, SHARE, UNNOTICED, HostTime
 

@@ -1,5 +1,6 @@
 """Output between cells: it belongs to an earlier one, and the next result shows it."""
 
+from divingbell.models import OutputName
 from divingbell.session.transcript import EVENT_COST, Transcript
 
 MAX_KEPT = 1 << 16
@@ -9,10 +10,10 @@ class BackgroundOutput:
     """Text that was written while no cell ran, up to a limit."""
 
     def __init__(self) -> None:
-        self._kept: list[tuple[str, bytes, int]] = []
+        self._kept: list[tuple[OutputName, bytes, int]] = []
         self._bytes = 0
 
-    def add(self, name: str, data: bytes, cell: int) -> None:
+    def add(self, name: OutputName, data: bytes, cell: int) -> None:
         """Keep a piece of the stream of that name, written by what this cell has left running."""
         if self._bytes < MAX_KEPT:
             self._kept.append((name, data[:MAX_KEPT], cell))

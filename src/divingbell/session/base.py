@@ -71,8 +71,11 @@ class SessionHandle(ABC):
     """As its owner knows it."""
     limits: Limits
     files: FilesHandle
-    cells: int
-    """The number of cells that have been run."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """The number of cells that have been run."""
 
     @property
     @abstractmethod

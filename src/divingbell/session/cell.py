@@ -126,8 +126,8 @@ class Cell:
     def frame(self, header: frames.Header, body: bytes) -> None:
         event = header.get("event")
         try:
-            if event in ("stdout", "stderr"):
-                self.transcript.text(str(event), body, cell_of(header, self.number))
+            if event == "stdout" or event == "stderr":
+                self.transcript.text(event, body, cell_of(header, self.number))
             elif event == "display":
                 self.transcript.display(header, body)
             elif event == "clear":

@@ -18,8 +18,9 @@ from divingbell.session.calls import ToolGateway
 from divingbell.session.copies import Copies
 from divingbell.session.hints import Hints
 from divingbell.session.interpreter import Interpreter
+from divingbell.session.local import Ledgers, LocalSession, SessionServices
 from divingbell.session.pool import Pool
-from divingbell.session.session import Ledgers, Session, SessionServices
+from divingbell.session.session import Session
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 
@@ -62,7 +63,9 @@ class Engine:
             border or OpenBorder(),
             ledgers,
         )
-        self._sessions: dict[Key, Session] = {}
+        self._sessions: dict[Key, LocalSession] = {}
+        self._holders: dict[str, set[Session]] = {}
+        """By the key of a session, those who hold it."""
         self._openings: dict[Key, _Opening] = {}
         self._places = asyncio.Semaphore(settings.max_sessions)
         self._pool = Pool(
@@ -84,7 +87,7 @@ class Engine:
                 self._watching.cancel()
                 await asyncio.wait([self._watching])
             await self._copies.stop()
-            closing = [session.close("Divingbell was closed") for session in self.sessions()]
+            closing = [session.close("Divingbell was closed") for session in self._open()]
             outcomes = await asyncio.gather(*closing, self._pool.stop(), return_exceptions=True)
             for outcome in outcomes:
                 if isinstance(outcome, Exception):
@@ -93,6 +96,10 @@ class Engine:
             await self._backend.stop()
 
     def sessions(self) -> list[Session]:
+        """Return the sessions that are open, for somebody who holds none of them."""
+        return [Session(session) for session in self._open()]
+
+    def _open(self) -> list[LocalSession]:
         return list(self._sessions.values())
 
     async def open(
@@ -123,22 +130,25 @@ class Engine:
                 session = self._sessions.get(key)
                 if session is None or session.closed:
                     session = await self._make(key[1], principal, changes)
-                session.holders += 1
-                return session
+                held = Session(session)
+                self._holders.setdefault(session.key, set()).add(held)
+                return held
         finally:
             opening.waiting -= 1
             if not opening.waiting:
                 self._openings.pop(key, None)
 
     async def release(self, session: Session) -> None:
-        """Let one holder leave; the last one ends the session."""
-        session.holders -= 1
-        if session.holders <= 0:
-            await session.close()
+        """Let one holder leave, for once and all; the last one ends the session."""
+        holders = self._holders.get(session.key, set())
+        if session in holders:
+            holders.remove(session)
+            if not holders:
+                await session.close()
 
     async def _make(
         self, identifier: str, principal: Principal, changes: Mapping[str, Any]
-    ) -> Session:
+    ) -> LocalSession:
         key = (principal.user, identifier)
         limits = config.with_limits(self._settings.limits, changes)
         try:
@@ -154,7 +164,7 @@ class Engine:
         except BaseException:
             self._places.release()
             raise
-        session = Session(
+        session = LocalSession(
             identifier,
             principal,
             interpreter,
@@ -166,8 +176,9 @@ class Engine:
         self._sessions[key] = session
         return session
 
-    def _forget(self, key: Key, session: Session) -> None:
+    def _forget(self, key: Key, session: LocalSession) -> None:
         self._places.release()
+        self._holders.pop(session.key, None)
         if self._sessions.get(key) is session:
             del self._sessions[key]
 
@@ -185,7 +196,7 @@ class Engine:
         while True:
             await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
             oldest = time.monotonic() - self._settings.idle_timeout
-            for session in self.sessions():
+            for session in self._open():
                 if session.last_used < oldest and not session.busy:
                     try:
                         await session.close(f"it was idle for {self._settings.idle_timeout:g} s")

@@ -1,146 +1,72 @@
-"""A session that lives in this process."""
+"""A session as its user has it."""
 
-import asyncio
-import contextlib
-import dataclasses
-import logging
-import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Any
 
-from divingbell.border.border import Border, OpenBorder
-from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
-from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
-from divingbell.journal.journal import Journal
-from divingbell.models import Completion, Event, Isolation, Ledger, Limits, Result, Variable
+from divingbell.models import Completion, Event, Isolation, Result, Variable
 from divingbell.principal import Principal
-from divingbell.sandbox.base import Sandbox
-from divingbell.session.background import BackgroundOutput
 from divingbell.session.base import SessionHandle
-from divingbell.session.calls import Calls, ToolGateway
-from divingbell.session.cell import INTERRUPT_EVERY, Cell
-from divingbell.session.copies import Copies, Copy
-from divingbell.session.files import Files
-from divingbell.session.hints import Hints
-from divingbell.session.inputs import encoded
-from divingbell.session.interpreter import Interpreter
-from divingbell.session.looks import Looks, completions_of, variables_of
-from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
-from divingbell.session.transcript import Sink, cell_of
-from divingbell.shares.running import cells
-from divingbell_inside import frames
-
-log = logging.getLogger("divingbell")
-
-LOOK_TIMEOUT = 5.0
-OVERDRAFT = 5.0
-"""Seconds of the host's processor time that a cell may take beyond its share. By then it has been
-slowed down for twenty seconds."""
-OVERDRAFT_BETWEEN = 0.5
-"""The same between cells, where nobody waits for what is sent and no clock runs."""
-
-
-class Ledgers(Protocol):
-    """The keeper of token accounts (divingbell.journal.recorder)."""
-
-    async def ledger_of(self, session: str, code: str, result: Result) -> Ledger | None:
-        """Return the ledger of a cell that has ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionServices:
-    """The parts that all sessions of an engine share."""
-
-    interrupt_grace: float
-    """Seconds between the interrupt and the kill of a cell."""
-    copies: Copies
-    hints: Hints = dataclasses.field(default_factory=Hints)
-    journal: Journal = dataclasses.field(default_factory=Journal)
-    border: Border = dataclasses.field(default_factory=OpenBorder)
-    ledgers: Ledgers | None = None
+from divingbell.session.local import LocalSession
 
 
 class Session(SessionHandle):
-    """A session of this process: a sandbox, its interpreter, its owner, its state."""
+    """A session, in the hands of one of those who use it.
 
-    def __init__(
-        self,
-        identifier: str,
-        principal: Principal,
-        interpreter: Interpreter,
-        services: SessionServices,
-        renew: Callable[[Limits], Awaitable[Interpreter]],
-        on_close: Callable[["Session"], None],
-        gateway: ToolGateway | None = None,
-    ) -> None:
-        self.id = identifier
-        self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(self._open_files, lambda: self.limits.disk)
-        self.last_used = time.monotonic()
-        self.holders = 0
-        """The number of `async with` blocks that hold it."""
-        self.cells = 0
-        self._interpreter = interpreter
-        self._services = services
-        self._renew = renew
-        self._on_close = on_close
-        self._queue = asyncio.Lock()
-        self._cell: Cell | None = None
-        self._closed: str | None = None
-        self._told_closed = False
-        self._copy = Copy(services.copies)
-        self._background = BackgroundOutput()
-        self._looks = Looks()
-        self._gateway = gateway
-        self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
-        self._untold = StateChange()
-        """A change of the state that no result has told of; the next one does."""
-        self._ending: asyncio.Task[None] | None = None
-        interpreter.listen(self, self.key)
-        services.journal.note(SessionOpened(self.principal, identifier, self.key))
+    Whoever opens a session has an object of their own, also where another has it open already:
+    the two have the same `key`. So letting go of it twice is no more than letting go once.
+    """
+
+    def __init__(self, handle: LocalSession) -> None:
+        self._handle = handle
+        self.id = handle.id
+        self.limits = handle.limits
+        self.files = handle.files
 
     @property
     def principal(self) -> Principal:
-        return self._calls.principal
+        return self._handle.principal
 
     @property
-    def sandbox(self) -> Sandbox:
-        return self._interpreter.sandbox
+    def key(self) -> str:
+        return self._handle.key
+
+    @property
+    def isolation(self) -> Isolation:
+        return self._handle.isolation
+
+    @property
+    def cells(self) -> int:
+        return self._handle.cells
+
+    @property
+    def busy(self) -> bool:
+        return self._handle.busy
+
+    @property
+    def closed(self) -> bool:
+        return self._handle.closed
 
     @property
     def alive(self) -> bool:
         """Whether the interpreter lives; if not, the next run puts another in its place."""
-        return self._interpreter.alive
+        return self._handle.alive
 
     @property
-    def isolation(self) -> Isolation:
-        return self.sandbox.isolation
-
-    @property
-    def key(self) -> str:
-        return self._calls.key
+    def last_used(self) -> float:
+        """The time when it was last used, by `time.monotonic()`."""
+        return self._handle.last_used
 
     @property
     def copied_cell(self) -> int | None:
         """The cell whose state a copy of the interpreter keeps, where one waits."""
-        return self._copy.cell
+        return self._handle.copied_cell
 
     @property
     def copy_refused(self) -> str | None:
         """The reason why the last copy that was asked for was not made."""
-        return self._copy.refused
+        return self._handle.copy_refused
 
-    @property
-    def busy(self) -> bool:
-        return self._queue.locked()
-
-    @property
-    def closed(self) -> bool:
-        return self._closed is not None
-
-    # For users (divingbell.session.base.SessionHandle)
     async def run(
         self,
         code: str,
@@ -150,9 +76,11 @@ class Session(SessionHandle):
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> Result:
-        return await self._run(code, context, argv, timeout, asker, lambda event: None)
+        return await self._handle.run(
+            code, timeout=timeout, context=context, argv=argv, asker=asker
+        )
 
-    async def stream(
+    def stream(
         self,
         code: str,
         *,
@@ -161,310 +89,19 @@ class Session(SessionHandle):
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> AsyncGenerator[Event, None]:
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-
-        def tell(event: Event) -> None:
-            events.put_nowait(self._services.border.outward(event, self.principal))
-
-        task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tell))
-        task.add_done_callback(lambda _: events.put_nowait(None))
-        try:
-            while (event := await events.get()) is not None:
-                yield event
-            result = await task
-            yield Event("done", cell=result.cell, result=result)
-        finally:
-            if not task.done():
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
+        return self._handle.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
 
     async def interrupt(self) -> bool:
-        if self._cell is None:
-            return False
-        self._cell.stop("cancelled")
-        return True
+        return await self._handle.interrupt()
 
     async def reset(self) -> None:
-        async with self._queue:
-            self._check_open()
-            self._copy.hold()
-            self.last_used = time.monotonic()
-            change = await self._replace(fresh=True)
-            self._untold = change if change.files_lost else StateChange()
-            self._background.clear()
+        await self._handle.reset()
 
     async def variables(self) -> list[Variable]:
-        found = variables_of(await self._look({"op": "variables"}))
-        return self._services.border.outward(found, self.principal)
+        return await self._handle.variables()
 
     async def complete(self, code: str, position: int) -> list[Completion]:
-        source, _ = encoded(code, None, None)
-        at = min(max(0, position), len(code))
-        found = await self._look({"op": "complete", "position": at}, source)
-        return self._services.border.outward(completions_of(found, len(code)), self.principal)
-
-    async def _look(self, request: frames.Header, body: bytes = b"") -> list[Any]:
-        """Have the interpreter look at what it holds."""
-        async with self._queue:
-            self._check_open()
-            self.last_used = time.monotonic()
-            await self._ensure_alive()
-            number, seen = self._looks.begin()
-            self._interpreter.send({**request, "look": number}, body)
-            ending: asyncio.Task[None] | None = None
-            try:
-                await asyncio.wait([seen], timeout=LOOK_TIMEOUT)
-                if not seen.done():
-                    ending = asyncio.create_task(self._end_look(seen))
-                    await asyncio.shield(ending)
-            except asyncio.CancelledError:
-                await _see_through(ending or asyncio.create_task(self._end_look(seen)))
-                raise
-            finally:
-                self._looks.end()
-            if not seen.done():
-                raise DivingbellError(
-                    "an object in the session did not answer when it was looked at, so the "
-                    "interpreter was replaced: the next result says which variables are left"
-                )
-            return seen.result()
-
-    async def _end_look(self, seen: asyncio.Future[list[Any]]) -> None:
-        """Free the interpreter of a look that is stuck in an object of the user's, or that nobody
-        waits for any more, so that the session stays usable."""
-        until = time.monotonic() + self._services.interrupt_grace
-        while not seen.done() and time.monotonic() < until:
-            self.sandbox.interrupt()  # one that comes before it has begun is not heard
-            await asyncio.wait([seen], timeout=INTERRUPT_EVERY)
-            await self.sandbox.interrupted()
-        if not seen.done() and self._closed is None:
-            self._untold = await self._replace(fresh=False)
+        return await self._handle.complete(code, position)
 
     async def close(self, reason: str = "it was closed") -> None:
-        if self._closed is None:
-            self._closed = reason
-            self._copy.close()
-            if self._cell is not None:
-                self._cell.end(f"the session ended: {reason}")
-            self._on_close(self)
-        if self._ending is not None:
-            self._ending.cancel()
-        try:
-            await self._interpreter.stop()
-        finally:
-            await self._calls.close()
-            if not self._told_closed:
-                self._told_closed = True
-                reason = self._closed or reason
-                ended = SessionEnded(self.principal, self.id, self.key, reason)
-                self._services.journal.note(ended)
-
-    # Running
-
-    async def _run(
-        self,
-        code: str,
-        context: Mapping[str, Any] | None,
-        argv: Sequence[str] | None,
-        timeout: float | None,
-        asker: Asker | None,
-        sink: Sink,
-    ) -> Result:
-        services, whose = self._services, self.principal
-        source, values = encoded(services.border.inward(code, whose), context, argv)
-        if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
-            raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
-        async with self._queue:
-            self._check_open()
-            self._copy.hold()
-            await self._ensure_alive()
-            number = self.cells + 1
-            await services.journal.intend(CellStarted(whose, self.key, number, code))
-            self.cells = number
-            result: Result | None = None
-            try:
-                result = await self._run_cell(code, values, source, timeout, asker, sink)
-                return result
-            finally:
-                services.journal.note(CellEnded(whose, self.key, number, code, result))
-
-    async def _run_cell(
-        self,
-        code: str,
-        values: bytes,
-        source: bytes,
-        timeout: float | None,
-        asker: Asker | None,
-        sink: Sink,
-    ) -> Result:
-        self.last_used = time.monotonic()
-        limits = self.limits
-        cell = Cell(
-            self.cells,
-            limits,
-            limits.timeout if timeout is None else timeout,
-            self._services.interrupt_grace,
-            self._interpreter,
-            sink,
-            self._calls.cancel_all,
-        )
-        self._cell = cell
-        self._calls.asker = asker
-        self._calls.adopt(cell)
-        self._background.pass_on(cell.transcript)
-        made = self._gateway.generation if self._gateway else 0
-        self._interpreter.send(
-            {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
-            values + source,
-        )
-        concluding: asyncio.Task[Result] | None = None
-        try:
-            with cells.run(self.key):
-                ending = await cell.wait()
-                if ending.finished and cell.plain:
-                    result = await self._result_of(cell, ending, code)
-                else:
-                    concluding = asyncio.create_task(self._conclude(cell, code))
-                    result = await asyncio.shield(concluding)
-            self._untold = StateChange()
-            return result
-        except asyncio.CancelledError:
-            cell.stop("cancelled")
-            await _see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
-            raise
-        finally:
-            self._cell = None
-            self._calls.end_run()
-            self.last_used = time.monotonic()
-            if self._closed is None:
-                self._copy.plan(self._interpreter, cell.number, changed=not cell.only_read)
-
-    async def _conclude(self, cell: Cell, code: str) -> Result:
-        """Wait for the end of a cell, put an interpreter in place where it has lost its own."""
-        ending = await cell.wait()
-        await self.sandbox.interrupted()
-        if not ending.finished and self._closed is None:
-            self._untold = await self._replace(fresh=False)
-        await cell.finish_spool()
-        return await self._result_of(cell, ending, code)
-
-    async def _result_of(self, cell: Cell, ending: Ending, code: str) -> Result:
-        result = cell.result(ending, self._untold)
-        services = self._services
-        result = services.hints.added(result, ending.header, self.principal.user)
-        result = services.border.outward(result, self.principal)
-        if services.ledgers is None:
-            return result
-        ledger = await services.ledgers.ledger_of(self.key, code, result)
-        return dataclasses.replace(result, ledger=ledger)
-
-    async def _ensure_alive(self) -> None:
-        """Put an interpreter in place where there is none; the next result tells of it."""
-        if not self._interpreter.alive:
-            self._untold = await self._replace(fresh=False)
-
-    async def _replace(self, *, fresh: bool) -> StateChange:
-        as_of = self._copy.use_up()
-        self._calls.line_lost()
-        try:
-            copied = await self._interpreter.replace(self.cells, fresh=fresh)
-        except SandboxUnavailable as error:
-            self._check_open()
-            log.warning("session %s: %s; it gets a new sandbox", self.id, error)
-            await self._interpreter.stop()
-            renewed = await self._renew(self.limits)
-            if self._closed is not None:  # meanwhile
-                await renewed.stop()
-            self._check_open()
-            self._interpreter = renewed
-            renewed.listen(self, self.key)
-            return StateChange("fresh", files_lost=True)
-        return StateChange("rewound", as_of) if copied else StateChange("fresh")
-
-    def _check_open(self) -> None:
-        if self._closed is not None:
-            raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
-
-    def _open_files(self) -> int:
-        self._check_open()
-        self.last_used = time.monotonic()
-        return self._interpreter.sandbox.open_files()
-
-    # Text and frames of the interpreter (divingbell.session.interpreter.Listener)
-
-    def text(self, data: bytes) -> None:
-        if self._cell is not None:
-            self._cell.text(data)
-        else:
-            self._background.add("stdout", data, self.cells)
-
-    def frame(self, header: frames.Header, body: bytes) -> None:
-        event = header.get("event")
-        if event == "call":
-            self._begin_call(header, body)
-        elif event == "cancel":
-            self._calls.cancel(header)
-        elif event == "copied":
-            self._copy.answered(header)
-        elif event == "seen":
-            self._looks.answered(header)
-        elif self._cell is not None:
-            self._cell.frame(header, body)
-        elif event in ("stdout", "stderr"):
-            self._background.add(str(event), body, cell_of(header, self.cells))
-
-    def _begin_call(self, header: frames.Header, body: bytes) -> None:
-        try:
-            self._calls.begin(header, body, self._cell)
-        except frames.FrameError as error:
-            self.ended(BROKEN_LINE.format(error))
-
-    def _send(self, header: frames.Header, body: bytes) -> None:
-        self._interpreter.send(header, body)
-
-    async def _drained(self) -> None:
-        await self._interpreter.drained()
-
-    def ended(self, reason: str) -> None:
-        self._calls.line_lost()
-        if self._cell is not None:
-            self._cell.end(reason)
-        self._looks.lost()
-
-    def overdrawn(self, seconds: float, times: float) -> None:
-        if self._cell is not None:
-            if seconds > OVERDRAFT:
-                self._interpreter.host_time.forgive()
-                self._cell.stop("host")
-        elif seconds * times > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
-            reason = (
-                "processes or threads that an earlier cell had left running kept the host busy "
-                "with what they sent, and were ended"
-            )
-            self._interpreter.host_time.forgive()
-            self._interpreter.give_up(reason)
-            self._ending = asyncio.create_task(self._end_all(reason))
-
-    async def _end_all(self, reason: str) -> None:
-        """End what runs between cells; the next result tells of it."""
-        log.warning("session %s: %s", self.id, reason)
-        try:
-            async with self._queue:
-                if self._closed is None and not self._interpreter.alive:
-                    self._copy.hold()
-                    change = await self._replace(fresh=False)
-                    self._untold = dataclasses.replace(change, reason=reason)
-        except DivingbellError as error:
-            log.warning("session %s: it could not be replaced: %s", self.id, error)
-        finally:
-            self._ending = None
-
-
-async def _see_through(concluding: asyncio.Task[Any]) -> None:
-    """See what a cancelled call began to its end, so that the session stays usable."""
-    while not concluding.done():
-        # Cancelled again and again, we still may not leave a cell behind that runs on.
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([concluding])
-    concluding.exception()  # whoever is gone is not told; the next run meets it again
+        await self._handle.close(reason)

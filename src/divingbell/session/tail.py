@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from divingbell.models import Output
+from divingbell.models import Output, OutputName
 
 RUN_COST = 64
 """Bytes that a run counts for besides its text: many short ones cost the host too."""
@@ -16,7 +16,7 @@ Display = list[Output]
 class Run:
     """Text of one stream in a row."""
 
-    name: str
+    name: OutputName
     cell: int
     data: bytearray = field(default_factory=bytearray)
 
@@ -38,7 +38,7 @@ class Tail:
         self._next = 0
         self._held = 0
 
-    def add_text(self, name: str, cell: int, data: bytes) -> None:
+    def add_text(self, name: OutputName, cell: int, data: bytes) -> None:
         last = self._entries.get(self._next - 1)
         if not isinstance(last, Run) or (last.name, last.cell) != (name, cell):
             last = Run(name, cell)
@@ -53,7 +53,7 @@ class Tail:
             self._make_room()
 
     @property
-    def first_stream(self) -> tuple[str, int]:
+    def first_stream(self) -> tuple[OutputName, int]:
         """The name and the cell of the text that comes first."""
         first = self._entries.get(self._runs[0]) if self._runs else None
         return (first.name, first.cell) if isinstance(first, Run) else ("stdout", 0)

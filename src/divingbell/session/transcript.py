@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from divingbell.models import MB, Event, Output
+from divingbell.models import MB, Event, Output, OutputName
 from divingbell.session.intake import TextDecoder, field_of
 from divingbell.session.tail import RUN_COST, Run, Tail
 from divingbell_inside import frames, layout
@@ -80,7 +80,7 @@ class Transcript:
         self._decoder = TextDecoder()
         self._items: list[list[Output]] = []
         self._pieces: list[str] = []
-        self._stream: tuple[str, int] | None = None
+        self._stream: tuple[OutputName, int] | None = None
         self._clear_before_next = False
 
     @property
@@ -94,7 +94,7 @@ class Transcript:
         """Take text from the pipe."""
         self.text("stdout", data, self.cell)
 
-    def text(self, name: str, data: bytes, cell: int) -> None:
+    def text(self, name: OutputName, data: bytes, cell: int) -> None:
         self.bytes += len(data)
         self._record(data)
         if data:
@@ -134,7 +134,7 @@ class Transcript:
         self._charged += len(shown)
         return shown
 
-    def _add_to_tail(self, name: str, cell: int, data: bytes) -> None:
+    def _add_to_tail(self, name: OutputName, cell: int, data: bytes) -> None:
         if not self._head_is_full:
             self._head_is_full = True
             self._end_stream()
@@ -145,7 +145,7 @@ class Transcript:
         if self.cut:
             self._spill()
 
-    def _append(self, name: str, text: str, cell: int) -> None:
+    def _append(self, name: OutputName, text: str, cell: int) -> None:
         if self._stream != (name, cell):
             self._end_stream()
             self._stream = name, cell
@@ -165,7 +165,7 @@ class Transcript:
 
     def display(self, header: frames.Header, body: bytes) -> None:
         """Take a display, or the value of the cell."""
-        name = "result" if header.get("result") is True else "display"
+        name: OutputName = "result" if header.get("result") is True else "display"
         cell = cell_of(header, self.cell)
         display_id = field_of(header, "id", str)
         if display_id is not None and len(display_id) > MAX_DISPLAY_ID:
@@ -206,7 +206,7 @@ class Transcript:
         return shown
 
     def _show(
-        self, parts: list["_Part"], shown: _Shown, name: str, cell: int, *, in_place: bool
+        self, parts: list["_Part"], shown: _Shown, name: OutputName, cell: int, *, in_place: bool
     ) -> None:
         too_large = []
         for part in parts:
@@ -226,7 +226,7 @@ class Transcript:
             self._show_text(_line_for(part), shown, name, cell, in_place=in_place)
 
     def _show_text(
-        self, raw: bytes, shown: _Shown, name: str, cell: int, *, in_place: bool
+        self, raw: bytes, shown: _Shown, name: OutputName, cell: int, *, in_place: bool
     ) -> None:
         if len(raw) > frames.MAX_DISPLAY_TEXT:
             raise frames.FrameError("a display has more text than it may")
@@ -296,7 +296,7 @@ class Transcript:
                 outputs += entry
         return tuple(outputs)
 
-    def _pass_on_late(self, name: str, cell: int, text: str) -> Output:
+    def _pass_on_late(self, name: OutputName, cell: int, text: str) -> Output:
         output = Output(TEXT, settle_lines(text), name, cell)
         if name in ("stdout", "stderr"):
             self._sink(Event(name, text=text, cell=cell))
@@ -383,7 +383,7 @@ def _line_for(part: _Part) -> bytes:
     return f"[{part.kind}, {len(part.raw):,} bytes: too much to show{where}]".encode()
 
 
-def _output(part: _Part, name: str, cell: int) -> Output:
+def _output(part: _Part, name: OutputName, cell: int) -> Output:
     data = _decoded(part.raw) if part.kind.startswith(_TEXTUAL) else part.raw
     return Output(part.kind, data, name, cell, part.path)
 

@@ -27,7 +27,7 @@ async def main():
     async with Divingbell(pool=0, **json.loads(sys.argv[1])) as bell:
         async with bell.session() as session:
             await session.run("1 + 1")
-            print("running", session._interpreter.sandbox.name, flush=True)
+            print("running", session._handle._interpreter.sandbox.name, flush=True)
             await asyncio.sleep(600)
 
 asyncio.run(main())
@@ -63,7 +63,7 @@ async def session(walled: Divingbell) -> AsyncIterator[Session]:
 
 
 def _sandbox(session: Session) -> ContainedSandbox:
-    sandbox = session._interpreter.sandbox
+    sandbox = session._handle._interpreter.sandbox
     assert isinstance(sandbox, ContainedSandbox)
     return sandbox
 

@@ -36,7 +36,7 @@ def _docker(*arguments: str) -> bool:
 
 
 def _inspect(session: Session) -> dict[str, Any]:
-    sandbox = session._interpreter.sandbox
+    sandbox = session._handle._interpreter.sandbox
     assert isinstance(sandbox, ContainedSandbox)
     answer = subprocess.run(["docker", "inspect", sandbox.name], capture_output=True, check=True)
     found: dict[str, Any] = json.loads(answer.stdout)[0]

@@ -51,7 +51,7 @@ async def test_gvisor_goes_before_the_host_when_the_machine_is_out_of_memory(
     session: Session,
 ) -> None:
     await session.run("1")
-    sandbox = session._interpreter.sandbox
+    sandbox = session._handle._interpreter.sandbox
     assert isinstance(sandbox, ContainedSandbox)
     scores = {int(Path(f"/proc/{pid}/oom_score_adj").read_text()) for pid in sandbox.pids()}
     assert max(scores) == EXPENDABLE, scores

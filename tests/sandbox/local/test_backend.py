@@ -23,7 +23,8 @@ async def main():
     async with Divingbell(pool=1, **json.loads(sys.argv[1])) as bell:
         async with bell.session("a") as a, bell.session("b") as b:
             await a.run("import subprocess; subprocess.Popen(['sleep', '1000'])")
-            print(json.dumps([bell.backend.zygote.pid, a.sandbox.pid, b.sandbox.pid]), flush=True)
+            pids = [session._handle.sandbox.pid for session in (a, b)]
+            print(json.dumps([bell.backend.zygote.pid, *pids]), flush=True)
             await b.run("import time; time.sleep(1000)", timeout=1000)
 asyncio.run(main())
 """
@@ -148,7 +149,7 @@ async def test_two_hosts_on_one_machine_use_different_uids() -> None:
         other.session() as b,
         one.session() as c,
     ):
-        pids = [_tree(session.sandbox.pid)[1] for session in (a, b, c)]  # type: ignore[attr-defined]
+        pids = [_tree(session._handle.sandbox.pid)[1] for session in (a, b, c)]  # type: ignore[attr-defined]
         owners = {os.stat(f"/proc/{pid}").st_uid for pid in pids}
     assert len(owners) == 3
     assert all(owner >= 1_900_000_000 for owner in owners)

@@ -172,7 +172,7 @@ async def notifications_to_choke_on(rig: ToolRig) -> str:
 @tool_checks("D52", alone=True)
 async def results_that_nobody_reads(rig: ToolRig) -> str:
     async with rig.session() as session, Watch() as watch:
-        results, held = session._calls._results, 0
+        results, held = session._handle._calls._results, 0
         task = asyncio.create_task(rig.run(session, "D52.py"))
         while not task.done():
             held = max(held, results.held)

@@ -170,7 +170,7 @@ async def empty_background_events(rig: CheckRig) -> str:
     async with rig.session() as session, Watch() as watch:
         await rig.run(session, "H49.py")
         await asyncio.sleep(1.0)
-        kept = len(session._background._kept)
+        kept = len(session._handle._background._kept)
         expect(kept < 2000, f"the host keeps {kept:,} events that carry nothing")
         await rig.works(session)
     return f"{kept} kept; {watch.judge()}"

@@ -73,7 +73,7 @@ async def daemons(rig: CheckRig) -> str:
 
 def processes_of(session: Session) -> list[int]:
     """The pids that the processes of a session have on the host."""
-    return session._interpreter.sandbox.pids()
+    return session._handle._interpreter.sandbox.pids()
 
 
 @checks("R09", alone=True)
