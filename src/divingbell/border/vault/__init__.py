@@ -1,0 +1,1 @@
+"""The vault: which token stands for which value, kept sealed."""

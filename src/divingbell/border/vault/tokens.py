@@ -1,0 +1,50 @@
+"""Tokens: they stand for values that a model does not see, such as `[EMAIL_482715]`.
+
+The number is random. `[EMAIL_1]` would be there in every conversation: carried over into another it
+would mail the wrong person, and a stranger's "forward to [EMAIL_1]" would be filled in.
+"""
+
+import re
+import secrets
+from collections.abc import Callable, Container
+
+LEAST_DIGITS = 6
+MOST_DIGITS = 15
+CHANCE = 10_000
+"""A guess at a token of a kind hits one of those that there are less often than once in so many."""
+MOST_KIND = 24
+LONGEST = MOST_KIND + MOST_DIGITS + 3
+"""Characters of the longest token."""
+TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]{0,22}[A-Z0-9])_([1-9][0-9]{5,14})\]")
+"""Linear: a kind has no more than 24 letters, and only digits follow its last underscore."""
+_KIND = re.compile(r"[A-Z][A-Z0-9_]{0,22}[A-Z0-9]")
+
+
+def is_kind(name: str) -> bool:
+    """Whether this can be the kind of a token."""
+    return _KIND.fullmatch(name) is not None and not name[name.rfind("_") + 1 :].isdigit()
+
+
+def draw(kind: str, count: int, taken: Container[str]) -> str:
+    """Return a new token of a kind of which there are `count`; it is none of those `taken`."""
+    while True:
+        digits = max(LEAST_DIGITS, len(str((count + 1) * CHANCE * 10 // 9)))
+        least = 10 ** (digits - 1)
+        token = f"[{kind}_{least + secrets.randbelow(9 * least)}]"
+        if token not in taken:
+            return token
+
+
+def in_text(text: str) -> set[str]:
+    """Return the tokens in a text, and what looks like one."""
+    return {found[0] for found in TOKEN.finditer(text)} if "[" in text else set()
+
+
+def replaced(text: str, by: Callable[[str], str]) -> str:
+    """Return a text in which something else stands for each token."""
+    return TOKEN.sub(lambda found: by(found[0]), text) if "[" in text else text
+
+
+def defused(token: str) -> str:
+    """Return what is shown for text that only looks like a token: it names nothing any more."""
+    return f"({token[1:-1]})"
