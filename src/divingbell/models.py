@@ -74,6 +74,14 @@ class Limits:
         if self.processes < 2 or self.open_files < 64:
             raise ConfigError("at least 2 processes and 64 open files are needed to run anything")
 
+    def sealed_like(self, other: "Limits") -> bool:
+        """Whether both make the same sandbox: they differ only in what the host enforces."""
+        return all(getattr(self, name) == getattr(other, name) for name in SEALED_LIMITS)
+
+
+SEALED_LIMITS = ("cores", "memory", "processes", "open_files", "disk")
+"""The limits that a sandbox is sealed with. The host enforces the others, cell by cell."""
+
 
 class SessionLimits(TypedDict, total=False):
     """The limits that a session may be opened with, by name: those of `Limits`.

@@ -73,7 +73,7 @@ async def test_the_pool_shrinks_when_nobody_opens_sessions(monkeypatch: pytest.M
 async def test_sessions_with_limits_of_their_own_are_no_demand() -> None:
     async with pooled() as (bell, pool):
         for _ in range(3):
-            async with bell.session(timeout=9):
+            async with bell.session(memory="64MB"):
                 pass
         assert (pool.wanted, len(pool)) == (1, 1)
 
