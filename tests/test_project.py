@@ -88,6 +88,7 @@ def test_public_names() -> None:
         "ToolFailed",
         "Usage",
         "Variable",
+        "WrongLoop",
     ]
 
 

@@ -4,7 +4,15 @@ A name is loaded when it is first used: all of it takes 300 ms, and a program ma
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+    raise ImportError(
+        "Divingbell needs Python 3.11, 3.12 or 3.13, and this is "
+        f"{sys.version_info[0]}.{sys.version_info[1]}: make the environment with one of those "
+        "(uv venv --python 3.13)"
+    )
 
 if TYPE_CHECKING:
     from divingbell.app import (
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
         SandboxUnavailable,
         SessionClosed,
         ToolFailed,
+        WrongLoop,
     )
     from divingbell.gateway.policy.approvals import (
         Approval,
@@ -71,6 +80,7 @@ __all__ = [
     "ToolFailed",
     "Usage",
     "Variable",
+    "WrongLoop",
 ]
 
 _HOMES = {
@@ -99,6 +109,7 @@ _HOMES = {
     "ToolFailed": "divingbell.errors",
     "Usage": "divingbell.models",
     "Variable": "divingbell.models",
+    "WrongLoop": "divingbell.errors",
 }
 """The module of each name; the same as above."""
 

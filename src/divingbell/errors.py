@@ -6,6 +6,7 @@
     ├── ProfileError         the packages of the sandbox could not be prepared
     ├── CapacityError        every place is taken and none became free in time
     ├── SessionClosed        the session has ended
+    ├── WrongLoop            it belongs to another event loop, or to another process
     ├── InvalidInput         code or a value that can't be given to a session
     ├── NotRecorded          it could not be written down, so it was not done
     ├── FileRefused          a file can't be stored, read or listed
@@ -41,6 +42,10 @@ class CapacityError(DivingbellError):
 
 class SessionClosed(DivingbellError):
     code = "session_closed"
+
+
+class WrongLoop(DivingbellError):
+    code = "wrong_loop"
 
 
 class InvalidInput(DivingbellError):

@@ -93,6 +93,11 @@ class SessionHandle(ABC):
         """A name that no other session has: of no other user, and no later one of its id."""
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels that it was opened with. They can't be changed."""
+        return {}
+
+    @property
     @abstractmethod
     def isolation(self) -> Isolation:
         """The walls and limits that are in force around this session."""
