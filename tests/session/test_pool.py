@@ -78,6 +78,24 @@ async def test_sessions_with_limits_of_their_own_are_no_demand() -> None:
         assert (pool.wanted, len(pool)) == (1, 1)
 
 
+async def test_limits_that_the_host_enforces_do_not_keep_a_session_from_the_pool() -> None:
+    async with pooled(pool=2) as (bell, _):
+        made = counted(bell)
+        options = {"timeout": 9, "ceiling": 90, "cpu_seconds": 8, "output": "2KB"}
+        async with bell.session(env={"A": "b"}, labels={"a": "b"}, **options) as session:  # type: ignore[arg-type]
+            assert session._handle.sandbox not in made
+            assert (session.limits.timeout, session.limits.output) == (9, 2048)
+            assert session._handle.sandbox.limits == session.limits
+            assert (await session.run("while True: pass", timeout=0.2)).status == "timeout"
+            assert (await session.run("print('x' * 5000)")).limit == "output"
+            assert (await session.run("import os; os.environ['A']")).value == "b"
+        for walls in ({"memory": "64MB"}, {"cores": 0.5}, {"processes": 9}, {"open_files": 99}):
+            async with bell.session(**walls) as session:  # type: ignore[arg-type]
+                assert session._handle.sandbox in made
+        async with bell.session(disk="9MB") as session:
+            assert session._handle.sandbox in made
+
+
 async def test_places_are_kept_free_of_sessions_that_nobody_could_open() -> None:
     async with pooled(max_sessions=4) as (bell, pool):
         await opened(bell, 4)

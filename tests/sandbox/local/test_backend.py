@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, SandboxUnavailable
-from divingbell.host import cgroups
+from divingbell.host import cgroups, kernel
 from divingbell.sandbox.local import backend
 from tests.waiting import until
 
@@ -215,3 +215,53 @@ def test_names_of_the_dead_are_told_from_those_of_the_living() -> None:
     assert cgroups.owner_is_gone(f"divingbell-{os.getpid()}-1")
     assert cgroups.owner_is_gone("divingbell-999999999-1")
     assert not cgroups.owner_is_gone("divingbell-something-else")
+
+
+async def test_walls_are_checked_before_anything_is_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIVINGBELL_HOME", str(tmp_path))  # where no profile is
+    monkeypatch.setattr(kernel, "why_not", lambda: "user namespaces are off; turn them on")
+    steps: list[str] = []
+    with pytest.raises(SandboxUnavailable, match="user namespaces are off; turn them on"):
+        await Divingbell(pool=0, progress=steps.append).__aenter__()
+    assert steps == []
+    assert not (tmp_path / "profiles").exists()
+
+
+async def test_control_groups_that_are_required_are_looked_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> cgroups.Hierarchy:
+        raise cgroups.NoCgroups("there are none")
+
+    monkeypatch.setenv("DIVINGBELL_HOME", str(tmp_path))
+    monkeypatch.setattr(cgroups, "find", none)
+    with pytest.raises(SandboxUnavailable, match="there are none"):
+        await Divingbell(pool=0, cgroups="require").__aenter__()
+    assert not (tmp_path / "profiles").exists()
+
+
+LEFT_OPEN = """
+import asyncio, json, sys
+from divingbell import Divingbell
+kept = []
+async def main():
+    bell = Divingbell(pool=1, preload=(), workspace=sys.argv[1])
+    await bell.__aenter__()
+    kept.append(await bell.open("a"))
+    await kept[0].run("open('file', 'w').write('x')")
+    print(json.dumps([bell.backend.zygote.pid, kept[0]._handle.sandbox.pid]))
+asyncio.run(main())
+"""
+
+
+async def test_a_program_that_leaves_it_open_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "work")]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [line] = done.stderr.splitlines()
+    assert "use `async with Divingbell() as bell`" in line
+    pids = json.loads(done.stdout)
+    await until(lambda: not any(_alive(pid) for pid in pids), "all processes have ended")
+    assert list((tmp_path / "work").iterdir()) == []
