@@ -31,7 +31,7 @@ async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Divingbell]]:
 
 
 def whose(request: Request) -> str | None:
-    """The user. Your own sign-in goes here: whoever may choose the name has that user's sessions."""
+    """The user. Your own sign-in goes here: whoever can choose a name has its sessions."""
     return request.headers.get("x-user")
 
 
