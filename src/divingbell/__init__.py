@@ -15,6 +15,7 @@ if not (3, 11) <= sys.version_info[:2] <= (3, 13):
     )
 
 if TYPE_CHECKING:
+    from divingbell import sync
     from divingbell.app import (
         Divingbell,
     )
@@ -81,6 +82,7 @@ __all__ = [
     "Usage",
     "Variable",
     "WrongLoop",
+    "sync",
 ]
 
 _HOMES = {
@@ -115,6 +117,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sync":
+        return importlib.import_module("divingbell.sync")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(_HOMES[name]), name)

@@ -138,13 +138,45 @@ class Divingbell:
         self._border = border or OpenBorder()
 
     async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def start(self) -> Self:
+        """Start it as `async with` does, for those who can't keep a block; see `close`.
+
+        Raises:
+            SandboxUnavailable, ProfileError: what kept it from starting.
+        """
         await self._enter()
         try:
             await self.ready()
         except BaseException:
-            await self._leave()
+            await self.close()
             raise
         return self
+
+    async def close(self) -> None:
+        """End every session, and all that it has started. May be called again.
+
+        Raises:
+            WrongLoop: this Divingbell belongs to another event loop.
+        """
+        if self._guard is None or self._guard.forked:
+            return  # a fork has nothing of its own in here
+        self._guard.check()
+        self._guard = self._engine = self._gateway = None
+        await self._undo.aclose()
+
+    def _abandon(self, home: "_Home") -> None:
+        """At the end of a program that has not closed it: say so, and leave nothing behind."""
+        if self._guard is None or self._guard.forked:
+            return
+        log.warning(
+            "the program ended without closing a Divingbell, so its sessions were killed: "
+            "use `async with Divingbell() as bell`, or `await bell.close()`"
+        )
+        if self.backend is not None:
+            self.backend.abandon()
+        home.abandon()
 
     @asynccontextmanager
     async def starting(self) -> AsyncIterator[Self]:
@@ -160,7 +192,7 @@ class Divingbell:
         try:
             yield self
         finally:
-            await self._leave()
+            await self.close()
 
     async def ready(self, tell: Tell | None = None) -> None:
         """Wait until the sandbox is up; `tell` hears what is waited for.
@@ -243,26 +275,7 @@ class Divingbell:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._leave()
-
-    async def _leave(self) -> None:
-        if self._guard is None or self._guard.forked:
-            return  # a fork has nothing of its own in here
-        self._guard.check()
-        self._guard = self._engine = self._gateway = None
-        await self._undo.aclose()
-
-    def _abandon(self, home: "_Home") -> None:
-        """At the end of a program that never left the block: say so, and leave nothing behind."""
-        if self._guard is None or self._guard.forked:
-            return
-        log.warning(
-            "the program ended without leaving the block of a Divingbell, so its sessions were "
-            "killed: use `async with Divingbell() as bell`"
-        )
-        if self.backend is not None:
-            self.backend.abandon()
-        home.abandon()
+        await self.close()
 
     @asynccontextmanager
     async def session(
@@ -356,13 +369,13 @@ class Divingbell:
     @property
     def ledgers(self) -> LedgerRecorder:
         """The account of tokens."""
-        self._running()
+        self._started()
         return self._ledgers
 
     @property
     def gateway(self) -> Gateway:
         """The tools, and the servers that they come from."""
-        self._running()
+        self._started()
         assert self._gateway is not None
         return self._gateway
 
@@ -400,11 +413,18 @@ class Divingbell:
         return notebook.counted(len(self._engine.sessions()), "session")
 
     def _running(self) -> Engine:
-        if self._engine is None or self._guard is None:
-            raise DivingbellError(
-                "Divingbell is not running: use `async with Divingbell() as bell`"
-            )
+        """Return the engine, for the loop that this Divingbell belongs to."""
+        engine = self._started()
+        assert self._guard is not None
         self._guard.check()
+        return engine
+
+    def _started(self) -> Engine:
+        if self._engine is None:
+            raise DivingbellError(
+                "Divingbell is not running: use `async with Divingbell() as bell`, or `with` and "
+                "divingbell.sync"
+            )
         return self._engine
 
 

@@ -193,6 +193,7 @@ class LocalSession(SessionHandle):
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> AsyncGenerator[Event, None]:
+        self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
         def tell(event: Event) -> None:

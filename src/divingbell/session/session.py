@@ -109,7 +109,8 @@ class Session(SessionHandle):
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> AsyncGenerator[Event, None]:
-        return self._handle.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
+        # Checked when it begins: that may be in another loop than the call.
+        return self._seen.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
 
     async def interrupt(self) -> bool:
         return await self._handle.interrupt()
