@@ -77,7 +77,7 @@ class LocalSession(SessionHandle):
     ) -> None:
         self.id = identifier
         self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(self._open_files, lambda: self.limits.disk)
+        self.files = Files(identifier, self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter
