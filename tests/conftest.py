@@ -71,6 +71,7 @@ SLOW = (
     "test_docs.py",
     "test_examples.py",
     "test_quick.py",
+    "test_types.py",
 )
 """Files and folders of tests that --quick leaves out: those that need Docker or gVisor, start
 commands or servers of others, wait for limits, or take more than a few seconds."""

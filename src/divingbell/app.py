@@ -33,6 +33,7 @@ from divingbell.session.ownership import OwnedSessions
 from divingbell.session.session import Session
 from divingbell.session.starting import Starting, Tell
 from divingbell.settings import config
+from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server
 
@@ -56,7 +57,7 @@ class Divingbell:
         progress: Callable[[str], None] | None = None,
         on_approval: Approver | None = None,
         border: Border | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsArguments],
     ) -> None:
         """Read the settings; nothing is started yet.
 
@@ -111,7 +112,7 @@ class Divingbell:
         self._engine: Engine | None = None
         self._gateway: Gateway | None = None
         self._starting: Starting | None = None
-        self.backend: Backend | None = None
+        self._backend: Backend | None = None
         self._owned = OwnedSessions(self._open_for)
         self.journal = Journal()
         """Told of everything that happens."""
@@ -164,11 +165,11 @@ class Divingbell:
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
             starting = Starting(self._progress)
-            self.backend = _make_backend(
+            self._backend = _make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
             )
             engine = Engine(
-                self.settings, self.backend, gateway, self.journal, self.border, self._ledgers
+                self.settings, self._backend, gateway, self.journal, self.border, self._ledgers
             )
             undo.push_async_callback(engine.stop)
             undo.push_async_callback(starting.stop)

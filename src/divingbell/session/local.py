@@ -65,6 +65,8 @@ class SessionServices:
 class LocalSession(SessionHandle):
     """A session of this process: a sandbox, its interpreter, its owner, its state."""
 
+    files: Files
+
     def __init__(
         self,
         identifier: str,
