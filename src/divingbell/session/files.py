@@ -21,8 +21,9 @@ UNDO_TIMEOUT = 5.0
 """Seconds for the file server to remove what it has of a file whose source failed."""
 NO_ANSWER = "the session's file server does not answer: try again, or open another session"
 MAX_ENTRIES = 20_000
-MAX_NAMES = 16 << 20
-"""Bytes of the lists of a file server; a true one stops at four megabytes of paths."""
+MAX_LISTED = 32 << 20
+"""Bytes of a list as it comes. A true file server stops at four megabytes of paths, and JSON makes
+up to six of one."""
 MAX_PATH = 4096
 MAX_NUMBER = 1 << 63
 _KINDS: dict[object, type[FileRefused]] = {"missing": FileMissing, "too large": FileTooLarge}
@@ -31,7 +32,7 @@ _KINDS: dict[object, type[FileRefused]] = {"missing": FileMissing, "too large": 
 class Connection:
     """A line to a file server that serves one request."""
 
-    def __init__(self, descriptor: int, path: str = "") -> None:
+    def __init__(self, descriptor: int, path: str | None = None) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.setblocking(False)
         self._decoder = frames.Decoder(check_weight)
@@ -88,7 +89,9 @@ class Connection:
 
     def refused(self, reason: str, kind: type[FileRefused] = FileRefused) -> FileRefused:
         """Return an error that names the path."""
-        return kind(f"{self._path[:200]!r}: {reason}" if self._path else reason)
+        if self._path is None:
+            return kind(reason)
+        return kind(f"{(self._path or layout.WORKSPACE)[:200]!r}: {reason}")
 
     def close(self) -> None:
         self._socket.close()
@@ -122,8 +125,10 @@ class OpenFile(OpenFileHandle):
             self._left -= len(body)
             if self._left < 0:
                 raise self._line.refused("the session's file server sent more than it announced")
-            if header["event"] == "piece":
+            if body:
                 return body
+            if header["event"] == "piece":  # for ever, perhaps
+                raise self._line.refused("the session's file server sent a piece of nothing")
             if self._left:
                 raise self._line.refused("it was cut short while it was read: try again")
         except BaseException:
@@ -208,7 +213,7 @@ class Files(FilesHandle):
                 if header["event"] == "end":
                     return sorted(found, key=lambda item: item.path)
                 found += _entries(header, line)
-                if len(found) > MAX_ENTRIES or line.received > MAX_NAMES:
+                if len(found) > MAX_ENTRIES or line.received > MAX_LISTED:
                     raise line.refused("the session's file server lists without end")
 
     async def remove(self, path: str | PurePosixPath) -> None:
