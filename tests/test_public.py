@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[1]
 ATTRIBUTES: dict[type, set[str]] = {
     Divingbell: {
         "border",
+        "close",
         "execute",
         "gateway",
         "journal",
@@ -43,6 +44,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "session",
         "sessions",
         "settings",
+        "start",
         "starting",
     },
     Session: {

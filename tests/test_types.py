@@ -36,7 +36,7 @@ def _sources() -> dict[str, str]:
         f"{page.stem.lower()}_{number}.py": source
         for page in PAGES
         for number, source in enumerate(_PROGRAM.findall(page.read_text("utf-8")))
-        if "asyncio.run(" in source
+        if "asyncio.run(" in source or "sync.Divingbell(" in source
     }
     return {path.name: path.read_text("utf-8") for path in paths} | programs
 
