@@ -72,6 +72,7 @@ SLOW = (
     "test_docs.py",
     "test_examples.py",
     "test_quick.py",
+    "test_types.py",
     "test_web_example.py",
 )
 """Files and folders of tests that --quick leaves out: those that need Docker or gVisor, start

@@ -39,6 +39,7 @@ from divingbell.session.ownership import OwnedSessions
 from divingbell.session.session import Session
 from divingbell.session.starting import Starting, Tell
 from divingbell.settings import config
+from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server
 
@@ -65,7 +66,7 @@ class Divingbell:
         on_approval: Approver | None = None,
         on_event: Watcher | None = None,
         border: Border | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsArguments],
     ) -> None:
         """Read the settings; nothing is started yet.
 
@@ -131,7 +132,7 @@ class Divingbell:
         self._engine: Engine | None = None
         self._gateway: Gateway | None = None
         self._starting: Starting | None = None
-        self.backend: Backend | None = None
+        self._backend: Backend | None = None
         self._owned = OwnedSessions(self._open_for)
         self.journal = Journal()
         """Told of everything that happens."""
@@ -174,8 +175,8 @@ class Divingbell:
             "the program ended without closing a Divingbell, so its sessions were killed: "
             "use `async with Divingbell() as bell`, or `await bell.close()`"
         )
-        if self.backend is not None:
-            self.backend.abandon()
+        if self._backend is not None:
+            self._backend.abandon()
         home.abandon()
 
     @asynccontextmanager
@@ -220,12 +221,12 @@ class Divingbell:
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
             starting = Starting(self._progress)
-            self.backend = _make_backend(
+            self._backend = _make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
             )
             engine = Engine(
                 self.settings,
-                self.backend,
+                self._backend,
                 gateway,
                 self.journal,
                 self.border,

@@ -10,6 +10,8 @@
     ├── InvalidInput         code or a value that can't be given to a session
     ├── NotRecorded          it could not be written down, so it was not done
     ├── FileRefused          a file can't be stored, read or listed
+    │   ├── FileMissing      there is no such file or folder
+    │   └── FileTooLarge     it has more bytes than were asked for
     └── ToolFailed           a call of a tool did not succeed; its code says how
 
 Each has a `code` that stays the same, for callers who are not in this process.
@@ -58,6 +60,14 @@ class NotRecorded(DivingbellError):
 
 class FileRefused(DivingbellError):
     code = "file_refused"
+
+
+class FileMissing(FileRefused):
+    code = "file_missing"
+
+
+class FileTooLarge(FileRefused):
+    code = "file_too_large"
 
 
 ToolFailure = Literal[

@@ -384,10 +384,18 @@ class Variable:
     preview: str | None = None
 
 
+FileKind = Literal["file", "folder", "link", "other"]
+
+
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file in a session's workspace."""
+    """A file in a session's workspace, or what else is there under its path."""
 
     path: str
+    """Below /workspace, without that prefix."""
     size: int
+    """Bytes; 0 where it is no file."""
     modified: float
+    """Seconds since 1970, as code has set it or left it."""
+    kind: FileKind = "file"
+    """file, folder, link (which is never followed), or other: a pipe, a socket, a device."""

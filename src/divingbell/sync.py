@@ -6,7 +6,7 @@ any thread may call. Ctrl-C interrupts the cell that is waited for.
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Self, Unpack
 
 from divingbell.app import Divingbell as _Divingbell
@@ -25,62 +25,107 @@ from divingbell.models import (
     SessionLimits,
     Variable,
 )
-from divingbell.portal import Face, PlainApprover, Running, awaited
+from divingbell.portal import Face, Iterated, PlainApprover, Running, awaited
 from divingbell.principal import Principal
-from divingbell.session.base import Source
 from divingbell.session.files import Files as _Files
+from divingbell.session.files import OpenFile as _OpenFile
 from divingbell.session.needs import Needs
 from divingbell.session.session import Session as _Session
+from divingbell.session.source import Source
+from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Entry
 from divingbell.tool import Tool
 
 
+class OpenFile(Iterated[_OpenFile]):
+    """A file that is being read: iterate over it for its content, in pieces."""
+
+    @property
+    def info(self) -> FileInfo:
+        """The file as it was when it was opened: its path, its size, when it was modified."""
+        found: FileInfo = self._face(self._of.info)
+        return found
+
+
 class Files(Face[_Files]):
     """The files of a session."""
 
-    def put(self, path: str, data: Source) -> int:
+    def put(self, path: str | PurePosixPath, data: Source) -> int:
         """Store a file, making folders as needed; return its size.
 
-        `data` is bytes, text, a pathlib.Path of the host, an open binary file, or an
-        asynchronous iterator of bytes; the last three are streamed. The file appears under its
-        name only when it is complete.
+        `data` is text, bytes, a pathlib.Path of the host, an open file, or an iterator of bytes,
+        plain or asynchronous; the last four are streamed. Text is written as UTF-8. The file
+        appears under its name only when it is complete.
 
         Raises:
             FileRefused: the path is not below the workspace, or the disk is full.
+            OSError: a file of the host can't be read. What the source raises is passed on.
         """
         found: int = self._call(self._of.put, path, data)
         return found
 
-    def get(self, path: str, *, most: int | None = None) -> bytes:
+    def get(self, path: str | PurePosixPath, *, most: int | None = None) -> bytes:
         """Return the content of a file of at most `most` bytes (the disk limit by default).
 
         Raises:
-            FileRefused: there is no such regular file, or it is larger.
+            FileMissing: there is no such file.
+            FileTooLarge: it has more bytes than that.
+            FileRefused: it is no regular file, or the path leads elsewhere.
         """
         found: bytes = self._call(self._of.get, path, most=most)
         return found
 
-    def stream(self, path: str, *, most: int | None = None) -> Generator[bytes, None, None]:
-        """Yield the content of a file in pieces; see `get`."""
+    def stream(
+        self, path: str | PurePosixPath, *, most: int | None = None
+    ) -> Generator[bytes, None, None]:
+        """Yield the content of a file in pieces. Raises what `get` does, with the first piece."""
         return self._portal.items(self._of.stream(path, most=most))
 
-    def list(self, path: str = "") -> list[FileInfo]:
-        """Return the regular files below a folder, sorted by path. Links are left out."""
+    def open(self, path: str | PurePosixPath, *, most: int | None = None) -> OpenFile:
+        """Open a file and return it, to be read in pieces. Raises what `get` does, at once."""
+        found: OpenFile = self._call(self._of.open, path, most=most)
+        return found
+
+    def stat(self, path: str | PurePosixPath) -> FileInfo:
+        """Return what there is under a path: its kind, its size, when it was modified.
+
+        A link is a link: it is not followed.
+
+        Raises:
+            FileMissing: there is nothing.
+            FileRefused: the path leads elsewhere.
+        """
+        found: FileInfo = self._call(self._of.stat, path)
+        return found
+
+    def list(self, path: str | PurePosixPath = "") -> list[FileInfo]:
+        """Return the regular files below a folder, sorted by path. Links are left out.
+
+        Raises:
+            FileMissing: there is no such folder.
+            FileRefused: there are more than 10,000, or the path leads elsewhere.
+        """
         found: list[FileInfo] = self._call(self._of.list, path)
         return found
 
-    def remove(self, path: str) -> None:
-        """Remove a file.
+    def remove(self, path: str | PurePosixPath) -> None:
+        """Remove a file, or a link.
 
         Raises:
-            FileRefused: there is no such file.
+            FileMissing: there is no such file.
+            FileRefused: it is a folder, or the path leads elsewhere.
         """
         self._call(self._of.remove, path)
 
 
 class Session(Face[_Session]):
     """A session."""
+
+    @property
+    def files(self) -> Files:
+        found: Files = self._face(self._of.files)
+        return found
 
     @property
     def principal(self) -> Principal:
@@ -247,11 +292,6 @@ class Session(Face[_Session]):
         return found
 
     @property
-    def files(self) -> Files:
-        found: Files = self._face(self._of.files)
-        return found
-
-    @property
     def user(self) -> str | None:
         """The user whose session it is; None where nobody was named."""
         found: str | None = self._face(self._of.user)
@@ -303,7 +343,7 @@ class Divingbell(Running[_Divingbell]):
         on_approval: PlainApprover | None = None,
         on_event: Watcher | None = None,
         border: Border | None = None,
-        **settings: Any,
+        **settings: Unpack[SettingsArguments],
     ) -> None:
         """Read the settings; nothing is started yet.
 
@@ -475,4 +515,4 @@ class Divingbell(Running[_Divingbell]):
         return found
 
 
-Face.faces.update({_Files: Files, _Session: Session, _Gateway: Gateway})
+Face.faces.update({_OpenFile: OpenFile, _Files: Files, _Session: Session, _Gateway: Gateway})

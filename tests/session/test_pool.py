@@ -36,8 +36,8 @@ async def opened(bell: Divingbell, count: int) -> None:
 
 def counted(bell: Divingbell, go: asyncio.Event | None = None) -> list[Sandbox]:
     """The sandboxes that are made from now on, when they may be."""
-    assert bell.backend is not None
-    create: Callable[[Limits], Awaitable[Sandbox]] = bell.backend.create
+    assert bell._backend is not None
+    create: Callable[[Limits], Awaitable[Sandbox]] = bell._backend.create
     made: list[Sandbox] = []
 
     async def creating(limits: Limits) -> Sandbox:
@@ -46,7 +46,7 @@ def counted(bell: Divingbell, go: asyncio.Event | None = None) -> list[Sandbox]:
         made.append(await create(limits))
         return made[-1]
 
-    bell.backend.create = creating  # type: ignore[method-assign]
+    bell._backend.create = creating  # type: ignore[method-assign]
     return made
 
 
@@ -226,18 +226,18 @@ async def test_a_session_that_died_while_it_waited_is_not_handed_out() -> None:
 
 async def test_trouble_with_making_one_is_met_again_by_the_next_opening() -> None:
     async with pooled() as (bell, pool):
-        assert bell.backend is not None
-        create = bell.backend.create
+        assert bell._backend is not None
+        create = bell._backend.create
         failures = []
 
         async def failing(limits: Limits) -> Sandbox:
             failures.append(limits)
             raise OSError("no more of it")
 
-        bell.backend.create = failing  # type: ignore[method-assign]
+        bell._backend.create = failing  # type: ignore[method-assign]
         async with bell.session():
             await until(lambda: failures, "the pool tries to make another")
-            bell.backend.create = create  # type: ignore[method-assign]
+            bell._backend.create = create  # type: ignore[method-assign]
             assert len(pool) == 0
             async with bell.session():
                 await until(lambda: len(pool) >= 1, "the pool is filled")

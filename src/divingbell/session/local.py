@@ -70,6 +70,8 @@ class SessionServices:
 class LocalSession(SessionHandle):
     """A session of this process: a sandbox, its interpreter, its owner, its state."""
 
+    files: Files
+
     def __init__(
         self,
         identifier: str,
@@ -84,7 +86,7 @@ class LocalSession(SessionHandle):
         self.id = identifier
         self.options = options or SessionOptions()
         self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(self._open_files, lambda: self.limits.disk)
+        self.files = Files(identifier, self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter

@@ -8,6 +8,7 @@ from divingbell.models import Completion, Event, Isolation, Result, Variable
 from divingbell.principal import Principal
 from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
+from divingbell.session.files import Files
 from divingbell.session.local import LocalSession
 
 
@@ -17,6 +18,8 @@ class Session(SessionHandle):
     Whoever opens a session has an object of their own, also where another has it open already:
     the two have the same `key`. So letting go of it twice is no more than letting go once.
     """
+
+    files: Files
 
     def __init__(self, handle: LocalSession) -> None:
         self._seen = handle

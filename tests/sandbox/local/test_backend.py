@@ -24,7 +24,7 @@ async def main():
         async with bell.session("a") as a, bell.session("b") as b:
             await a.run("import subprocess; subprocess.Popen(['sleep', '1000'])")
             pids = [session._handle.sandbox.pid for session in (a, b)]
-            print(json.dumps([bell.backend.zygote.pid, *pids]), flush=True)
+            print(json.dumps([bell._backend.zygote.pid, *pids]), flush=True)
             await b.run("import time; time.sleep(1000)", timeout=1000)
 asyncio.run(main())
 """
@@ -66,7 +66,7 @@ def _start_host(settings: dict[str, Any]) -> tuple[subprocess.Popen[str], list[i
 async def test_living_sessions_outlive_the_zygote_and_new_ones_get_another() -> None:
     async with Divingbell(pool=0) as bell, bell.session("old") as old:
         await old.run("x = 1")
-        zygote = bell.backend.zygote  # type: ignore[union-attr]
+        zygote = bell._backend.zygote  # type: ignore[union-attr]
         first = zygote.pid
         os.kill(first, signal.SIGKILL)
         assert (await old.run("x")).value == 1
@@ -87,7 +87,7 @@ async def test_a_zygote_that_dies_while_sessions_are_opened_is_started_again() -
 
         users = [asyncio.create_task(use(i)) for i in range(8)]
         await asyncio.sleep(0.02)  # they are somewhere on their way
-        os.kill(bell.backend.zygote.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        os.kill(bell._backend.zygote.pid, signal.SIGKILL)  # type: ignore[union-attr]
         assert await asyncio.gather(*users) == list(range(8))
 
 
@@ -251,7 +251,7 @@ async def main():
     await bell.__aenter__()
     kept.append(await bell.open("a"))
     await kept[0].run("open('file', 'w').write('x')")
-    print(json.dumps([bell.backend.zygote.pid, kept[0]._handle.sandbox.pid]))
+    print(json.dumps([bell._backend.zygote.pid, kept[0]._handle.sandbox.pid]))
 asyncio.run(main())
 """
 
