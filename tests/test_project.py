@@ -65,6 +65,10 @@ def test_public_names() -> None:
     assert divingbell.__all__ == [
         "Approval",
         "CapacityError",
+        "CommandEvent",
+        "CommandHandle",
+        "CommandOptions",
+        "CommandResult",
         "ConfigError",
         "Divingbell",
         "DivingbellError",

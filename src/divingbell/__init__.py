@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from divingbell.app import (
         Divingbell,
     )
+    from divingbell.command import (
+        CommandEvent,
+        CommandOptions,
+        CommandResult,
+    )
     from divingbell.errors import (
         CapacityError,
         ConfigError,
@@ -38,6 +43,9 @@ if TYPE_CHECKING:
         Usage,
         Variable,
     )
+    from divingbell.session.base import (
+        CommandHandle,
+    )
     from divingbell.session.session import (
         Session,
     )
@@ -48,6 +56,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Approval",
     "CapacityError",
+    "CommandEvent",
+    "CommandHandle",
+    "CommandOptions",
+    "CommandResult",
     "ConfigError",
     "Divingbell",
     "DivingbellError",
@@ -76,6 +88,10 @@ __all__ = [
 _HOMES = {
     "Approval": "divingbell.gateway.policy.approvals",
     "CapacityError": "divingbell.errors",
+    "CommandEvent": "divingbell.command",
+    "CommandHandle": "divingbell.session.base",
+    "CommandOptions": "divingbell.command",
+    "CommandResult": "divingbell.command",
     "ConfigError": "divingbell.errors",
     "Divingbell": "divingbell.app",
     "DivingbellError": "divingbell.errors",

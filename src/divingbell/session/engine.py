@@ -197,7 +197,7 @@ class Engine:
             await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
             oldest = time.monotonic() - self._settings.idle_timeout
             for session in self._open():
-                if session.last_used < oldest and not session.busy:
+                if session.last_used < oldest and not session.in_use:
                     try:
                         await session.close(f"it was idle for {self._settings.idle_timeout:g} s")
                     except Exception:  # one that can't be closed must not keep the others alive
