@@ -17,8 +17,13 @@ from divingbell import (
     Session,
     SessionClosed,
 )
+from divingbell.border.border import Reader
+from divingbell.border.walk import with_texts
 from divingbell.journal.events import CommandEnded, CommandStarted, Intent, JournalEvent
+from divingbell.principal import Principal
 from divingbell.session.commands import commands
+from divingbell.session.commands.command import Command
+from divingbell.session.local import OVERDRAFT
 from tests.waiting import until, until_there
 
 FOREVER = "echo began; while true; do sleep 0.05; done"
@@ -387,6 +392,47 @@ async def test_what_can_not_be_recorded_is_not_run(bell: Divingbell, session: Se
     finally:
         undo()
     assert await session.files.list() == []
+
+
+async def test_commands_that_keep_the_host_busy_are_stopped_and_cells_are_not(
+    session: Session,
+) -> None:
+    heavy = await _in_background(session, FOREVER)
+    light = await _in_background(session, FOREVER)
+    assert isinstance(heavy, Command)
+    heavy.line.drawn = OVERDRAFT
+    cell = asyncio.create_task(session.run("import time; time.sleep(0.3); 'whole'"))
+    await until(lambda: session.busy, "the cell runs")
+    session._handle.overdrawn(OVERDRAFT / 2, 1.0)
+    assert heavy.running
+    session._handle.overdrawn(OVERDRAFT * 1.1, 1.0)
+    result = await heavy.wait()
+    assert (result.status, result.limit) == ("limit", "host")
+    assert light.running and (await cell).value == "whole"
+
+
+class _Stamps:
+    """Restores a name that the model knows by another, and hides it again."""
+
+    def inward(self, value: Any, principal: Principal) -> Any:
+        return with_texts(value, lambda text: text.replace("NAME-1", "Earle"))
+
+    def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
+        return with_texts(value, lambda text: text.replace("Earle", "NAME-1"))
+
+
+async def test_all_of_it_passes_the_border() -> None:
+    async with Divingbell(pool=0, preload=[], border=_Stamps()) as bell, bell.session() as session:
+        options: dict[str, Any] = {"env": {"WHO": "NAME-1"}, "input": "NAME-1"}
+        command = "cat; printf $WHO >&2; printf NAME-1 | wc -c"
+        result = await session.command(command, **options)
+        assert (result.stdout, result.stderr) == ("NAME-15\n", "NAME-1")
+        assert (await session.command(["printf", "NAME-1"])).stdout == "NAME-1"
+        events = [event async for event in session.command_stream(command, **options)]
+        assert "Earle" not in repr(events)
+        handle = await session.command(f"printf NAME-1; {FOREVER}", background=True)
+        await until(lambda: "NAME-1" in handle.stdout, "the command writes")
+        assert "Earle" not in repr((handle.stdout, handle.stderr, await handle.kill()))
 
 
 async def test_an_idle_session_is_not_ended_while_somebody_waits_for_a_command() -> None:
