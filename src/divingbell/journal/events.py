@@ -90,7 +90,7 @@ class CommandStarted:
 
 @dataclass(frozen=True, slots=True)
 class CommandEnded:
-    """A command has ended. There is no result where it could not be started."""
+    """A command has ended. There is no result where no sandbox could be had for it."""
 
     principal: Principal
     key: str

@@ -50,6 +50,8 @@ async def test_a_server_that_is_believed(session: Session, monkeypatch: Any) -> 
         raw(b'{"event":["stdout"]}'),
         raw(b'{"event":"display"}'),
         raw(b'{"event":"began","pid":"7"}'),
+        raw(b'{"event":"began","pid":0}'),
+        raw(b'{"event":"began","pid":4194304}'),
         raw(b'{"event":"ended"}'),
         raw(b'{"event":"ended","code":"0"}'),
         raw(b'{"event":"ended","code":256}'),

@@ -27,6 +27,7 @@ END_PATIENCE = 5.0
 """Seconds within which a line closes once the sandbox was told to end its server."""
 MIN_CPU_CHECK = 0.02
 MAX_REASON = 200
+MAX_PID = 1 << 22
 NOT_ENDED_ITSELF = 128 + signal.SIGKILL
 GONE = "it was ended from inside the session, or had no place among its processes"
 
@@ -124,7 +125,7 @@ class Command(CommandHandle):
 
     def stop(self, reason: StopReason) -> None:
         """Ask it to end; if that does not help in time, end it."""
-        if self._stopped_for is None and self._ended is None:
+        if self._stopped_for is None and self._ended is None and self.running:
             self._stopped_for = reason
             self.line.resume()
             delay = self._place.grace if self.line.signal(signal.SIGTERM) else 0.0
@@ -205,7 +206,7 @@ class Command(CommandHandle):
         match header:
             case {"event": "stdout" | "stderr" as name}:
                 self._streams[name].add(body)
-            case {"event": "began", "pid": int(pid)} if not self.began.done():
+            case {"event": "began", "pid": int(pid)} if not self.began.done() and 0 < pid < MAX_PID:
                 self._pid = pid
                 self.began.set_result(None)
             case {"event": "refused", "reason": str(reason)} if not self.began.done():
@@ -213,7 +214,7 @@ class Command(CommandHandle):
                 self.began.set_exception(InvalidInput(self._reason))
                 self.line.stopped = True
             case {"event": "ended", "code": int(code)} if -signal.NSIG < code < 256:
-                self._ended = code, header
+                self._ended = int(code), header  # True is one, too
                 self.line.stopped = True
             case _:
                 raise frames.FrameError("a frame that a command server does not send")

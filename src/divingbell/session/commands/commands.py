@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 from divingbell.border.border import Border
@@ -56,15 +56,17 @@ class CommandServices:
     hints: Hints
     journal: Journal
     border: Border
-    env: Mapping[str, str] = field(default_factory=dict)
-    """Variables of the session's environment."""
 
 
 class Commands:
     """Starts commands, and knows those that run."""
 
-    def __init__(self, owner: Owner, services: CommandServices) -> None:
+    def __init__(
+        self, owner: Owner, services: CommandServices, env: Mapping[str, str] | None = None
+    ) -> None:
         self._owner = owner
+        self._env = env or {}
+        """Variables of the session, which commands have too."""
         self._services = services
         self._running: dict[int, Command] = {}
         self._starting = 0
@@ -115,7 +117,7 @@ class Commands:
         services, whose = self._services, self._owner.principal
         inward = {name: services.border.inward(each, whose) for name, each in options.items()}
         request = requested(
-            services.border.inward(command, whose), cast(CommandOptions, inward), services.env
+            services.border.inward(command, whose), cast(CommandOptions, inward), self._env
         )
         with self._having_place():
             number = self._count = self._count + 1
