@@ -217,9 +217,9 @@ class LocalSession(SessionHandle):
         self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
     ) -> CommandResult | CommandHandle:
         self._check_open()
-        if background:
-            return await self._commands.start(command, options, background=True)
         try:
+            if background:
+                return await self._commands.begin(command, options)
             return await self._commands.run(command, options)
         finally:
             self.last_used = time.monotonic()

@@ -8,7 +8,7 @@ from typing import Protocol, cast
 
 from divingbell.border.border import Border
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
-from divingbell.errors import CapacityError
+from divingbell.errors import CapacityError, InvalidInput
 from divingbell.journal.events import CommandEnded, CommandStarted
 from divingbell.journal.journal import Journal
 from divingbell.models import Limits
@@ -90,6 +90,11 @@ class Commands:
                 await see_through(asyncio.create_task(started.kill()))
                 raise
 
+    async def begin(self, command: CommandLine, options: CommandOptions) -> CommandHandle:
+        """Start a command in the background."""
+        with self._being_awaited():
+            return await self.start(command, options, background=True)
+
     async def stream(
         self, command: CommandLine, options: CommandOptions
     ) -> AsyncGenerator[CommandEvent, None]:
@@ -132,7 +137,7 @@ class Commands:
                 raise
         try:
             await asyncio.shield(made.began)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, InvalidInput):  # it is over before its caller goes on
             await see_through(asyncio.create_task(made.kill()))
             raise
         return made

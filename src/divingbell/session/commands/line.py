@@ -69,7 +69,8 @@ class CommandLine:
         self._flowing.set()
 
     def break_off(self) -> None:
-        """Have whoever reads or writes here find the line closed."""
+        """Have whoever reads or writes here find the line closed, also one that is paused."""
+        self.stopped = True
         self.resume()
         with contextlib.suppress(OSError):  # it is closed already
             self._socket.shutdown(socket.SHUT_RDWR)
