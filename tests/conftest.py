@@ -34,6 +34,7 @@ SLOW = (
     "host/test_profile.py",
     "promises",
     "sandbox",
+    "session/commands/test_commands.py",
     "session/test_accidents.py",
     "session/test_bad_input.py",
     "session/test_calls.py",

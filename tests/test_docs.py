@@ -28,7 +28,17 @@ from typing import Any
 import pytest
 
 import divingbell
-from divingbell import Divingbell, Ledger, Session, Settings, errors
+from divingbell import (
+    CommandEvent,
+    CommandHandle,
+    CommandOptions,
+    CommandResult,
+    Divingbell,
+    Ledger,
+    Session,
+    Settings,
+    errors,
+)
 from divingbell.models import (
     Completion,
     Event,
@@ -347,6 +357,8 @@ def test_the_reference_names_everything_that_is_public() -> None:
     page = _text("docs/library.md")
     missing = [name for name in divingbell.__all__ if f"`{name}" not in page]
     for kind in (
+        CommandEvent,
+        CommandResult,
         Completion,
         Event,
         Failure,
@@ -362,7 +374,14 @@ def test_the_reference_names_everything_that_is_public() -> None:
         Variable,
     ):
         missing += [item.name for item in fields(kind) if f"`{item.name}`" not in page]
-    for word, part in (("bell", Divingbell), ("session", Session), ("session.files", Files)):
+    missing += [name for name in CommandOptions.__annotations__ if f"`{name}`" not in page]
+    parts = {
+        "bell": Divingbell,
+        "session": Session,
+        "session.files": Files,
+        "command": CommandHandle,
+    }
+    for word, part in parts.items():
         names = [name for name in vars(part) if not name.startswith("_")]
         missing += [f"{word}.{name}" for name in names if f"{word}.{name}" not in page]
     assert not missing

@@ -52,6 +52,7 @@ PAIRS = [
     (sync.Divingbell, divingbell.Divingbell),
     (sync.Session, divingbell.Session),
     (sync.Files, Files),
+    (sync.CommandHandle, divingbell.CommandHandle),
 ]
 LEFT_OUT = {
     # Those that write a way in of their own have an event loop.
@@ -69,10 +70,12 @@ def test_it_has_the_same_names(face: type, original: type) -> None:
     names = {name for name in dir(original) if not name.startswith("_")}
     assert names - set(dir(face)) == LEFT_OUT.get(face, set()) & names
     assert {name for name in dir(face) if not name.startswith("_")} - names <= {
+        "command",
         "faces",
         "files",
         "id",
         "limits",
+        "number",
     }
 
 
@@ -89,7 +92,7 @@ def test_its_methods_take_the_same_arguments_and_say_the_same(face: type, origin
         doc = inspect.getdoc(getattr(original, name)) or ""
         assert (inspect.getdoc(method) or "") == doc.replace("`async with`", "`with`"), name
         compared += 1
-    assert compared >= 4
+    assert compared >= 2
 
 
 # Cells, streams, files
@@ -147,6 +150,16 @@ def test_files(held: sync.Session) -> None:
     held.files.remove("folder/data.bin")
     with pytest.raises(divingbell.FileRefused):
         held.files.get("folder/data.bin")
+
+
+def test_commands(held: sync.Session) -> None:
+    assert held.command(["echo", "a b"]).stdout == "a b\n"
+    events = [(event.type, event.text) for event in held.command_stream("echo one")]
+    assert events == [("stdout", "one\n"), ("done", "")]
+    handle = held.command("sleep 60", background=True)
+    assert isinstance(handle, sync.CommandHandle) and handle.running
+    assert [command.number for command in held.commands()] == [handle.number]
+    assert handle.kill().status == "cancelled" and held.commands() == []
 
 
 def test_errors_are_those_of_the_library(held: sync.Session) -> None:

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from divingbell.border.border import (
         Border,
     )
+    from divingbell.command import (
+        CommandEvent,
+        CommandOptions,
+        CommandResult,
+    )
     from divingbell.errors import (
         CapacityError,
         ConfigError,
@@ -79,6 +84,9 @@ if TYPE_CHECKING:
     from divingbell.principal import (
         Principal,
     )
+    from divingbell.session.base import (
+        CommandHandle,
+    )
     from divingbell.session.files import (
         Files,
         OpenFile,
@@ -109,6 +117,10 @@ __all__ = [
     "Asker",
     "Border",
     "CapacityError",
+    "CommandEvent",
+    "CommandHandle",
+    "CommandOptions",
+    "CommandResult",
     "Completion",
     "ConfigError",
     "Divingbell",
@@ -164,6 +176,10 @@ _HOMES = {
     "Asker": "divingbell.gateway.context",
     "Border": "divingbell.border.border",
     "CapacityError": "divingbell.errors",
+    "CommandEvent": "divingbell.command",
+    "CommandHandle": "divingbell.session.base",
+    "CommandOptions": "divingbell.command",
+    "CommandResult": "divingbell.command",
     "Completion": "divingbell.models",
     "ConfigError": "divingbell.errors",
     "Divingbell": "divingbell.app",

@@ -7,10 +7,11 @@ any thread may call. Ctrl-C interrupts the cell that is waited for.
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack, overload
 
 from divingbell.app import Divingbell as _Divingbell
 from divingbell.border.border import Border
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
 from divingbell.gateway.gateway import Gateway as _Gateway
 from divingbell.gateway.upstream.fleet import ServerState
@@ -27,6 +28,7 @@ from divingbell.models import (
 )
 from divingbell.portal import Face, Iterated, PlainApprover, Running, awaited
 from divingbell.principal import Principal
+from divingbell.session.commands.command import Command as _Command
 from divingbell.session.files import Files as _Files
 from divingbell.session.files import OpenFile as _OpenFile
 from divingbell.session.needs import Needs
@@ -117,6 +119,66 @@ class Files(Face[_Files]):
             FileRefused: it is a folder, or the path leads elsewhere.
         """
         self._call(self._of.remove, path)
+
+
+class CommandHandle(Face[_Command]):
+    """A command that runs, or has run."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, as those inside know it; None where it could not be started."""
+        found: int | None = self._face(self._of.pid)
+        return found
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        found: bool = self._face(self._of.running)
+        return found
+
+    @property
+    def exit_code(self) -> int | None:
+        """As in its result; None while it runs."""
+        found: int | None = self._face(self._of.exit_code)
+        return found
+
+    @property
+    def stdout(self) -> str:
+        """The text that it has written so far: its start and end, within the limit `output`."""
+        found: str = self._face(self._of.stdout)
+        return found
+
+    @property
+    def stderr(self) -> str:
+        """The same of stderr."""
+        found: str = self._face(self._of.stderr)
+        return found
+
+    def wait(self) -> CommandResult:
+        """Wait for its end and return its result. Who gives up leaves the command as it is."""
+        found: CommandResult = self._call(self._of.wait)
+        return found
+
+    def kill(self) -> CommandResult:
+        """End it, with all that it has started; return its result, which is `cancelled`.
+
+        It is asked to end (SIGTERM), and after `interrupt_grace` seconds it is ended (SIGKILL).
+        One that has ended already keeps its result.
+        """
+        found: CommandResult = self._call(self._of.kill)
+        return found
+
+    @property
+    def number(self) -> int:
+        """Commands of a session are counted from 1."""
+        found: int = self._face(self._of.number)
+        return found
+
+    @property
+    def command(self) -> str:
+        """The command as it was asked for; words are quoted as for a shell."""
+        found: str = self._face(self._of.command)
+        return found
 
 
 class Session(Face[_Session]):
@@ -235,6 +297,57 @@ class Session(Face[_Session]):
         return self._portal.items(
             self._of.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
         )
+
+    @overload
+    def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[False] = False,
+        **options: Unpack[CommandOptions],
+    ) -> CommandResult: ...
+
+    @overload
+    def command(
+        self, command: CommandLine, *, background: Literal[True], **options: Unpack[CommandOptions]
+    ) -> CommandHandle: ...
+
+    def command(
+        self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
+    ) -> CommandResult | CommandHandle:
+        """Run a command inside, beside the cells, and return its result.
+
+        A text is run by the shell, a list of words without one. Options are `cwd`, `env`,
+        `timeout` and `input`. Cancelling this call ends the command. With `background` it returns
+        as soon as the command runs, with a handle to it; it then has no limit on its time unless
+        `timeout` is given, and ends with the session at the latest.
+
+        Raises:
+            InvalidInput: the command or an option can't be given to a session.
+            CapacityError: the session runs as many commands as it may.
+            SessionClosed: the session has ended.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+            NotRecorded: it could not be written down that the command runs, so it was not run.
+        """
+        found: CommandResult | CommandHandle = self._call(
+            self._of.command, command, background=background, **options
+        )
+        return found
+
+    def command_stream(
+        self, command: CommandLine, **options: Unpack[CommandOptions]
+    ) -> Generator[CommandEvent, None, None]:
+        """Run a command and yield what it writes as it comes; the last event is `done` with the
+        result.
+
+        Leaving the loop early ends the command. Takes and raises what `command` does.
+        """
+        return self._portal.items(self._of.command_stream(command, **options))
+
+    def commands(self) -> list[CommandHandle]:
+        """Return the commands that run now, in the order in which they were started."""
+        found: list[CommandHandle] = self._call(self._of.commands)
+        return found
 
     def interrupt(self) -> bool:
         """Stop the cell that is running; its result has the status `cancelled`.
@@ -515,4 +628,12 @@ class Divingbell(Running[_Divingbell]):
         return found
 
 
-Face.faces.update({_OpenFile: OpenFile, _Files: Files, _Session: Session, _Gateway: Gateway})
+Face.faces.update(
+    {
+        _OpenFile: OpenFile,
+        _Files: Files,
+        _Command: CommandHandle,
+        _Session: Session,
+        _Gateway: Gateway,
+    }
+)

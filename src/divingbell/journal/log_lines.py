@@ -1,4 +1,4 @@
-"""Log lines of the journal: sessions, cells and calls as they come to their ends.
+"""Log lines of the journal: sessions, cells, commands and calls as they come to their ends.
 
 No code, output or argument is in them. Each record says in attributes of its own whose it is, for
 those who collect logs: see `marks`.
@@ -10,6 +10,7 @@ from typing import Any
 from divingbell.journal.events import (
     CallEnded,
     CellEnded,
+    CommandEnded,
     JournalEvent,
     SessionEnded,
     SessionOpened,
@@ -48,6 +49,8 @@ def write(event: JournalEvent) -> None:
         _write_cell(event)
     elif isinstance(event, CallEnded):
         _write_call(event)
+    elif isinstance(event, CommandEnded):
+        _write_command(event)
 
 
 def _write_session(event: SessionOpened | SessionEnded, what: str) -> None:
@@ -64,6 +67,12 @@ def _write_cell(event: CellEnded) -> None:
     took = 0.0 if result is None else result.usage.wall_ms
     extra = marks(event.principal, event.key, event.cell)
     log.info("session %s: cell %d: %s, %.0f ms", event.key, event.cell, how, took, extra=extra)
+
+
+def _write_command(event: CommandEnded) -> None:
+    how = event.result.status if event.result else "not started"
+    extra = marks(event.principal, event.key)
+    log.info("session %s: command %d: %s", event.key, event.number, how, extra=extra)
 
 
 def _write_call(event: CallEnded) -> None:

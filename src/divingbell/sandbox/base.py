@@ -65,6 +65,18 @@ class Sandbox(ABC):
         """Start a file server; return the descriptor of a socket to it."""
 
     @abstractmethod
+    def open_command(self, number: int) -> int:
+        """Start a command server; return the descriptor of a socket to it.
+
+        Raises:
+            SandboxUnavailable: the sandbox is gone.
+        """
+
+    @abstractmethod
+    def end_command(self, number: int) -> None:
+        """End the command server of this number, and everyone in its session. Never raises."""
+
+    @abstractmethod
     def consumption(self) -> Consumption:
         """Return what has been used so far."""
 

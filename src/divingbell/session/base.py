@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import PurePosixPath
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self, Unpack, overload
 
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
 from divingbell.models import (
     Completion,
@@ -132,6 +133,52 @@ class FilesHandle(ABC):
         """
 
 
+class CommandHandle(ABC):
+    """A command that runs, or has run."""
+
+    number: int
+    """Commands of a session are counted from 1."""
+    command: str
+    """The command as it was asked for; words are quoted as for a shell."""
+
+    @property
+    @abstractmethod
+    def pid(self) -> int | None:
+        """Its process, as those inside know it; None where it could not be started."""
+
+    @property
+    @abstractmethod
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+
+    @property
+    @abstractmethod
+    def exit_code(self) -> int | None:
+        """As in its result; None while it runs."""
+
+    @property
+    @abstractmethod
+    def stdout(self) -> str:
+        """The text that it has written so far: its start and end, within the limit `output`."""
+
+    @property
+    @abstractmethod
+    def stderr(self) -> str:
+        """The same of stderr."""
+
+    @abstractmethod
+    async def wait(self) -> CommandResult:
+        """Wait for its end and return its result. Who gives up leaves the command as it is."""
+
+    @abstractmethod
+    async def kill(self) -> CommandResult:
+        """End it, with all that it has started; return its result, which is `cancelled`.
+
+        It is asked to end (SIGTERM), and after `interrupt_grace` seconds it is ended (SIGKILL).
+        One that has ended already keeps its result.
+        """
+
+
 class SessionHandle(ABC):
     """A session: cells run in it one after another, in the order in which they were asked for."""
 
@@ -217,6 +264,57 @@ class SessionHandle(ABC):
 
         Leaving the loop early interrupts the cell. Takes and raises what `run` does.
         """
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[False] = False,
+        **options: Unpack[CommandOptions],
+    ) -> CommandResult: ...
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[True],
+        **options: Unpack[CommandOptions],
+    ) -> CommandHandle: ...
+
+    @abstractmethod
+    async def command(
+        self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
+    ) -> CommandResult | CommandHandle:
+        """Run a command inside, beside the cells, and return its result.
+
+        A text is run by the shell, a list of words without one. Options are `cwd`, `env`,
+        `timeout` and `input`. Cancelling this call ends the command. With `background` it returns
+        as soon as the command runs, with a handle to it; it then has no limit on its time unless
+        `timeout` is given, and ends with the session at the latest.
+
+        Raises:
+            InvalidInput: the command or an option can't be given to a session.
+            CapacityError: the session runs as many commands as it may.
+            SessionClosed: the session has ended.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+            NotRecorded: it could not be written down that the command runs, so it was not run.
+        """
+
+    @abstractmethod
+    def command_stream(
+        self, command: CommandLine, **options: Unpack[CommandOptions]
+    ) -> AsyncGenerator[CommandEvent, None]:
+        """Run a command and yield what it writes as it comes; the last event is `done` with the
+        result.
+
+        Leaving the loop early ends the command. Takes and raises what `command` does.
+        """
+
+    @abstractmethod
+    def commands(self) -> list[CommandHandle]:
+        """Return the commands that run now, in the order in which they were started."""
 
     @abstractmethod
     async def interrupt(self) -> bool:

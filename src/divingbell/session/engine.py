@@ -230,7 +230,7 @@ class Engine:
             await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
             for session in self._open():
                 allowed = self._idle_timeout(session)
-                if time.monotonic() - session.last_used > allowed and not session.busy:
+                if time.monotonic() - session.last_used > allowed and not session.in_use:
                     try:
                         await session.close(f"it was idle for {allowed:g} s")
                     except Exception:  # one that can't be closed must not keep the others alive

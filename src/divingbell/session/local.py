@@ -8,9 +8,10 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, Unpack, overload
 
 from divingbell.border.border import Border, OpenBorder
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
 from divingbell.journal import log_lines
@@ -20,9 +21,11 @@ from divingbell.models import Completion, Event, Isolation, Ledger, Limits, Resu
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Sandbox
 from divingbell.session.background import BackgroundOutput
-from divingbell.session.base import SessionHandle
+from divingbell.session.base import CommandHandle, SessionHandle
 from divingbell.session.calls import Calls, ToolGateway
+from divingbell.session.cancelling import see_through
 from divingbell.session.cell import INTERRUPT_EVERY, Cell
+from divingbell.session.commands.commands import Commands, CommandServices
 from divingbell.session.copies import Copies, Copy
 from divingbell.session.files import Files
 from divingbell.session.hints import Hints
@@ -102,6 +105,12 @@ class LocalSession(SessionHandle):
         self._looks = Looks()
         self._gateway = gateway
         self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
+        self._commands = Commands(
+            self,
+            CommandServices(
+                services.interrupt_grace, services.hints, services.journal, services.border
+            ),
+        )
         self._untold = StateChange()
         """A change of the state that no result has told of; the next one does."""
         self._ending: asyncio.Task[None] | None = None
@@ -171,6 +180,11 @@ class LocalSession(SessionHandle):
         return self._queue.locked()
 
     @property
+    def in_use(self) -> bool:
+        """Whether somebody waits for something of it. A command in the background is not that."""
+        return self.busy or self._commands.awaited
+
+    @property
     def closed(self) -> bool:
         return self._closed is not None
 
@@ -214,6 +228,57 @@ class LocalSession(SessionHandle):
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
 
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[False] = False,
+        **options: Unpack[CommandOptions],
+    ) -> CommandResult: ...
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[True],
+        **options: Unpack[CommandOptions],
+    ) -> CommandHandle: ...
+
+    async def command(
+        self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
+    ) -> CommandResult | CommandHandle:
+        self._check_open()
+        try:
+            if background:
+                return await self._commands.begin(command, options)
+            return await self._commands.run(command, options)
+        finally:
+            self.last_used = time.monotonic()
+
+    async def command_stream(
+        self, command: CommandLine, **options: Unpack[CommandOptions]
+    ) -> AsyncGenerator[CommandEvent, None]:
+        self._check_open()
+        async with contextlib.aclosing(self._commands.stream(command, options)) as events:
+            async for event in events:
+                yield event
+                self.last_used = time.monotonic()
+
+    def commands(self) -> list[CommandHandle]:
+        return self._commands.running()
+
+    async def place_for_command(self) -> Interpreter:
+        """Return the interpreter in whose sandbox a command can run now."""
+        if self._interpreter.gone is not None:
+            async with self._queue:
+                self._check_open()
+                await self._ensure_alive()
+        self._check_open()
+        self.last_used = time.monotonic()
+        return self._interpreter
+
     async def interrupt(self) -> bool:
         if self._cell is None:
             return False
@@ -254,7 +319,7 @@ class LocalSession(SessionHandle):
                     ending = asyncio.create_task(self._end_look(seen))
                     await asyncio.shield(ending)
             except asyncio.CancelledError:
-                await _see_through(ending or asyncio.create_task(self._end_look(seen)))
+                await see_through(ending or asyncio.create_task(self._end_look(seen)))
                 raise
             finally:
                 self._looks.end()
@@ -282,6 +347,7 @@ class LocalSession(SessionHandle):
             self._copy.close()
             if self._cell is not None:
                 self._cell.end(f"the session ended: {reason}")
+            self._commands.lose(f"the session ended: {reason}")
             self._on_close(self)
         if self._ending is not None:
             self._ending.cancel()
@@ -289,6 +355,7 @@ class LocalSession(SessionHandle):
             await self._interpreter.stop()
         finally:
             await self._calls.close()
+            await self._commands.closed()
             if not self._told_closed:
                 self._told_closed = True
                 reason = self._closed or reason
@@ -366,7 +433,7 @@ class LocalSession(SessionHandle):
             return result
         except asyncio.CancelledError:
             cell.stop("cancelled")
-            await _see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
+            await see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
             raise
         finally:
             self._cell = None
@@ -402,6 +469,7 @@ class LocalSession(SessionHandle):
     async def _replace(self, *, fresh: bool) -> StateChange:
         as_of = self._copy.use_up()
         self._calls.line_lost()
+        self._commands.lose("the interpreter was replaced, and all processes were ended with it")
         try:
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
         except SandboxUnavailable as error:
@@ -477,7 +545,12 @@ class LocalSession(SessionHandle):
         self._looks.lost()
 
     def overdrawn(self, seconds: float, times: float) -> None:
-        if self._cell is not None:
+        if flooding := self._commands.flooding(seconds):
+            if seconds > OVERDRAFT:
+                self._interpreter.host_time.forgive()
+                for command in flooding:
+                    command.stop("host")
+        elif self._cell is not None:
             if seconds > OVERDRAFT:
                 self._interpreter.host_time.forgive()
                 self._cell.stop("host")
@@ -507,12 +580,3 @@ class LocalSession(SessionHandle):
     def _warn(self, message: str, about: object) -> None:
         extra = log_lines.marks(self.principal, self.key, self.cells)
         log.warning(f"session %s: {message}", self.id, about, extra=extra)
-
-
-async def _see_through(concluding: asyncio.Task[Any]) -> None:
-    """See what a cancelled call began to its end, so that the session stays usable."""
-    while not concluding.done():
-        # Cancelled again and again, we still may not leave a cell behind that runs on.
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([concluding])
-    concluding.exception()  # whoever is gone is not told; the next run meets it again

@@ -1,13 +1,14 @@
 """A session as its user has it."""
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Unpack, overload
 
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
 from divingbell.models import Completion, Event, Isolation, Result, Variable
 from divingbell.principal import Principal
 from divingbell.session import notebook
-from divingbell.session.base import SessionHandle
+from divingbell.session.base import CommandHandle, SessionHandle
 from divingbell.session.files import Files
 from divingbell.session.local import LocalSession
 
@@ -114,6 +115,39 @@ class Session(SessionHandle):
     ) -> AsyncGenerator[Event, None]:
         # Checked when it begins: that may be in another loop than the call.
         return self._seen.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[False] = False,
+        **options: Unpack[CommandOptions],
+    ) -> CommandResult: ...
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[True],
+        **options: Unpack[CommandOptions],
+    ) -> CommandHandle: ...
+
+    async def command(
+        self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
+    ) -> CommandResult | CommandHandle:
+        if background:
+            return await self._handle.command(command, background=True, **options)
+        return await self._handle.command(command, **options)
+
+    def command_stream(
+        self, command: CommandLine, **options: Unpack[CommandOptions]
+    ) -> AsyncGenerator[CommandEvent, None]:
+        return self._handle.command_stream(command, **options)
+
+    def commands(self) -> list[CommandHandle]:
+        return self._handle.commands()
 
     async def interrupt(self) -> bool:
         return await self._handle.interrupt()
