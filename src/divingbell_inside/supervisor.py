@@ -120,7 +120,7 @@ class Supervisor:
 
     def _be_command_server(self, line: socket.socket) -> None:
         self._be_users_own()
-        kernel.set_dumpable(False)  # its command may not reach into it; a program is so anew
+        kernel.set_dumpable(False)  # its command may not look into it
         self._serve_command(line)
 
     def _leave(self, entry: Callable[[], None], *kept: int) -> NoReturn:

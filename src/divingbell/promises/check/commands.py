@@ -38,6 +38,16 @@ _SENT = {
     "brackets": struct.pack("!II", 1000, 0) + b"[" * 500 + b"]" * 500,
     "an exit that is none": struct.pack("!II", 31, 0) + b'{"event":"ended","code":999999}',
 }
+_OF_A_CELL = """
+import os, resource
+{
+    "identity": [os.getuid(), os.getgid(), os.getgroups()],
+    "limits": {
+        name: list(resource.getrlimit(getattr(resource, name)))
+        for name in dir(resource) if name.startswith("RLIMIT_")
+    },
+}
+"""
 _MARK = "614.614"
 _STUBBORN = f"trap '' TERM; sleep {_MARK} & (sleep {_MARK} &) ; kill -STOP $PPID; sleep {_MARK}"
 _LEFT = f"""
@@ -72,16 +82,22 @@ async def walls(rig: CheckRig) -> str:
 
 @checks("C02")
 async def identity_and_limits(rig: CheckRig) -> str:
+    return await _looks(rig, "C02.py")
+
+
+@checks("C06")
+async def a_look_at_the_server(rig: CheckRig) -> str:
+    return await _looks(rig, "C06.py")
+
+
+async def _looks(rig: CheckRig, probe: str) -> str:
+    """Run a probe as a command that knows what a cell has."""
     async with rig.session() as session:
-        own = await session.run(
-            "import resource\n"
-            "{name: list(resource.getrlimit(getattr(resource, name)))"
-            " for name in dir(resource) if name.startswith('RLIMIT_')}"
-        )
-        await session.files.put("C02.py", PROBES / "C02.py")
-        result = await session.command(["python3", "C02.py"], env={"LIMITS": str(own.value)})
+        own = await session.run(_OF_A_CELL)
+        await session.files.put(probe, PROBES / probe)
+        result = await session.command(["python3", probe], env={"OF_A_CELL": str(own.value)})
         _judged(result)
-    return f"{result.stdout.count('SAFE')} looks, nothing more than a cell has"
+    return f"{result.stdout.count('SAFE')} looks, nothing found"
 
 
 @checks("C03", alone=True)
