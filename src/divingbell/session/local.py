@@ -110,6 +110,7 @@ class LocalSession(SessionHandle):
             CommandServices(
                 services.interrupt_grace, services.hints, services.journal, services.border
             ),
+            self.environment,
         )
         self._untold = StateChange()
         """A change of the state that no result has told of; the next one does."""
@@ -260,6 +261,7 @@ class LocalSession(SessionHandle):
     async def command_stream(
         self, command: CommandLine, **options: Unpack[CommandOptions]
     ) -> AsyncGenerator[CommandEvent, None]:
+        self.guard.check()
         self._check_open()
         async with contextlib.aclosing(self._commands.stream(command, options)) as events:
             async for event in events:
