@@ -22,6 +22,12 @@ if TYPE_CHECKING:
         SessionClosed,
         ToolFailed,
     )
+    from divingbell.gateway.functions.function import (
+        HostFunction,
+    )
+    from divingbell.gateway.functions.tool_context import (
+        ToolContext,
+    )
     from divingbell.gateway.policy.approvals import (
         Approval,
     )
@@ -55,6 +61,7 @@ __all__ = [
     "Failure",
     "FileInfo",
     "FileRefused",
+    "HostFunction",
     "InvalidInput",
     "Ledger",
     "Limits",
@@ -68,6 +75,7 @@ __all__ = [
     "SessionLimits",
     "Settings",
     "ToolCall",
+    "ToolContext",
     "ToolFailed",
     "Usage",
     "Variable",
@@ -83,6 +91,7 @@ _HOMES = {
     "Failure": "divingbell.models",
     "FileInfo": "divingbell.models",
     "FileRefused": "divingbell.errors",
+    "HostFunction": "divingbell.gateway.functions.function",
     "InvalidInput": "divingbell.errors",
     "Ledger": "divingbell.models",
     "Limits": "divingbell.models",
@@ -96,6 +105,7 @@ _HOMES = {
     "SessionLimits": "divingbell.models",
     "Settings": "divingbell.settings.config",
     "ToolCall": "divingbell.models",
+    "ToolContext": "divingbell.gateway.functions.tool_context",
     "ToolFailed": "divingbell.errors",
     "Usage": "divingbell.models",
     "Variable": "divingbell.models",

@@ -4,6 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from divingbell.gateway.context import Asker
+from divingbell.gateway.functions.function import Tools
 from divingbell.models import Completion, Event, Isolation, Result, Variable
 from divingbell.principal import Principal
 from divingbell.session.base import SessionHandle
@@ -75,9 +76,10 @@ class Session(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Result:
         return await self._handle.run(
-            code, timeout=timeout, context=context, argv=argv, asker=asker
+            code, timeout=timeout, context=context, argv=argv, asker=asker, tools=tools
         )
 
     def stream(
@@ -88,8 +90,11 @@ class Session(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> AsyncGenerator[Event, None]:
-        return self._handle.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
+        return self._handle.stream(
+            code, timeout=timeout, context=context, argv=argv, asker=asker, tools=tools
+        )
 
     async def interrupt(self) -> bool:
         return await self._handle.interrupt()

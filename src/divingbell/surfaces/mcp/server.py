@@ -101,7 +101,8 @@ class Surface:
         """Servers that are not available, as far as callers know."""
         self._conversing: Remembered[bool] = Remembered(MAX_CALLERS)
         """Callers that have run code: their models have read what there is to read."""
-        self._texts = self._texts_for(definitions.configured(bell.settings.servers))
+        configured = definitions.configured(bell.settings.servers)
+        self._texts = self._texts_for([*configured, *bell.gateway.fleet.published()])
         bell.ledgers.serve_models(
             self._texts.as_read(), lambda tool: not self._passthrough.passes(tool)
         )
