@@ -291,6 +291,7 @@ class Divingbell:
         name: str | None = None,
         description: str | None = None,
         read_only: bool | None = None,
+        direct: bool = False,
     ) -> Callable[[Function], Function]: ...
 
     def tool(
@@ -300,6 +301,7 @@ class Divingbell:
         name: str | None = None,
         description: str | None = None,
         read_only: bool | None = None,
+        direct: bool = False,
     ) -> Function | Callable[[Function], Function]:
         """Make a function a tool of all sessions, as a decorator: `@bell.tool`, now or before.
 
@@ -314,7 +316,9 @@ class Divingbell:
         """
 
         def add(given: Function) -> Function:
-            made = HostFunction(given, name=name, description=description, read_only=read_only)
+            made = HostFunction(
+                given, name=name, description=description, read_only=read_only, direct=direct
+            )
             self._share([*self._functions, made])
             return given
 

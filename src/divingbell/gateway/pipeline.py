@@ -25,7 +25,7 @@ from divingbell.errors import DivingbellError, NotRecorded, ToolFailed
 from divingbell.gateway.catalog import wrappers
 from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.context import Answer, CallContext
-from divingbell.gateway.functions.host_tools import HOST, HostTools
+from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.policy.approval_form import ElicitingApprover
 from divingbell.gateway.policy.approvals import Approval, Approvals, Approver
 from divingbell.gateway.policy.meter import Meter
@@ -321,7 +321,8 @@ class Pipeline:
         """Compare the definition with the one that was seen first; our own are no server's."""
         request.must_ask = request.decision.action == "ask"
         request.reason = request.decision.reason
-        if self._policy.pin and request.tool.server != HOST:
+        is_ours = self._fleet.is_published(request.tool.server)
+        if self._policy.pin and not is_ours:
             review = self.pins.review(request.tool, request.decision.action)
             if review == "warn":
                 name = request.tool.full_name
@@ -366,7 +367,7 @@ class Pipeline:
                 "look at it again, then call it again",
                 "tool_denied",
             )
-        if tool.server != HOST:
+        if not self._fleet.is_published(tool.server):
             self.pins.approve(tool)
             self._save_pins()
 
@@ -383,8 +384,8 @@ class Pipeline:
         """Put it to its server, or to the function that it is for."""
         assert request.send is not None
         server = request.tool.server
-        if server == HOST and request.is_tool:
-            await self._call_function(request)
+        if self._fleet.is_published(server):
+            await self._ask_host(request)
             return
         await self._fleet.begin(server)
         upstream = self._fleet.upstream(server, request.context.key)
@@ -393,12 +394,17 @@ class Pipeline:
         request.context.sent = True
         request.result = await request.send(upstream, request, timeout)
 
-    async def _call_function(self, request: Request) -> None:
-        context = request.context
-        context.sent = True
-        timeout = self._policy.tool_timeout
-        result = await self._host.call(request.tool, request.arguments, context, timeout)
-        request.result = result if request.by == "code" else result.for_client()
+    async def _ask_host(self, request: Request) -> None:
+        context, timeout = request.context, self._policy.tool_timeout
+        if request.kind == "list":
+            request.result = []
+        elif request.is_tool:
+            context.sent = True
+            result = await self._host.call(request.tool, request.arguments, context, timeout)
+            request.result = result if request.by == "code" else result.for_client()
+        else:
+            words = f"{request.tool.server} has functions only: no resources, and no prompts"
+            raise ToolFailed(words, "tool_unknown")
 
     async def check_result(self, request: Request) -> None:
         """Refuse a result that is too large, or for code not what the server has promised."""

@@ -27,11 +27,13 @@ class HostFunction:
         name: str | None = None,
         description: str | None = None,
         read_only: bool | None = None,
+        direct: bool = False,
     ) -> None:
         """Take a function, plain or async, a bound method, a partial or an object with `__call__`.
 
         `name` and `description` take the place of its own. `read_only` is a hint for whoever reads
-        the definition: that a call changes nothing.
+        the definition: that a call changes nothing. `direct`: in hybrid mode clients of the MCP
+        server see it as a tool of their own, too.
 
         Raises:
             InvalidInput: it can't be a tool; the message says what to change.
@@ -41,6 +43,7 @@ class HostFunction:
         from divingbell.gateway.functions.parameters import Parameters
 
         self.function = function
+        self.direct = direct
         self.name = _name(function, name)
         inner = function.func if isinstance(function, functools.partial) else function
         kinds = (inner, type(inner).__call__)

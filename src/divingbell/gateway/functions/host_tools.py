@@ -86,6 +86,10 @@ class HostTools:
         made = self._fleet.publish(HOST, [each.definition for each in functions])
         self._shared = {each.name: Offered(made[each.name], each) for each in functions}
 
+    def direct(self) -> tuple[str, ...]:
+        """Return the names of those that clients see as tools of their own, in hybrid mode."""
+        return tuple(name for name, each in self._shared.items() if each.function.direct)
+
     async def offer(self, session: str, functions: Iterable[HostFunction]) -> None:
         """Add functions for the session with this key alone. One of the same name is replaced.
 

@@ -142,10 +142,10 @@ def _field(
 ) -> FieldInfo:
     default = ... if parameter.default is REQUIRED else parameter.default
     own = get_args(annotation)[1:] if get_origin(annotation) is Annotated else ()
-    words = None
+    words: dict[str, Any] = {}
     if not any(getattr(each, "description", None) for each in own):
-        words = descriptions.get(parameter.name)
-    found: FieldInfo = Field(default, alias=parameter.name, description=words)
+        words = {"description": descriptions.get(parameter.name)}
+    found: FieldInfo = Field(default, alias=parameter.name, **words)
     return found
 
 

@@ -243,12 +243,9 @@ class Fleet:
         """The connection to a server, for a session.
 
         Raises:
-            ToolFailed: the server is not there, its entry can't be used, or it has no connection.
+            ToolFailed: the server is not there, or its entry can't be used.
         """
         name = self._catalog.check_server(name)
-        if self.is_published(name):
-            words = f"{name} has tools only: no resources, and no prompts"
-            raise ToolFailed(words, "tool_unknown")
         if name in self._broken:
             self.check(name)
         entry = self._entries[name]

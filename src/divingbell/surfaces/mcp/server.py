@@ -87,7 +87,8 @@ class Surface:
         self._bell = bell
         self.owned = bell.owned
         entries = {entry.name: entry for entry in bell.settings.servers if isinstance(entry, Entry)}
-        chosen = passthrough.chosen(bell.settings.mode, entries)
+        functions = bell.gateway.host.direct()
+        chosen = passthrough.chosen(bell.settings.mode, entries, functions)
         self._passthrough = Passthrough(bell.gateway, chosen, bell.settings.idle_timeout)
         self._exits = Exits(bell.border)
         self._suspended = SuspendedCalls()
