@@ -182,6 +182,9 @@ async def test_functions_come_and_go_while_it_runs() -> None:
             await bell.gateway.remove("host")
         bell.tool(one)
         assert await value_of(session, "one()") == 1
+        bell.remove_tool("one")
+        bell.remove_tool("two")
+        assert bell.gateway.servers() == [] and await value_of(session, "dir(servers)") == []
 
 
 async def test_a_decorator_before_the_start_and_a_second_start() -> None:
@@ -301,9 +304,9 @@ async def test_functions_of_a_session_end_with_it() -> None:
         await value_of(session, "servers.host.own()", tools=[own])
         key = session.key
         await session.close()
-        assert bell.gateway.host.tools(key) == []
+        assert bell.gateway.host.tools(key) == [] and bell.gateway.servers() == []
         async with bell.session("talk", user="ann") as again:
-            assert "no tool" in await failure_of(again, "servers.host.own()")
+            assert "no server 'host'" in await failure_of(again, "servers.host.own()")
         assert (await bell.execute("servers.host.own()", tools=[own])).value == "mine"
 
 

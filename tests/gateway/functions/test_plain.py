@@ -63,7 +63,10 @@ def made(value: Any) -> Any:
         (range(3), [0, 1, 2]),
         ({"a": 1}.values(), [1]),
         ({"a": 1}.keys(), ["a"]),
-        ({1: "a", None: "b", Colour.RED: "c", True: "d"}, {"1": "d", "null": "b", "red": "c"}),
+        (
+            {1: "a", None: "b", Colour.RED: "c", 1.5: "d"},
+            {"1": "a", "null": "b", "red": "c", "1.5": "d"},
+        ),
         (Counter("aa"), {"a": 2}),
         (Colour.RED, "red"),
         (Level.HIGH, 3),

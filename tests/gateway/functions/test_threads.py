@@ -14,8 +14,6 @@ from divingbell.gateway.functions import threads
 from divingbell.gateway.functions.threads import MOST, MOST_OF_A_SESSION, Threads
 from tests.waiting import PATIENCE, until
 
-Begin = Callable[..., Any]
-
 
 @pytest.fixture
 async def pool() -> AsyncIterator[Threads]:
@@ -43,7 +41,7 @@ async def test_one_session_leaves_threads_for_the_others(
         for _ in range(MOST_OF_A_SESSION):
             await pool.begin("a", released.wait, lambda _: None)
         monkeypatch.setattr(threads, "PATIENCE", 0.05)
-        with pytest.raises(ToolFailed, match="no thread became free.*16 calls") as failed:
+        with pytest.raises(ToolFailed, match=r"no thread became free.*16 calls") as failed:
             await run(pool, lambda: 1)
         assert failed.value.code == "tool_limit"
         assert await run(pool, lambda: 1, "b") == 1

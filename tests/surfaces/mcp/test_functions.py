@@ -1,4 +1,4 @@
-"""Functions of the program that serves: clients reach them by code, and directly where it says so."""
+"""Functions of the program that serves: clients reach them by code, and some of them directly."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +12,7 @@ from tests.surfaces.mcp.conftest import Era, text_of
 
 
 @asynccontextmanager
-async def served(mode: str, era: Era) -> AsyncIterator[tuple[Divingbell, Client]]:
+async def served(mode: str, era: Era) -> AsyncIterator[Client]:
     """A client of a Divingbell with two functions, of which one is direct."""
     bell = Divingbell(mode=mode, pool=0, preload=[], search="words")
 
@@ -31,13 +31,13 @@ async def served(mode: str, era: Era) -> AsyncIterator[tuple[Divingbell, Client]
         surface = Surface(bell)
         try:
             async with Client(surface.server, mode=era, cache=None) as client:
-                yield bell, client
+                yield client
         finally:
             await surface.close()
 
 
 async def test_code_of_clients_calls_functions(era: Era) -> None:
-    async with served("code", era) as (bell, client):
+    async with served("code", era) as client:
         assert "Servers: host" in (client.instructions or "")
         found = await client.call_tool("search_tools", {"query": "prices of a product"})
         assert "host.price" in text_of(found)
@@ -49,7 +49,7 @@ async def test_code_of_clients_calls_functions(era: Era) -> None:
 
 
 async def test_in_hybrid_mode_clients_call_those_that_are_direct(era: Era) -> None:
-    async with served("hybrid", era) as (_, client):
+    async with served("hybrid", era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert "price" in tools and "restock" not in tools
         assert list(tools["price"].input_schema["properties"]) == ["sku"]

@@ -85,6 +85,7 @@ class HostTools:
         _check_number(functions)
         made = self._fleet.publish(HOST, [each.definition for each in functions])
         self._shared = {each.name: Offered(made[each.name], each) for each in functions}
+        self._tidy()
 
     def direct(self) -> tuple[str, ...]:
         """Return the names of those that clients see as tools of their own, in hybrid mode."""
@@ -109,8 +110,14 @@ class HostTools:
 
     def forget(self, session: str) -> None:
         """Forget a session that has ended."""
-        self._of_sessions.pop(session, None)
         self._threads.forget(session)
+        if self._of_sessions.pop(session, None) is not None:
+            self._tidy()
+
+    def _tidy(self) -> None:
+        """Take the package away once nobody has a function in it."""
+        if not self._shared and not self._of_sessions:
+            self._fleet.withdraw(HOST)
 
     # What one session has for itself
 

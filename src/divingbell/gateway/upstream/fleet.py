@@ -127,6 +127,13 @@ class Fleet:
         self._changed("tools", server)
         return read.tools
 
+    def withdraw(self, server: str) -> None:
+        """Take a server away that was published."""
+        self._published.remove(server)
+        self._write_soon(self._catalog.remove(server))
+        self._changed("servers", server)
+        self._changed("tools", server)
+
     def _check_free(self, server: str) -> None:
         for known in self._catalog.servers:
             if server in (known, self._catalog.package(known)):
