@@ -159,6 +159,14 @@ def test_an_argument_that_does_not_fit_is_told_by_name() -> None:
         called(order, {"item": {"sku": "a", "amount": 0}, "day": "2026-01-01"})
 
 
+def test_of_very_many_problems_only_the_number_is_told() -> None:
+    def add(numbers: list[int]) -> int:
+        return sum(numbers)
+
+    with pytest.raises(ToolFailed, match="host.tool: 5,000 values do not fit their annotations"):
+        called(add, {"numbers": ["x"] * 5_000})
+
+
 def test_the_context_is_given_by_the_host_and_is_in_no_schema() -> None:
     def who(context: ToolContext) -> str | None:
         return context.user

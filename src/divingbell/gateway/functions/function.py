@@ -4,12 +4,18 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway.functions.tool_context import ToolContext
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 MAX_PROBLEMS = 3
+MAX_TOLD = 100
+"""Problems of one call that are put into words: of a list of wrong values each is one, and pydantic
+writes all of them down or none."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 
 
@@ -78,12 +84,17 @@ class HostFunction:
         try:
             return self._parameters.bound(given, context)
         except ValidationError as error:
-            problems = error.errors(include_url=False, include_context=False, include_input=False)
-            words = "; ".join(
-                f"{'.'.join(map(str, each['loc']))}: {each['msg']}"
-                for each in problems[:MAX_PROBLEMS]
-            )
-            raise ToolFailed(f"{context.tool}: {words}", "tool_arguments") from None
+            raise ToolFailed(f"{context.tool}: {_problems(error)}", "tool_arguments") from None
+
+
+def _problems(error: "ValidationError") -> str:
+    count = error.error_count()
+    if count > MAX_TOLD:
+        return f"{count:,} values do not fit their annotations"
+    found = error.errors(include_url=False, include_context=False, include_input=False)
+    return "; ".join(
+        f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found[:MAX_PROBLEMS]
+    )
 
 
 Tools = Sequence[Callable[..., Any] | HostFunction]
