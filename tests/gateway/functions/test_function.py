@@ -163,7 +163,7 @@ def test_of_very_many_problems_only_the_number_is_told() -> None:
     def add(numbers: list[int]) -> int:
         return sum(numbers)
 
-    with pytest.raises(ToolFailed, match="host.tool: 5,000 values do not fit their annotations"):
+    with pytest.raises(ToolFailed, match=r"host.tool: 5,000 values do not fit their annotations"):
         called(add, {"numbers": ["x"] * 5_000})
 
 

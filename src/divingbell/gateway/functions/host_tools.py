@@ -6,7 +6,7 @@ another session does not find it by any name, and so can neither see nor call it
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from divingbell.errors import InvalidInput, ToolFailed
@@ -101,7 +101,7 @@ class HostTools:
         functions = list(functions)
         check_names(functions, self._shared)
         own = self._of_sessions.get(session) or _SessionTools()
-        _check_number([*own.offered, *functions])
+        _check_number({*own.offered, *(each.name for each in functions)})
         if not self._fleet.is_published(HOST):
             self._fleet.publish(HOST, [])  # without the package there is nothing to import from
         own.add(functions)
@@ -158,11 +158,11 @@ class HostTools:
             ToolFailed: it is gone, took too long, failed, or returned what can't be sent. Of an
                 error that is no ToolFailed only the type is told: its words may hold secrets.
         """
+        from divingbell.gateway.functions.calling import outcome  # it loads pydantic
+
         function = self._behind(tool, context.key)
         caller = ToolContext(tool.full_name, context.user or None, context.session, context.run)
         most = self._policy.max_result
-        from divingbell.gateway.functions.calling import outcome  # it loads pydantic
-
         try:
             made = await outcome(function, given, caller, context, timeout, self._threads, most)
         except ToolFailed:
@@ -204,6 +204,6 @@ def _tools(functions: Iterable[HostFunction]) -> dict[str, Tool]:
     return tools_of(HOST, HOST, [each.definition for each in functions])
 
 
-def _check_number(functions: list[Any]) -> None:
+def _check_number(functions: Collection[object]) -> None:
     if len(functions) > MAX_TOOLS:
         raise InvalidInput(f"{len(functions):,} functions are too many: {MAX_TOOLS:,} are the most")
