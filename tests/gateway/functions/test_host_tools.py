@@ -184,7 +184,9 @@ async def test_functions_come_and_go_while_it_runs() -> None:
         assert await value_of(session, "one()") == 1
         bell.remove_tool("one")
         bell.remove_tool("two")
-        assert bell.gateway.servers() == [] and await value_of(session, "dir(servers)") == []
+        assert bell.gateway.servers() == []
+        await bell.gateway.fleet.written()  # files go a moment later
+        assert await value_of(session, "dir(servers)") == []
 
 
 async def test_a_decorator_before_the_start_and_a_second_start() -> None:
