@@ -64,6 +64,8 @@ PLAIN = {"AsyncIterator": "Iterator", "Approver": "PlainApprover"}
 """Types that are others here."""
 AWAITED = ("on_approval",)
 """Arguments that are functions, which the library awaits."""
+DECORATORS = ("tool",)
+"""Methods that return what takes a function: that is called on the loop, when it is called."""
 SAME = {"FilesHandle": "Files", "OpenFileHandle": "OpenFile", "SessionHandle": "Session"}
 """Names of the interfaces that the classes here stand for, too."""
 HEADER = '''"""The library without `await`: made by scripts/make_sync.py, so don't change it here.
@@ -275,7 +277,14 @@ def _write_member(writer: Writer, name: str, node: ast.stmt, home: Module, doc: 
     else:
         call = f"self._call(self._of.{name}{method.passed_on()})"
         out += [f"    def {name}({method.signature()}) -> {kind}:", *_docstring(doc)]
-        if kind == "None":
+        if name in DECORATORS:
+            [given] = (argument.arg for argument in method.positional)
+            options = ", ".join(f"{argument.arg}={argument.arg}" for argument in method.named)
+            out += ["", "        def add(given: Function) -> Function:"]
+            out += [f"            self._call(self._of.{name}({options}), given)"]
+            out += ["            return given", ""]
+            out += [f"        return add if {given} is None else add({given})", ""]
+        elif kind == "None":
             out += [f"        {call}", ""]
         else:
             out += [f"        found: {kind} = {call}", "        return found", ""]

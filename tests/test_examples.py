@@ -20,6 +20,12 @@ SHOWN = {
     "quickstart.py": "ok 42\nrows: 3\nnp.int64(42)\nerror AttributeError\ntimeout 3\n",
     "streaming.py": ("step 0\nstep 1\nstep 2\na warning\nvalue: 'all done'\nstatus: ok\n"),
     "plot.py": None,  # tells the size of the image, which depends on matplotlib
+    "host_functions.py": (
+        "2 orders, 160.0 in all\n"
+        "ToolError: there is no customer Nobody\n"
+        "['host.find_orders']\n"
+        "ann was told: your refund of 40.0 is on its way\n"
+    ),
     "files.py": ("ok\nsales.csv: 33 bytes\ntotals.csv: 26 bytes\ncity,units\nLima,7\nOslo,21\n"),
 }
 FOLDER = "${EXAMPLE_FOLDER}"

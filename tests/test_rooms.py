@@ -44,6 +44,7 @@ OPEN_TO_SURFACES = {
     "gateway.catalog.descriptions",
     "gateway.context",
     "gateway.discovery",
+    "gateway.functions.host_tools",
     "gateway.gateway",
     "gateway.requests",
     "gateway.policy.approval_form",

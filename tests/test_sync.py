@@ -348,3 +348,34 @@ with divingbell.sync.Divingbell(pool=0) as bell, bell.session() as session:
         program.send_signal(signal.SIGINT)
         out, errors = program.communicate(timeout=PATIENCE)
     assert (program.returncode, out, errors) == (0, "2\n", "")
+
+
+def test_functions_of_the_program_are_tools_before_and_while_it_runs() -> None:
+    bell = sync.Divingbell(pool=0)
+
+    @bell.tool
+    def price(product: str) -> float:
+        """The price of a product."""
+        return {"rope": 12.5}[product]
+
+    with bell:
+
+        @bell.tool(name="stock")
+        def count(product: str) -> int:
+            """How many there are."""
+            return len(product)
+
+        code = (
+            "from servers.host import price, stock\n[price(product='rope'), stock(product='rope')]"
+        )
+        assert bell.execute(code).value == [12.5, 4]
+        bell.remove_tool("stock")
+        assert bell.execute("from servers.host import stock").status == "error"
+        own = bell.execute("from servers.host import whose\nwhose()", tools=[whose])
+        assert own.value == "mine"
+    assert (price("rope"), count("x")) == (12.5, 1)
+
+
+def whose() -> str:
+    """Say whose it is."""
+    return "mine"

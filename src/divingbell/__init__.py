@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     from divingbell.gateway.context import (
         Asker,
     )
+    from divingbell.gateway.functions.function import (
+        HostFunction,
+    )
+    from divingbell.gateway.functions.tool_context import (
+        ToolContext,
+    )
     from divingbell.gateway.gateway import (
         Gateway,
     )
@@ -135,6 +141,7 @@ __all__ = [
     "FileTooLarge",
     "Files",
     "Gateway",
+    "HostFunction",
     "InvalidInput",
     "Isolation",
     "Journal",
@@ -161,6 +168,7 @@ __all__ = [
     "Status",
     "Tool",
     "ToolCall",
+    "ToolContext",
     "ToolFailed",
     "ToolUse",
     "Usage",
@@ -194,6 +202,7 @@ _HOMES = {
     "FileTooLarge": "divingbell.errors",
     "Files": "divingbell.session.files",
     "Gateway": "divingbell.gateway.gateway",
+    "HostFunction": "divingbell.gateway.functions.function",
     "InvalidInput": "divingbell.errors",
     "Isolation": "divingbell.models",
     "Journal": "divingbell.journal.journal",
@@ -220,6 +229,7 @@ _HOMES = {
     "Status": "divingbell.models",
     "Tool": "divingbell.tool",
     "ToolCall": "divingbell.models",
+    "ToolContext": "divingbell.gateway.functions.tool_context",
     "ToolFailed": "divingbell.errors",
     "ToolUse": "divingbell.models",
     "Usage": "divingbell.models",

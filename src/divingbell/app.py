@@ -9,11 +9,17 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from divingbell.border.border import Border, OpenBorder
-from divingbell.errors import ConfigError, DivingbellError, ProfileError
+from divingbell.errors import ConfigError, DivingbellError, InvalidInput, ProfileError
 from divingbell.gateway.catalog.folder import Folder
+from divingbell.gateway.functions.function import (
+    HostFunction,
+    Tools,
+    check_names,
+    functions_of,
+)
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import pins as gateway_pins
 from divingbell.gateway.policy.approvals import Approver
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
     from divingbell.gateway.upstream.upstream import Upstream
 
 log = logging.getLogger("divingbell")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Divingbell:
@@ -66,6 +73,7 @@ class Divingbell:
         on_approval: Approver | None = None,
         on_event: Watcher | None = None,
         border: Border | None = None,
+        tools: Tools = (),
         **settings: Unpack[SettingsArguments],
     ) -> None:
         """Read the settings; nothing is started yet.
@@ -73,13 +81,14 @@ class Divingbell:
         `on_approval` is asked about calls of tools for which the policy says "ask". `on_event` is
         called with every event of the journal, from the start to the end; see `Journal.watch`.
         `border` is passed by everything that goes to a model or comes from one; without one nothing
-        is changed.
+        is changed. `tools` are functions of this program that code can call: see `tool`.
 
         Raises:
             ConfigError: they can't be used.
+            InvalidInput: a function can't be a tool.
         """
         found = _load(config, {"backend": backend, **settings})
-        self._begin(found, progress, on_approval, on_event, border=border)
+        self._begin(found, progress, on_approval, on_event, border=border, tools=tools)
 
     @classmethod
     def of(
@@ -92,6 +101,7 @@ class Divingbell:
         needs: Needs | None = None,
         scratch: Path | None = None,
         border: Border | None = None,
+        tools: Tools = (),
     ) -> Self:
         """Make one with settings that were read already; neither file nor environment is read.
 
@@ -101,9 +111,10 @@ class Divingbell:
 
         Raises:
             ConfigError: they name a backend that is not there, or one below the minimum.
+            InvalidInput: a function can't be a tool.
         """
         bell = cls.__new__(cls)
-        bell._begin(settings, progress, on_approval, on_event, needs, scratch, border)
+        bell._begin(settings, progress, on_approval, on_event, needs, scratch, border, tools)
         return bell
 
     def _begin(
@@ -115,6 +126,7 @@ class Divingbell:
         needs: Needs | None = None,
         scratch: Path | None = None,
         border: Border | None = None,
+        tools: Tools = (),
     ) -> None:
         registry.check(settings)
         if inspect.iscoroutinefunction(on_event):
@@ -137,6 +149,7 @@ class Divingbell:
         self.journal = Journal()
         """Told of everything that happens."""
         self._border = border or OpenBorder()
+        self._functions = functions_of(tools)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -255,7 +268,7 @@ class Divingbell:
 
         undo.callback(gateway.on_change(changed))
         undo.callback(self.journal.watch(ledgers.take))
-        if self.settings.servers and self._scratch is None:
+        if (self.settings.servers or self._functions) and self._scratch is None:
             kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
@@ -269,6 +282,9 @@ class Divingbell:
             await load_sdk()
         for entry in entries:
             gateway.fleet.add(entry, later=entry.name not in at_once)
+        if self._functions:
+            gateway.host.share(self._functions)
+            await gateway.fleet.written()
 
     async def __aexit__(
         self,
@@ -319,11 +335,15 @@ class Divingbell:
         user: str | None = None,
         env: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
+        tools: Tools = (),
         **limits: Unpack[SessionLimits],
     ) -> Result:
-        """Run code once, in a fresh session that ends with it; takes what `session` does."""
+        """Run code once, in a fresh session that ends with it; takes what `session` does.
+
+        `tools` are functions for it alone.
+        """
         async with self.session(user=user, env=env, labels=labels, **limits) as session:
-            return await session.run(code, context=context, argv=argv)
+            return await session.run(code, context=context, argv=argv, tools=tools)
 
     async def open(
         self,
@@ -353,6 +373,66 @@ class Divingbell:
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
         await self._running().release(session)
+
+    @overload
+    def tool(self, function: Function) -> Function: ...
+
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(
+        self,
+        function: Function | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Function | Callable[[Function], Function]:
+        """Make a function a tool of all sessions, as a decorator: `@bell.tool`, now or before.
+
+        Code calls it as `servers.host.NAME`. The options are those of `HostFunction`.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            InvalidInput: it can't be a tool, or there is one of that name.
+            ConfigError: a server is called `host`.
+        """
+
+        def add(given: Function) -> Function:
+            made = HostFunction(
+                given, name=name, description=description, read_only=read_only, direct=direct
+            )
+            self._share([*self._functions, made])
+            return given
+
+        return add if function is None else add(function)
+
+    def remove_tool(self, name: str) -> None:
+        """Take a function away from all sessions; calls of it that are under way go on.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        left = [each for each in self._functions if each.name != name]
+        if len(left) == len(self._functions):
+            raise InvalidInput(f"there is no function {name!r:.80} among the tools")
+        self._share(left)
+
+    def _share(self, functions: list[HostFunction]) -> None:
+        check_names(functions)
+        if self._gateway is not None:
+            self._gateway.host.share(functions)
+        self._functions = functions
 
     @property
     def border(self) -> Border:

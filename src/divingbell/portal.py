@@ -240,6 +240,11 @@ class Running(Face[Started]):
     def __init__(self, of: Started) -> None:
         super().__init__(NO_PORTAL, of)
 
+    def _call(self, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        if self._portal is NO_PORTAL and not inspect.iscoroutinefunction(method):
+            return method(*given, **named)  # there is no loop yet that it could disturb
+        return super()._call(method, *given, **named)
+
     def start(self) -> Self:
         """Start it, as `with` does. What is still open when the program ends is closed then."""
         if self._portal is not NO_PORTAL:

@@ -10,9 +10,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self, Unpack, overload
 
 from divingbell.app import Divingbell as _Divingbell
+from divingbell.app import Function
 from divingbell.border.border import Border
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
+from divingbell.gateway.functions.function import Tools
 from divingbell.gateway.gateway import Gateway as _Gateway
 from divingbell.gateway.upstream.fleet import ServerState
 from divingbell.journal.journal import Watcher
@@ -263,21 +265,31 @@ class Session(Face[_Session]):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Result:
         """Run a cell and return its result.
 
         Whatever the code does is told by the result. Cancelling this call interrupts the cell.
         `argv` is `sys.argv` from now on; where its first is a file inside, that is `__file__`.
-        `asker` reaches the person who may be asked about calls of tools.
+        `asker` reaches the person who may be asked about calls of tools. `tools` are functions of
+        this program that code of this session can call from now on, and that of no other.
 
         Raises:
             SessionClosed: the session has ended.
-            InvalidInput: the code is no text or too long, or a context value is not plain data.
+            InvalidInput: the code is no text or too long, a context value is not plain data, or a
+                function can't be a tool.
+            ConfigError: functions were given, and a server is called `host`.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.
         """
         found: Result = self._call(
-            self._of.run, code, timeout=timeout, context=context, argv=argv, asker=asker
+            self._of.run,
+            code,
+            timeout=timeout,
+            context=context,
+            argv=argv,
+            asker=asker,
+            tools=tools,
         )
         return found
 
@@ -289,13 +301,16 @@ class Session(Face[_Session]):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Generator[Event, None, None]:
         """Run a cell and yield its events as they come; the last one is `done` with the result.
 
         Leaving the loop early interrupts the cell. Takes and raises what `run` does.
         """
         return self._portal.items(
-            self._of.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
+            self._of.stream(
+                code, timeout=timeout, context=context, argv=argv, asker=asker, tools=tools
+            )
         )
 
     @overload
@@ -414,10 +429,26 @@ class Session(Face[_Session]):
 class Gateway(Face[_Gateway]):
     """The MCP servers, and their tools."""
 
-    def add(self, entry: Entry) -> None:
-        self._call(self._of.add, entry)
+    @overload
+    def add(self, entry: Entry) -> None: ...
+
+    @overload
+    def add(self, entry: str, table: Mapping[str, Any]) -> None: ...
+
+    def add(self, entry: Entry | str, table: Mapping[str, Any] | None = None) -> None:
+        """Add a server: its name and the table that the settings would have for it, or an entry.
+
+        Raises:
+            ConfigError: the table can't be used, or there is a server of that name.
+        """
+        self._call(self._of.add, entry, table)
 
     def remove(self, name: str) -> None:
+        """Take a server away; calls to it that are under way fail.
+
+        Raises:
+            ConfigError: it is `host`, whose functions `remove_tool` takes away.
+        """
         self._call(self._of.remove, name)
 
     def servers(self) -> list[ServerState]:
@@ -456,6 +487,7 @@ class Divingbell(Running[_Divingbell]):
         on_approval: PlainApprover | None = None,
         on_event: Watcher | None = None,
         border: Border | None = None,
+        tools: Tools = (),
         **settings: Unpack[SettingsArguments],
     ) -> None:
         """Read the settings; nothing is started yet.
@@ -463,10 +495,11 @@ class Divingbell(Running[_Divingbell]):
         `on_approval` is asked about calls of tools for which the policy says "ask". `on_event` is
         called with every event of the journal, from the start to the end; see `Journal.watch`.
         `border` is passed by everything that goes to a model or comes from one; without one nothing
-        is changed.
+        is changed. `tools` are functions of this program that code can call: see `tool`.
 
         Raises:
             ConfigError: they can't be used.
+            InvalidInput: a function can't be a tool.
         """
         super().__init__(
             _Divingbell(
@@ -476,6 +509,7 @@ class Divingbell(Running[_Divingbell]):
                 on_approval=awaited(on_approval),
                 on_event=on_event,
                 border=border,
+                tools=tools,
                 **settings,
             )
         )
@@ -491,6 +525,7 @@ class Divingbell(Running[_Divingbell]):
         needs: Needs | None = None,
         scratch: Path | None = None,
         border: Border | None = None,
+        tools: Tools = (),
     ) -> Self:
         """Make one with settings that were read already; neither file nor environment is read.
 
@@ -500,6 +535,7 @@ class Divingbell(Running[_Divingbell]):
 
         Raises:
             ConfigError: they name a backend that is not there, or one below the minimum.
+            InvalidInput: a function can't be a tool.
         """
         made = cls.__new__(cls)
         Running.__init__(
@@ -512,6 +548,7 @@ class Divingbell(Running[_Divingbell]):
                 needs=needs,
                 scratch=scratch,
                 border=border,
+                tools=tools,
             ),
         )
         return made
@@ -556,9 +593,13 @@ class Divingbell(Running[_Divingbell]):
         user: str | None = None,
         env: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
+        tools: Tools = (),
         **limits: Unpack[SessionLimits],
     ) -> Result:
-        """Run code once, in a fresh session that ends with it; takes what `session` does."""
+        """Run code once, in a fresh session that ends with it; takes what `session` does.
+
+        `tools` are functions for it alone.
+        """
         found: Result = self._call(
             self._of.execute,
             code,
@@ -567,6 +608,7 @@ class Divingbell(Running[_Divingbell]):
             user=user,
             env=env,
             labels=labels,
+            tools=tools,
             **limits,
         )
         return found
@@ -596,6 +638,59 @@ class Divingbell(Running[_Divingbell]):
     def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
         self._call(self._of.release, session)
+
+    @overload
+    def tool(self, function: Function) -> Function: ...
+
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(
+        self,
+        function: Function | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Function | Callable[[Function], Function]:
+        """Make a function a tool of all sessions, as a decorator: `@bell.tool`, now or before.
+
+        Code calls it as `servers.host.NAME`. The options are those of `HostFunction`.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            InvalidInput: it can't be a tool, or there is one of that name.
+            ConfigError: a server is called `host`.
+        """
+
+        def add(given: Function) -> Function:
+            self._call(
+                self._of.tool(
+                    name=name, description=description, read_only=read_only, direct=direct
+                ),
+                given,
+            )
+            return given
+
+        return add if function is None else add(function)
+
+    def remove_tool(self, name: str) -> None:
+        """Take a function away from all sessions; calls of it that are under way go on.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        self._call(self._of.remove_tool, name)
 
     @property
     def gateway(self) -> Gateway:

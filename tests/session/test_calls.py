@@ -482,7 +482,12 @@ async def test_an_interrupt_answers_those_who_wait_for_their_turn_too() -> None:
 class Waits:
     """A door at which one call at a time is let in, and none is answered."""
 
-    calls_at_once, generation = 1, 0
+    calls_at_once = 1
+
+    def generation(self, session: str) -> int:
+        return 0
+
+    async def offer(self, *_: object) -> None: ...
 
     def cost(self, arguments: bytes) -> int:
         return len(arguments)

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self, Unpack, overload
 
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
+from divingbell.gateway.functions.function import Tools
 from divingbell.models import (
     Completion,
     Event,
@@ -236,16 +237,20 @@ class SessionHandle(ABC):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Result:
         """Run a cell and return its result.
 
         Whatever the code does is told by the result. Cancelling this call interrupts the cell.
         `argv` is `sys.argv` from now on; where its first is a file inside, that is `__file__`.
-        `asker` reaches the person who may be asked about calls of tools.
+        `asker` reaches the person who may be asked about calls of tools. `tools` are functions of
+        this program that code of this session can call from now on, and that of no other.
 
         Raises:
             SessionClosed: the session has ended.
-            InvalidInput: the code is no text or too long, or a context value is not plain data.
+            InvalidInput: the code is no text or too long, a context value is not plain data, or a
+                function can't be a tool.
+            ConfigError: functions were given, and a server is called `host`.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.
         """
@@ -259,6 +264,7 @@ class SessionHandle(ABC):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> AsyncGenerator[Event, None]:
         """Run a cell and yield its events as they come; the last one is `done` with the result.
 

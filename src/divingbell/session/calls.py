@@ -6,12 +6,13 @@ import itertools
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.gateway.context import Answer, Asker, CallContext, key_of, to_nobody
+from divingbell.gateway.functions.function import HostFunction
 from divingbell.models import NOT_MADE, Event, ToolCall
 from divingbell.principal import Principal
 from divingbell.session.hints import Surroundings
@@ -54,9 +55,16 @@ class ToolGateway(Surroundings, Protocol):
 
     calls_at_once: int
 
-    @property
-    def generation(self) -> int:
-        """A number that changes when the files under /servers do."""
+    def generation(self, session: str) -> int:
+        """Return a number that changes when the session with this key has others to import."""
+
+    async def offer(self, session: str, functions: Sequence[HostFunction]) -> None:
+        """Add functions of the host for the session with this key alone.
+
+        Raises:
+            ConfigError: a server has the name that is theirs.
+            InvalidInput: one has the name of a function that all sessions have.
+        """
 
     def cost(self, arguments: bytes) -> int:
         """Return about how many bytes of memory the arguments take once they are parsed."""

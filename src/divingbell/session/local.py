@@ -14,6 +14,7 @@ from divingbell.border.border import Border, OpenBorder
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
+from divingbell.gateway.functions.function import Tools, functions_of
 from divingbell.journal import log_lines
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
@@ -198,8 +199,9 @@ class LocalSession(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Result:
-        return await self._run(code, context, argv, timeout, asker, lambda event: None)
+        return await self._run(code, context, argv, timeout, asker, tools, lambda event: None)
 
     async def stream(
         self,
@@ -209,6 +211,7 @@ class LocalSession(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> AsyncGenerator[Event, None]:
         self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -216,7 +219,7 @@ class LocalSession(SessionHandle):
         def tell(event: Event) -> None:
             events.put_nowait(self._services.border.outward(event, self.principal))
 
-        task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tell))
+        task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tools, tell))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -373,15 +376,20 @@ class LocalSession(SessionHandle):
         argv: Sequence[str] | None,
         timeout: float | None,
         asker: Asker | None,
+        tools: Tools,
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
         source, values = encoded(services.border.inward(code, whose), context, argv)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
+        # Annotations are read beside the event loop: pydantic takes a sixth of a second to load.
+        functions = await asyncio.to_thread(functions_of, tools) if tools else ()
         async with self._queue:
             self._check_open()
             self._copy.hold()
+            if functions and self._gateway is not None:
+                await self._gateway.offer(self.key, functions)
             await self._ensure_alive()
             number = self.cells + 1
             await services.journal.intend(CellStarted(whose, self.key, number, code))
@@ -417,7 +425,7 @@ class LocalSession(SessionHandle):
         self._calls.asker = asker
         self._calls.adopt(cell)
         self._background.pass_on(cell.transcript)
-        made = self._gateway.generation if self._gateway else 0
+        made = self._gateway.generation(self.key) if self._gateway else 0
         self._interpreter.send(
             {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
             values + source,

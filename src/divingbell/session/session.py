@@ -5,6 +5,7 @@ from typing import Any, Literal, Unpack, overload
 
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
+from divingbell.gateway.functions.function import Tools
 from divingbell.models import Completion, Event, Isolation, Result, Variable
 from divingbell.principal import Principal
 from divingbell.session import notebook
@@ -99,9 +100,10 @@ class Session(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Result:
         return await self._handle.run(
-            code, timeout=timeout, context=context, argv=argv, asker=asker
+            code, timeout=timeout, context=context, argv=argv, asker=asker, tools=tools
         )
 
     def stream(
@@ -112,9 +114,12 @@ class Session(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> AsyncGenerator[Event, None]:
         # Checked when it begins: that may be in another loop than the call.
-        return self._seen.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
+        return self._seen.stream(
+            code, timeout=timeout, context=context, argv=argv, asker=asker, tools=tools
+        )
 
     @overload
     async def command(

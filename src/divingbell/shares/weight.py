@@ -28,7 +28,7 @@ LARGE_TEXT = 1 << 18
 LARGE_COUNT = 2_000
 """Characters, and parts, of a value beyond which work on it is done in a thread."""
 _CHUNK = 1 << 16
-_CONTAINER = 8
+CONTAINER = 8
 """The weight of a list or an object; a sign weighs one."""
 _SMALL = b",:.eE"
 """1e1 is a float without a point; true and false weigh two for it."""
@@ -72,7 +72,7 @@ class Scale:
         containers = signs.translate(None, _SMALL)
         self.containers += len(containers)
         quotes = len(parts) - 1  # a text weighs two
-        self.weight += quotes + len(signs) + len(containers) * (_CONTAINER - 1)
+        self.weight += quotes + len(signs) + len(containers) * (CONTAINER - 1)
 
 
 def cost(size: int, weight: int) -> int:

@@ -166,12 +166,12 @@ class Catalog:
         tool = self.known(name)
         if tool is not None:
             return tool
-        query = _split(name)[1] or name
+        query = split_name(name)[1] or name
         raise ToolFailed(self._unknown_tool_message(name, query, wanted), "tool_unknown")
 
     def known(self, name: str) -> Tool | None:
         """Return the tool of that name, if there is one."""
-        server, called = _split(name)
+        server, called = split_name(name)
         tools = self._tools.get(self._server_called(server) or "", {})
         return tools.get(called) or _by_function(tools.values(), called)
 
@@ -185,7 +185,7 @@ class Catalog:
 
     def server_in(self, name: str) -> str | None:
         """Return the server in the name of a tool, whether it has that tool or not."""
-        return self._server_called(_split(name)[0])
+        return self._server_called(split_name(name)[0])
 
     def _server_called(self, name: str) -> str | None:
         """The server of that name, else the one whose package has that name."""
@@ -304,8 +304,8 @@ def package_names(names: Iterable[str], taken: Mapping[str, str] | None = None) 
     return found
 
 
-def _split(name: str) -> tuple[str, str]:
-    """The server and the tool in `server.tool` or `mcp__server__tool`."""
+def split_name(name: str) -> tuple[str, str]:
+    """Return the server and the tool in `server.tool` or `mcp__server__tool`."""
     if name.startswith(PREFIX):
         server, _, wanted = name.removeprefix(PREFIX).partition("__")
     else:
