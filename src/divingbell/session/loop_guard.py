@@ -45,7 +45,7 @@ class LoopGuard:
         return os.getpid() != self._process
 
     def check(self) -> None:
-        """Raise WrongLoop where this is another loop or process. Takes some microseconds at most."""
+        """Raise WrongLoop in another loop or process. Takes a microsecond or two."""
         if self.forked:
             raise WrongLoop(_FORKED)
         if self._loop.is_closed():
