@@ -31,8 +31,10 @@ class LoopGuard:
     """
 
     def __init__(self) -> None:
-        """Raises:
-        WrongLoop: there is no event loop of asyncio's.
+        """Belong to the loop that runs here.
+
+        Raises:
+            WrongLoop: there is none of asyncio's.
         """
         self._loop = _running_loop()
         self._process = os.getpid()
@@ -43,7 +45,7 @@ class LoopGuard:
         return os.getpid() != self._process
 
     def check(self) -> None:
-        """Raise WrongLoop where this is another loop or process. Takes 0.2 µs."""
+        """Raise WrongLoop in another loop or process. Takes a microsecond or two."""
         if self.forked:
             raise WrongLoop(_FORKED)
         if self._loop.is_closed():

@@ -5,7 +5,7 @@ from divingbell.host import kernel
 
 
 def check_walls() -> None:
-    """Raise SandboxUnavailable where the kernel can't do it; takes 0.2 s, as it tries things."""
+    """Raise SandboxUnavailable where the kernel can't do it; takes up to a second: it tries."""
     if cause := kernel.why_not():
         raise SandboxUnavailable(
             f"the sandbox can't be sealed on this machine: {cause}. Run `divingbell doctor`."
