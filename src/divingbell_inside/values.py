@@ -24,7 +24,7 @@ MAX_ITEMS = 300_000
 """Values in a value, keys included."""
 MAX_TEXT = 4 << 20
 """Characters of all its texts together, and of its bytes in base64."""
-MAX_DEPTH = 32
+MAX_DEPTH = 64
 MAX_BITS = 4096
 """Bits of an integer. Python writes and reads longer ones in a time that grows with the square."""
 MAX_DIGITS = 1300
@@ -38,7 +38,8 @@ MAX_SHORT = 64
 """Characters of a date, a time, a time zone or a UUID."""
 MAX_SHOWN_KEY = 60
 _ZONE = re.compile(r"[A-Za-z0-9_+-]+(?:/[A-Za-z0-9_+-]+){0,2}")
-_NAME_OF_TYPE = type.__dict__["__name__"]
+_NAME_OF_TYPE, _BASES_OF_TYPE = type.__dict__["__name__"], type.__dict__["__mro__"]
+"""They tell it without asking the metaclass, which may do anything."""
 _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -98,7 +99,10 @@ def encode(value: Any, *, items: int = MAX_ITEMS, text: int = MAX_TEXT) -> Any:
         NotPlain: something in it is of another type, or is nested too deeply.
         TooLarge: it has more than so many items, or more than so many characters of text.
     """
-    return _Writer(items, text).write(value, 0)
+    try:
+        return _Writer(items, text).write(value, 0)
+    except RecursionError:
+        raise NotPlain("is nested too deeply") from None
 
 
 def decode(data: Any, *, items: int = MAX_ITEMS, text: int = MAX_TEXT) -> Any:
@@ -107,7 +111,10 @@ def decode(data: Any, *, items: int = MAX_ITEMS, text: int = MAX_TEXT) -> Any:
     Raises:
         InvalidData: it is not the form of any value, or of one that is too large.
     """
-    return _Reader(items, text).read(data, 0)
+    try:
+        return _Reader(items, text).read(data, 0)
+    except RecursionError:
+        raise InvalidData("it is nested too deeply") from None
 
 
 class _Writer:
@@ -281,7 +288,7 @@ _WRITERS: dict[type, Callable[[_Writer, Any, int], Any]] = {
 
 def _described(kind: type) -> str:
     name = _type_name(kind)
-    bases = [_type_name(base) for base in kind.__mro__ if _is_plain_type(base)]
+    bases = [_type_name(base) for base in _BASES_OF_TYPE.__get__(kind) if _is_plain_type(base)]
     return f"is a {name}, a kind of {bases[0]}" if bases else f"is a {name}"
 
 
@@ -290,7 +297,6 @@ def _is_plain_type(kind: type) -> bool:
 
 
 def _type_name(kind: type) -> str:
-    """Return the name of a type; its metaclass is not asked, which may do anything."""
     return str(_NAME_OF_TYPE.__get__(kind))
 
 
