@@ -87,6 +87,7 @@ def test_public_names() -> None:
         "ToolCall",
         "ToolFailed",
         "Usage",
+        "ValueKind",
         "Variable",
     ]
 

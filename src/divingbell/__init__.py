@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         SessionLimits,
         ToolCall,
         Usage,
+        ValueKind,
         Variable,
     )
     from divingbell.session.session import (
@@ -70,6 +71,7 @@ __all__ = [
     "ToolCall",
     "ToolFailed",
     "Usage",
+    "ValueKind",
     "Variable",
 ]
 
@@ -98,6 +100,7 @@ _HOMES = {
     "ToolCall": "divingbell.models",
     "ToolFailed": "divingbell.errors",
     "Usage": "divingbell.models",
+    "ValueKind": "divingbell.models",
     "Variable": "divingbell.models",
 }
 """The module of each name; the same as above."""

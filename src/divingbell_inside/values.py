@@ -244,7 +244,7 @@ class _Writer:
             if name != datetime.timezone(zone.utcoffset(None)).tzname(None):
                 more["name"] = self._text(name, 0)
         elif zone is not None:
-            raise NotPlain(f"has a time zone that is a {_type_name(type(zone))}")
+            raise NotPlain(f"has a time zone of the type {_type_name(type(zone))}")
         return [value.isoformat(), more] if more else value.isoformat()
 
     def _timedelta(self, value: datetime.timedelta, depth: int) -> Any:
@@ -289,7 +289,7 @@ _WRITERS: dict[type, Callable[[_Writer, Any, int], Any]] = {
 def _described(kind: type) -> str:
     name = _type_name(kind)
     bases = [_type_name(base) for base in _BASES_OF_TYPE.__get__(kind) if _is_plain_type(base)]
-    return f"is a {name}, a kind of {bases[0]}" if bases else f"is a {name}"
+    return f"is of the type {name}, a kind of {bases[0]}" if bases else f"is of the type {name}"
 
 
 def _is_plain_type(kind: type) -> bool:

@@ -159,18 +159,18 @@ class Zone(datetime.tzinfo):
 
 
 NOT_PLAIN: list[tuple[Any, str, str]] = [
-    (Color.RED, "", "is a Color, a kind of str"),
-    (collections.OrderedDict(), "", "is a OrderedDict, a kind of dict"),
-    (Liar(), "", "is a Liar"),
-    (Odd(), "", "is a Odd"),
-    ([1, {"when": [Zone()]}], "[1].when[0]", "is a Zone"),
-    ({"a b": {7: ...}}, "['a b'][7]", "is a ellipsis"),
-    ({(1, Liar()): 1}, "[…][1]", "is a Liar"),
-    ({"s": {frozenset([Liar()])}}, ".s[…]", "is a Liar"),
+    (Color.RED, "", "is of the type Color, a kind of str"),
+    (collections.OrderedDict(), "", "is of the type OrderedDict, a kind of dict"),
+    (Liar(), "", "is of the type Liar"),
+    (Odd(), "", "is of the type Odd"),
+    ([1, {"when": [Zone()]}], "[1].when[0]", "is of the type Zone"),
+    ({"a b": {7: ...}}, "['a b'][7]", "is of the type ellipsis"),
+    ({(1, Liar()): 1}, "[…][1]", "is of the type Liar"),
+    ({"s": {frozenset([Liar()])}}, ".s[…]", "is of the type Liar"),
     (1 << values.MAX_BITS, "", "is a number of more than 4096 bits"),
     ("\ud800", "", "is a text with half a character (a lone surrogate)"),
     (decimal.Decimal("1" * 2000), "", "is a decimal number of more than 1300 characters"),
-    (HALF_PAST_TWO.replace(tzinfo=Zone()), "", "has a time zone that is a Zone"),
+    (HALF_PAST_TWO.replace(tzinfo=Zone()), "", "has a time zone of the type Zone"),
     ({number * MODULUS for number in range(20)}, "", "has too many keys with the same hash"),
 ]  # fmt: skip
 

@@ -222,14 +222,14 @@ async def test_context_arrives_exactly_as_it_is(session: Session) -> None:
 @pytest.mark.parametrize(
     ("context", "words"),
     [
-        ({"rows": [1, 2, 3, {"when": object()}]}, "context: rows[3].when is a object. "),
-        ({"x": Color.RED}, "context: x is a Color, a kind of str. "),
-        ({"x": [OrderedDict()]}, "context: x[0] is a OrderedDict, a kind of dict. "),
+        ({"rows": [1, 2, 3, {"when": object()}]}, "context: rows[3].when is of the type object. "),
+        ({"x": Color.RED}, "context: x is of the type Color, a kind of str. "),
+        ({"x": [OrderedDict()]}, "context: x[0] is of the type OrderedDict, a kind of dict. "),
         ({"x": "\ud800"}, "context: x is a text with half a character"),
         ({"x": 1 << 5000}, "context: x is a number of more than 4096 bits"),
         ({"x y": 1}, "context: 'x y' can't be the name of a variable"),
         ({Color.RED: 1}, "can't be the name of a variable"),
-        ({"x": list(range(5000)), "y": object()}, "context: y is a object. "),
+        ({"x": list(range(5000)), "y": object()}, "context: y is of the type object. "),
         ({"x": "x" * 17_000_000}, "session.files.put()"),
     ],
 )

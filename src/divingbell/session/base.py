@@ -125,7 +125,8 @@ class SessionHandle(ABC):
 
         Raises:
             SessionClosed: the session has ended.
-            InvalidInput: the code is no text or too long, or a context value is not plain data.
+            InvalidInput: the code is no text or too long, or a context value can't be
+                passed exactly as it is.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.
         """
