@@ -33,7 +33,8 @@ MAX_ZONES = 32
 """Time zones in a value: each is read from a file."""
 MAX_SAME_HASH = 16
 """Keys with the same hash. Numbers can be chosen so that all have the same one, and each is then
-compared with all before it: 20,000 of them take a minute."""
+compared with all before it. Measured: 20,000 of them take 2.5 s, in one call that nothing else in
+the process can interrupt."""
 MAX_SHORT = 64
 """Characters of a date, a time, a time zone or a UUID."""
 MAX_SHOWN_KEY = 60

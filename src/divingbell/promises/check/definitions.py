@@ -177,7 +177,7 @@ async def results_that_nobody_reads(rig: ToolRig) -> str:
             held = max(held, results.held)
             await asyncio.sleep(SAMPLE)
         result = await task
-        expect(result.value == [9, []], f"they ended with {result.value} {result.error}")
+        expect(result.value == (9, []), f"they ended with {result.value} {result.error}")
         expect(0 < held <= results.most, f"{held:,} bytes of results are held")
         expect(results.held == 0, f"{results.held:,} bytes are never given back")
     return f"{held // MB} MB are held at most; {watch.judge()}"
