@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from divingbell_inside import values
+from divingbell_inside import value_reader, value_rules, values
 from divingbell_inside.values import InvalidData, NotPlain, TooLarge
 
 OSLO = zoneinfo.ZoneInfo("Europe/Oslo")
@@ -25,7 +25,7 @@ CET = datetime.timezone(datetime.timedelta(hours=1), "CET")
 MODULUS = (1 << 61) - 1
 """Multiples of it all have the hash 0."""
 
-LARGEST = (1 << values.MAX_BITS) - 1
+LARGEST = (1 << value_rules.MAX_BITS) - 1
 numbers = some.integers() | some.booleans().map(lambda sign: -LARGEST if sign else LARGEST)
 offsets = some.timedeltas(
     datetime.timedelta(hours=-23, minutes=-59), datetime.timedelta(hours=23, minutes=59)
@@ -65,7 +65,7 @@ json_data = some.recursive(
     some.none() | some.booleans() | numbers | some.floats(allow_nan=False, allow_infinity=False)
     | texts,
     lambda inner: some.lists(inner) | some.dictionaries(
-        texts | some.sampled_from(sorted(values._READERS)), inner
+        texts | some.sampled_from(sorted(value_reader.READERS)), inner
     ),
 )  # fmt: skip
 
@@ -167,7 +167,7 @@ NOT_PLAIN: list[tuple[Any, str, str]] = [
     ({"a b": {7: ...}}, "['a b'][7]", "is of the type ellipsis"),
     ({(1, Liar()): 1}, "[…][1]", "is of the type Liar"),
     ({"s": {frozenset([Liar()])}}, ".s[…]", "is of the type Liar"),
-    (1 << values.MAX_BITS, "", "is a number of more than 4096 bits"),
+    (1 << value_rules.MAX_BITS, "", "is a number of more than 4096 bits"),
     ("\ud800", "", "is a text with half a character (a lone surrogate)"),
     (decimal.Decimal("1" * 2000), "", "is a decimal number of more than 1300 characters"),
     (HALF_PAST_TWO.replace(tzinfo=Zone()), "", "has a time zone of the type Zone"),
@@ -263,6 +263,7 @@ HOSTILE: list[Any] = [
     {"$datetime": ["2026-11-17T00:00:00+01:00", {"zone": "Europe/Oslo"}]},
     {"$datetime": ["2026-11-17T00:00:00", {"name": "CET"}]},
     {"$datetime": ["2026-11-17T00:00:00", {"fold": 2}]},
+    {"$datetime": ["2026-11-17T00:00:00", {"fold": True}]},
     {"$datetime": ["2026-11-17T00:00:00", {"fold": []}]},
     {"$datetime": ["2026-11-17T00:00:00", {"more": 1}]},
     {"$datetime": ["2026-11-17T00:00:00", 1]},
@@ -319,9 +320,9 @@ def test_decimals_with_giant_exponents_are_never_written_out() -> None:
 
 
 def test_few_files_of_time_zones_are_read() -> None:
-    known = sorted(zoneinfo.available_timezones())[: values.MAX_ZONES + 1]
+    known = sorted(zoneinfo.available_timezones())[: value_rules.MAX_ZONES + 1]
     moments = [{"$datetime": ["2026-11-17T00:00:00", {"zone": name}]} for name in known]
-    assert len(values.decode(moments[:-1] * 2)) == 2 * values.MAX_ZONES
+    assert len(values.decode(moments[:-1] * 2)) == 2 * value_rules.MAX_ZONES
     with pytest.raises(InvalidData, match="time zones"):
         values.decode(moments)
 
