@@ -21,6 +21,8 @@ def as_python(value: Any) -> Any:
 
 
 def _of_numpy(value: Any, numpy: Any) -> Any:
+    if isinstance(value, numpy.void):  # its item is a tuple, without the names of its fields
+        return value
     if type(value) not in (numpy.datetime64, numpy.timedelta64):
         return value.item()
     if numpy.isnat(value):

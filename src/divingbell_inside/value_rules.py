@@ -10,6 +10,7 @@ MAX_ITEMS = 300_000
 MAX_TEXT = 4 << 20
 """Characters of all its texts together, and of its bytes in base64."""
 MAX_DEPTH = 64
+"""Whoever prints or copies a value must not run out of stack."""
 MAX_BITS = 4096
 """Bits of an integer. Python writes and reads longer ones in a time that grows with the square."""
 MAX_DIGITS = 1300

@@ -136,7 +136,7 @@ class Writer:
         more: dict[str, Any] = {"fold": 1} if value.fold else {}
         zone = value.tzinfo
         if type(zone) is zoneinfo.ZoneInfo:
-            if zone.key is None or not rules.is_zone(zone.key):
+            if type(zone.key) is not str or not rules.is_zone(zone.key):
                 raise NotPlain("has a time zone without a name that others know")
             more["zone"] = zone.key
             value = value.replace(tzinfo=None)

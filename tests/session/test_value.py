@@ -71,6 +71,10 @@ async def test_what_is_no_number_is_one_that_is_none(session: Session) -> None:
          "np.datetime64('2026-11-17T00:00:00.000000001')"),
         ("numpy.timedelta64(1, 'M')", "np.timedelta64(1,'M')"),
         ("numpy.longdouble(1)", "np.longdouble('1.0')"),
+        ("numpy.zeros(1, 'i4,i4')[0]", "np.void((0, 0), dtype=[('f0', '<i4'), ('f1', '<i4')])"),
+        ("file = open('/usr/share/zoneinfo/Europe/Oslo', 'rb')\n"
+         "zone = zoneinfo.ZoneInfo.from_file(file, key=5)\n"
+         "datetime.time(tzinfo=zone)", "datetime.time(0, 0, tzinfo=zoneinfo.ZoneInfo(key=5))"),
         ("pandas.Timestamp('2026-11-17T00:00:00.000000001')",
          "Timestamp('2026-11-17 00:00:00.000000001')"),
         ("class Text(str): pass\nText('a')", "'a'"),
@@ -193,6 +197,11 @@ async def test_large_values_are_read_beside_the_loop_and_charged(
     small, large = values.to_json([1]), values.to_json(list(range(10_000)))
     assert (await value.value_of(Ending(True, {}, body=small), charge)).data == [1]
     assert not seconds
+    zoned = values.to_json(datetime.datetime(2026, 11, 17, tzinfo=OSLO))
+    for body in (zoned, zoned.replace(b"zone", b"\\u007aone")):
+        assert (await value.value_of(Ending(True, {}, body=body), charge)).data.tzinfo is OSLO
+    assert len(seconds) == 2
+    seconds.clear()
     assert (await value.value_of(Ending(True, {}, body=large), charge)).data[-1] == 9_999
     [spent] = seconds
     assert spent > 0
