@@ -119,6 +119,7 @@ def test_public_names() -> None:
         "ToolFailed",
         "ToolUse",
         "Usage",
+        "ValueKind",
         "Variable",
         "WrongLoop",
         "sync",

@@ -8,7 +8,17 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src"
 LAYERS = (
-    ("amounts", "command", "errors", "models", "principal", "text", "tool", "escapes"),
+    (
+        "amounts",
+        "command",
+        "errors",
+        "escapes",
+        "models",
+        "notebook",
+        "principal",
+        "text",
+        "tool",
+    ),
     ("host", "shares"),
     ("settings", "journal", "border"),
     ("sandbox", "gateway"),
@@ -25,16 +35,18 @@ BESIDE = {
     ("command", "models"),
     ("escapes", "text"),
     ("models", "errors"),
+    ("models", "notebook"),
     ("surfaces.mcp", "surfaces"),
     ("tool", "text"),
 }
 """The rooms of one layer that import each other, always in this direction."""
 INSIDE = {
     "frames": ("session", "settings", "gateway"),
-    "layout": ("host", "sandbox", "session", "surfaces.mcp", "surfaces.cli"),
+    "layout": ("notebook", "host", "sandbox", "session", "surfaces.mcp", "surfaces.cli"),
     "landlock": ("host",),
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
+    "values": ("models", "session", "surfaces.mcp"),
     "": ("promises.check",),
 }
 """Modules of divingbell_inside that the host imports, and where: it runs nothing else of them."""

@@ -85,6 +85,7 @@ if TYPE_CHECKING:
         ToolCall,
         ToolUse,
         Usage,
+        ValueKind,
         Variable,
     )
     from divingbell.principal import (
@@ -172,6 +173,7 @@ __all__ = [
     "ToolFailed",
     "ToolUse",
     "Usage",
+    "ValueKind",
     "Variable",
     "WrongLoop",
     "sync",
@@ -233,6 +235,7 @@ _HOMES = {
     "ToolFailed": "divingbell.errors",
     "ToolUse": "divingbell.models",
     "Usage": "divingbell.models",
+    "ValueKind": "divingbell.models",
     "Variable": "divingbell.models",
     "WrongLoop": "divingbell.errors",
 }

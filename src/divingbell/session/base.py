@@ -248,8 +248,8 @@ class SessionHandle(ABC):
 
         Raises:
             SessionClosed: the session has ended.
-            InvalidInput: the code is no text or too long, a context value is not plain data, or a
-                function can't be a tool.
+            InvalidInput: the code is no text or too long, a context value can't be passed exactly
+                as it is, or a function can't be a tool.
             ConfigError: functions were given, and a server is called `host`.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.

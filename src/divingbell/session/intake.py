@@ -33,8 +33,8 @@ MAX_ANSWERS_BYTES = 20 << 20
 """Answers that wait for text before them; a forged mark may not make us take in more."""
 MAX_EVENT_HEADER = 1 << 14
 MAX_WEIGHT = 200_000
-"""Of a header (see `divingbell.shares.weight`). Measured: it is parsed within 20 ms. A value of
-20,000 lists weighs this."""
+"""Of a header (see `divingbell.shares.weight`). Measured: it is parsed within 20 ms. 20,000
+lists weigh this; the value of a cell is in the body."""
 HEADER_WEIGHT = 25
 """A megabyte of JSON can be this many megabytes of objects."""
 PENDING_COST = 1 << 10

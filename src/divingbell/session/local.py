@@ -37,6 +37,8 @@ from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.transcript import Sink, cell_of
+from divingbell.session.value import value_of
+from divingbell.shares import weight
 from divingbell.shares.running import cells
 from divingbell_inside import frames
 
@@ -380,13 +382,19 @@ class LocalSession(SessionHandle):
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
-        source, values = encoded(services.border.inward(code, whose), context, argv)
+        given = services.border.inward(code, whose), context, argv
+        # What is large is written in a thread, and in its turn: else a later run could pass it.
+        ready = None if weight.is_large(given) else encoded(*given)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         # Annotations are read beside the event loop: pydantic takes a sixth of a second to load.
         functions = await asyncio.to_thread(functions_of, tools) if tools else ()
         async with self._queue:
             self._check_open()
+            if ready is None:
+                charge = self._interpreter.host_time.charge
+                ready = await weight.charged(lambda: encoded(*given), charge)
+            source, values = ready
             self._copy.hold()
             if functions and self._gateway is not None:
                 await self._gateway.offer(self.key, functions)
@@ -462,7 +470,8 @@ class LocalSession(SessionHandle):
         return await self._result_of(cell, ending, code)
 
     async def _result_of(self, cell: Cell, ending: Ending, code: str) -> Result:
-        result = cell.result(ending, self._untold)
+        value = await value_of(ending, self._interpreter.host_time.charge)
+        result = cell.result(ending, self._untold, value)
         services = self._services
         result = services.hints.added(result, ending.header, self.principal.user)
         result = services.border.outward(result, self.principal)

@@ -36,6 +36,8 @@ class Ending:
     """The interpreter said so itself, and lives."""
     header: frames.Header | None = None
     reason: str = ""
+    body: bytes = b""
+    """The value of the cell as JSON, not looked at yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
         names: Collection[Any] = ()
         if isinstance(item, Mapping):
             parts, names = item.values(), item
-        elif isinstance(item, list | tuple):
+        elif isinstance(item, list | tuple | set | frozenset):
             parts = item
         elif hasattr(item, "__pydantic_fields__"):
             parts = vars(item).values()

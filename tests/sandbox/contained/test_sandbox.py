@@ -157,7 +157,7 @@ left = os.listdir('/run/divingbell')
 shown = open('/proc/self/environ', 'rb').read() + repr(dict(os.environ)).encode()
 left, b'TOKEN' in shown
 """
-    assert (await session.run(code)).value == [[], False]
+    assert (await session.run(code)).value == ([], False)
 
 
 async def test_there_is_no_network_and_no_way_to_write_elsewhere(session: Session) -> None:

@@ -233,7 +233,8 @@ def test_the_command_line_beats_the_environment_which_beats_the_file(
 def test_json_holds_the_whole_result(bell: Bell) -> None:
     code = (
         "import sys\nfrom IPython.display import Image, display\nprint('out')\n"
-        f"print('err', file=sys.stderr)\ndisplay(Image(data={PNG!r}, format='png'))\n{{'a': [1]}}"
+        f"print('err', file=sys.stderr)\ndisplay(Image(data={PNG!r}, format='png'))\n"
+        "{'a': [1], 'b': {2}}"
     )
     done = bell("exec", "--json", code)
     found = json.loads(done.stdout)
@@ -241,7 +242,8 @@ def test_json_holds_the_whole_result(bell: Bell) -> None:
     assert found["success"] is True
     assert found["status"] == "ok"
     assert found["limit"] is None and found["error"] is None
-    assert found["value"] == {"a": [1]}
+    assert found["value"] == {"a": [1], "b": {"$set": [2]}}
+    assert found["value_kind"] == "data"
     assert found["cell"] == 1
     assert found["usage"]["wall_ms"] > 0
     assert found["execution_time_ms"] > 0
