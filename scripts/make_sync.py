@@ -30,6 +30,13 @@ class Face:
 
 
 FACES = (
+    Face(
+        "OpenFile",
+        ("session.files:OpenFile", "session.base:OpenFileHandle"),
+        "A file that is being read: iterate over it for its content, in pieces.",
+        base="Iterated",
+        without=("aclose",),
+    ),
     Face("Files", ("session.files:Files", "session.base:FilesHandle"), "The files of a session."),
     Face(
         "CommandHandle",
@@ -57,7 +64,7 @@ PLAIN = {"AsyncIterator": "Iterator", "Approver": "PlainApprover"}
 """Types that are others here."""
 AWAITED = ("on_approval",)
 """Arguments that are functions, which the library awaits."""
-SAME = {"FilesHandle": "Files", "SessionHandle": "Session"}
+SAME = {"FilesHandle": "Files", "OpenFileHandle": "OpenFile", "SessionHandle": "Session"}
 """Names of the interfaces that the classes here stand for, too."""
 HEADER = '''"""The library without `await`: made by scripts/make_sync.py, so don't change it here.
 

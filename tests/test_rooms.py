@@ -13,7 +13,7 @@ LAYERS = (
     ("settings", "journal", "border"),
     ("sandbox", "gateway"),
     ("session",),
-    ("app",),
+    ("app", "events"),
     ("portal",),
     ("sync", "surfaces", "surfaces.mcp", "promises", "doctor"),
     ("promises.check",),

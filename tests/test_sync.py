@@ -17,7 +17,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import pytest
 
 import divingbell
-from divingbell import Approval, DivingbellError, Result, sync
+from divingbell import Approval, DivingbellError, FileMissing, Result, sync
 from divingbell.gateway.gateway import Gateway
 from divingbell.session.files import Files
 
@@ -56,7 +56,7 @@ PAIRS = [
 ]
 LEFT_OUT = {
     # Those that write a way in of their own have an event loop.
-    sync.Divingbell: {"backend", "border", "journal", "ledgers", "owned", "ready", "starting"},
+    sync.Divingbell: {"border", "journal", "ledgers", "owned", "ready", "starting"},
 }
 
 
@@ -108,6 +108,18 @@ def test_a_cell(held: sync.Session) -> None:
 
 def test_a_fresh_session_for_one_run(plain: sync.Divingbell) -> None:
     assert plain.execute("sum(numbers)", context={"numbers": [1, 2]}, timeout=10).value == 3
+
+
+def test_an_open_file_is_an_ordinary_iterator(held: sync.Session) -> None:
+    held.files.put("big", iter([b"ab"] * 300_000))
+    with held.files.open("big") as file:
+        assert isinstance(file, sync.OpenFile)
+        assert file.info.size == 600_000
+        assert b"".join(file) == b"ab" * 300_000
+        assert list(file) == []
+    file.close()
+    with pytest.raises(FileMissing):
+        held.files.open("nothing")
 
 
 def test_events_come_as_they_happen(held: sync.Session) -> None:

@@ -39,6 +39,8 @@ class SessionOpened:
     key: str
     """A name that no other session has, nor a later one of its id."""
     at: float = field(default_factory=_now)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Those that it was opened with."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,10 @@ Nothing here passes a descriptor or a path of the host, so a session may live in
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, BinaryIO, Literal, Unpack, overload
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import Any, Literal, Self, Unpack, overload
 
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
@@ -20,48 +21,115 @@ from divingbell.models import (
     Variable,
 )
 from divingbell.principal import Principal
+from divingbell.session.source import Source
 
-Source = bytes | bytearray | str | Path | BinaryIO | AsyncIterator[bytes]
-"""The kinds of content that a file can be made from. A path is one of the host."""
+
+class OpenFileHandle(ABC):
+    """A file that is being read: iterate over it for its content, in pieces.
+
+    It ends with the last piece, with `aclose()`, or with the block of an `async with`.
+    """
+
+    @property
+    @abstractmethod
+    def info(self) -> FileInfo:
+        """The file as it was when it was opened: its path, its size, when it was modified."""
+
+    @abstractmethod
+    def __aiter__(self) -> Self:
+        """Itself: it can be iterated over once."""
+
+    @abstractmethod
+    async def __anext__(self) -> bytes:
+        """Return the next piece.
+
+        Raises:
+            FileRefused: code has cut the file short meanwhile, or the session has ended.
+        """
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Stop reading. May be called again."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
 
 
 class FilesHandle(ABC):
-    """The files below /workspace."""
+    """The files below /workspace.
+
+    A path is a text or a `PurePosixPath`, with or without that prefix. All of these raise
+    SessionClosed where the session has ended, and InvalidInput for an argument of a wrong kind.
+    """
 
     @abstractmethod
-    async def put(self, path: str, data: Source) -> int:
+    async def put(self, path: str | PurePosixPath, data: Source) -> int:
         """Store a file, making folders as needed; return its size.
 
-        `data` is bytes, text, a pathlib.Path of the host, an open binary file, or an
-        asynchronous iterator of bytes; the last three are streamed. The file appears under its
-        name only when it is complete.
+        `data` is text, bytes, a pathlib.Path of the host, an open file, or an iterator of bytes,
+        plain or asynchronous; the last four are streamed. Text is written as UTF-8. The file
+        appears under its name only when it is complete.
 
         Raises:
             FileRefused: the path is not below the workspace, or the disk is full.
+            OSError: a file of the host can't be read. What the source raises is passed on.
         """
 
     @abstractmethod
-    async def get(self, path: str, *, most: int | None = None) -> bytes:
+    async def get(self, path: str | PurePosixPath, *, most: int | None = None) -> bytes:
         """Return the content of a file of at most `most` bytes (the disk limit by default).
 
         Raises:
-            FileRefused: there is no such regular file, or it is larger.
+            FileMissing: there is no such file.
+            FileTooLarge: it has more bytes than that.
+            FileRefused: it is no regular file, or the path leads elsewhere.
         """
 
     @abstractmethod
-    def stream(self, path: str, *, most: int | None = None) -> AsyncGenerator[bytes, None]:
-        """Yield the content of a file in pieces; see `get`."""
+    def stream(
+        self, path: str | PurePosixPath, *, most: int | None = None
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the content of a file in pieces. Raises what `get` does, with the first piece."""
 
     @abstractmethod
-    async def list(self, path: str = "") -> list[FileInfo]:
-        """Return the regular files below a folder, sorted by path. Links are left out."""
+    async def open(self, path: str | PurePosixPath, *, most: int | None = None) -> OpenFileHandle:
+        """Open a file and return it, to be read in pieces. Raises what `get` does, at once."""
 
     @abstractmethod
-    async def remove(self, path: str) -> None:
-        """Remove a file.
+    async def stat(self, path: str | PurePosixPath) -> FileInfo:
+        """Return what there is under a path: its kind, its size, when it was modified.
+
+        A link is a link: it is not followed.
 
         Raises:
-            FileRefused: there is no such file.
+            FileMissing: there is nothing.
+            FileRefused: the path leads elsewhere.
+        """
+
+    @abstractmethod
+    async def list(self, path: str | PurePosixPath = "") -> list[FileInfo]:
+        """Return the regular files below a folder, sorted by path. Links are left out.
+
+        Raises:
+            FileMissing: there is no such folder.
+            FileRefused: there are more than 10,000, or the path leads elsewhere.
+        """
+
+    @abstractmethod
+    async def remove(self, path: str | PurePosixPath) -> None:
+        """Remove a file, or a link.
+
+        Raises:
+            FileMissing: there is no such file.
+            FileRefused: it is a folder, or the path leads elsewhere.
         """
 
 
@@ -138,6 +206,11 @@ class SessionHandle(ABC):
     @abstractmethod
     def key(self) -> str:
         """A name that no other session has: of no other user, and no later one of its id."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels that it was opened with. They can't be changed."""
+        return {}
 
     @property
     @abstractmethod

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from divingbell.border.border import Border, OpenBorder
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
+from divingbell.journal import log_lines
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
 from divingbell.models import Completion, Event, Isolation, Ledger, Limits, Result, Variable
@@ -30,6 +32,8 @@ from divingbell.session.hints import Hints
 from divingbell.session.inputs import encoded
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.looks import Looks, completions_of, variables_of
+from divingbell.session.loop_guard import LoopGuard
+from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.transcript import Sink, cell_of
 from divingbell.shares.running import cells
@@ -63,10 +67,13 @@ class SessionServices:
     journal: Journal = dataclasses.field(default_factory=Journal)
     border: Border = dataclasses.field(default_factory=OpenBorder)
     ledgers: Ledgers | None = None
+    guard: LoopGuard = dataclasses.field(default_factory=LoopGuard)
 
 
 class LocalSession(SessionHandle):
     """A session of this process: a sandbox, its interpreter, its owner, its state."""
+
+    files: Files
 
     def __init__(
         self,
@@ -77,10 +84,12 @@ class LocalSession(SessionHandle):
         renew: Callable[[Limits], Awaitable[Interpreter]],
         on_close: Callable[["LocalSession"], None],
         gateway: ToolGateway | None = None,
+        options: SessionOptions | None = None,
     ) -> None:
         self.id = identifier
+        self.options = options or SessionOptions()
         self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(self._open_files, lambda: self.limits.disk)
+        self.files = Files(identifier, self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter
@@ -101,12 +110,16 @@ class LocalSession(SessionHandle):
             CommandServices(
                 services.interrupt_grace, services.hints, services.journal, services.border
             ),
+            self.environment,
         )
         self._untold = StateChange()
         """A change of the state that no result has told of; the next one does."""
         self._ending: asyncio.Task[None] | None = None
         interpreter.listen(self, self.key)
-        services.journal.note(SessionOpened(self.principal, identifier, self.key))
+        self._send_environment()
+        services.journal.note(
+            SessionOpened(self.principal, identifier, self.key, labels=self.labels)
+        )
 
     @property
     def principal(self) -> Principal:
@@ -132,6 +145,26 @@ class LocalSession(SessionHandle):
     @property
     def key(self) -> str:
         return self._calls.key
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.options.labels
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that it was opened with. Every new interpreter has them in `os.environ`;
+        whatever else is started in the session shall have them too."""
+        return self.options.env
+
+    @property
+    def guard(self) -> LoopGuard:
+        """The guard of the loop that it belongs to."""
+        return self._services.guard
+
+    def touch(self) -> None:
+        """Count as used now."""
+        self._check_open()
+        self.last_used = time.monotonic()
 
     @property
     def copied_cell(self) -> int | None:
@@ -177,6 +210,7 @@ class LocalSession(SessionHandle):
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> AsyncGenerator[Event, None]:
+        self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
         def tell(event: Event) -> None:
@@ -227,6 +261,7 @@ class LocalSession(SessionHandle):
     async def command_stream(
         self, command: CommandLine, **options: Unpack[CommandOptions]
     ) -> AsyncGenerator[CommandEvent, None]:
+        self.guard.check()
         self._check_open()
         async with contextlib.aclosing(self._commands.stream(command, options)) as events:
             async for event in events:
@@ -441,7 +476,7 @@ class LocalSession(SessionHandle):
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
         except SandboxUnavailable as error:
             self._check_open()
-            log.warning("session %s: %s; it gets a new sandbox", self.id, error)
+            self._warn("%s; it gets a new sandbox", error)
             await self._interpreter.stop()
             renewed = await self._renew(self.limits)
             if self._closed is not None:  # meanwhile
@@ -449,16 +484,25 @@ class LocalSession(SessionHandle):
             self._check_open()
             self._interpreter = renewed
             renewed.listen(self, self.key)
+            self._send_environment()
             return StateChange("fresh", files_lost=True)
-        return StateChange("rewound", as_of) if copied else StateChange("fresh")
+        if copied:  # a copy has all that the interpreter had
+            return StateChange("rewound", as_of)
+        self._send_environment()
+        return StateChange("fresh")
+
+    def _send_environment(self) -> None:
+        """Give an interpreter that is new the variables, before the first cell that it runs."""
+        if self.environment:
+            self._send({"op": "environment"}, json.dumps(dict(self.environment)).encode())
 
     def _check_open(self) -> None:
         if self._closed is not None:
             raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
 
     def _open_files(self) -> int:
-        self._check_open()
-        self.last_used = time.monotonic()
+        self.guard.check()
+        self.touch()
         return self._interpreter.sandbox.open_files()
 
     # Text and frames of the interpreter (divingbell.session.interpreter.Listener)
@@ -523,7 +567,7 @@ class LocalSession(SessionHandle):
 
     async def _end_all(self, reason: str) -> None:
         """End what runs between cells; the next result tells of it."""
-        log.warning("session %s: %s", self.id, reason)
+        self._warn("%s", reason)
         try:
             async with self._queue:
                 if self._closed is None and not self._interpreter.alive:
@@ -531,6 +575,10 @@ class LocalSession(SessionHandle):
                     change = await self._replace(fresh=False)
                     self._untold = dataclasses.replace(change, reason=reason)
         except DivingbellError as error:
-            log.warning("session %s: it could not be replaced: %s", self.id, error)
+            self._warn("it could not be replaced: %s", error)
         finally:
             self._ending = None
+
+    def _warn(self, message: str, about: object) -> None:
+        extra = log_lines.marks(self.principal, self.key, self.cells)
+        log.warning(f"session %s: {message}", self.id, about, extra=extra)
