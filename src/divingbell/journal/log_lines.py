@@ -69,6 +69,12 @@ def _write_cell(event: CellEnded) -> None:
     log.info("session %s: cell %d: %s, %.0f ms", event.key, event.cell, how, took, extra=extra)
 
 
+def _write_command(event: CommandEnded) -> None:
+    how = event.result.status if event.result else "not started"
+    extra = marks(event.principal, event.key)
+    log.info("session %s: command %d: %s", event.key, event.number, how, extra=extra)
+
+
 def _write_call(event: CallEnded) -> None:
     if not log.isEnabledFor(logging.DEBUG):
         return
@@ -77,9 +83,3 @@ def _write_call(event: CallEnded) -> None:
     extra = marks(event.principal, event.key, event.cell, event.call)
     took = 1000 * event.seconds
     log.debug("session %s: %s: %s, %.0f ms", event.key, name, how, took, extra=extra)
-
-
-def _write_command(event: CommandEnded) -> None:
-    how = "not started" if event.result is None else event.result.status
-    extra = marks(event.principal, event.key)
-    log.info("session %s: command %d: %s", event.key, event.number, how, extra=extra)
