@@ -24,7 +24,7 @@ IDLE_TIMEOUT = 600
 
 
 @contextlib.asynccontextmanager
-async def lifespan(app: Starlette) -> AsyncIterator[dict[str, Divingbell]]:
+async def lifespan(app: Starlette) -> AsyncGenerator[dict[str, Divingbell], None]:
     """One Divingbell for the whole process: it starts with the server, and ends with it."""
     async with Divingbell() as bell:
         yield {"bell": bell}
@@ -37,7 +37,8 @@ def whose(request: Request) -> str | None:
 
 async def session_of(request: Request) -> Session:
     """The user's session of that id. It ends by being idle, or when it is deleted."""
-    bell, id, user = request.state.bell, request.path_params["id"], whose(request)
+    bell: Divingbell = request.state.bell
+    id, user = request.path_params["id"], whose(request)
     return bell.get(id, user=user) or await bell.open(id, user=user, idle_timeout=IDLE_TIMEOUT)
 
 

@@ -22,6 +22,7 @@ from divingbell import (
     SessionLimits,
     Settings,
     SettingsArguments,
+    events,
 )
 from divingbell.settings import tables
 from divingbell.settings.markers import IsPath
@@ -34,6 +35,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "close",
         "execute",
         "gateway",
+        "get",
         "journal",
         "ledgers",
         "of",
@@ -53,6 +55,9 @@ ATTRIBUTES: dict[type, set[str]] = {
         "cells",
         "close",
         "closed",
+        "command",
+        "command_stream",
+        "commands",
         "complete",
         "copied_cell",
         "copy_refused",
@@ -61,12 +66,14 @@ ATTRIBUTES: dict[type, set[str]] = {
         "interrupt",
         "isolation",
         "key",
+        "labels",
         "last_used",
         "limits",
         "principal",
         "reset",
         "run",
         "stream",
+        "touch",
         "user",
         "variables",
     },
@@ -136,7 +143,7 @@ def test_the_types_of_public_signatures_are_public() -> None:
     named = {
         kind.__name__ for part in parts for each in _annotations(part) for kind in _named(each)
     }
-    assert named - set(divingbell.__all__) == INNER
+    assert named - {*divingbell.__all__, *events.__all__} == INNER
 
 
 def test_a_prompt_completes_the_public_names_before_anything_is_loaded() -> None:

@@ -144,7 +144,7 @@ class Session(SessionHandle):
     def command_stream(
         self, command: CommandLine, **options: Unpack[CommandOptions]
     ) -> AsyncGenerator[CommandEvent, None]:
-        return self._seen.command_stream(command, **options)
+        return self._seen.command_stream(command, **options)  # checked when it begins, too
 
     def commands(self) -> list[CommandHandle]:
         return self._seen.commands()

@@ -484,3 +484,11 @@ async def test_an_idle_session_is_not_ended_while_somebody_waits_for_a_command()
         handle = await session.command("sleep 600", background=True)
         await until(lambda: session.closed, "the session is idle")
         assert "idle" in str((await handle.wait()).error)
+
+
+async def test_it_has_the_environment_that_its_session_was_opened_with(bell: Divingbell) -> None:
+    async with bell.session(env={"REGION": "north", "UNIT": "tons"}) as session:
+        result = await session.command("echo $REGION $UNIT", env={"UNIT": "kilos"})
+        assert result.stdout == "north kilos\n"
+        await session.reset()
+        assert (await session.command("echo $REGION")).stdout == "north\n"
