@@ -75,12 +75,6 @@ async def test_folder_environment_and_input(session: Session) -> None:
     assert (await session.command("pwd; cat")).stdout == "/workspace\n"
 
 
-async def test_it_has_the_variables_of_the_session_below_its_own(bell: Divingbell) -> None:
-    async with bell.session(env={"A": "session", "B": "session"}) as session:
-        result = await session.command("echo $A $B", env={"A": "own"})
-        assert result.stdout == "own session\n"
-
-
 async def test_a_large_input_is_passed_on_and_one_that_nobody_reads_is_dropped(
     session: Session,
 ) -> None:
