@@ -152,7 +152,7 @@ class Session(SessionHandle):
         return self._seen.command_stream(command, **options)  # checked when it begins, too
 
     def commands(self) -> list[CommandHandle]:
-        return self._handle.commands()
+        return self._seen.commands()
 
     async def interrupt(self) -> bool:
         return await self._handle.interrupt()

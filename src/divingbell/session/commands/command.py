@@ -92,6 +92,8 @@ class Command(CommandHandle):
         self._begin_timers()
         self.began: asyncio.Future[None] = self._loop.create_future()
         """Done once it runs, or is over; raises InvalidInput where it can't run like this."""
+        self.on_over: Callable[[CommandResult | None], None] = lambda result: None
+        """Called before anyone who waits goes on; with None where it broke off."""
         self.task = asyncio.create_task(self._live(request))
 
     @property
@@ -176,13 +178,16 @@ class Command(CommandHandle):
     # Its life
 
     async def _live(self, request: CommandRequest) -> CommandResult:
+        result: CommandResult | None = None
         try:
             await self._talk(request)
             self._show_ends()
             for spool in self._spools.values():
                 await spool.finish()
-            return self._result()
+            result = self._result()
+            return result
         finally:
+            self.on_over(result)
             if not self.began.done():
                 self.began.set_result(None)
 

@@ -186,13 +186,12 @@ class Commands:
         to_server = line.CommandLine(descriptor, interpreter.host_time)
         made = Command(number, started.command, request, place, to_server, sink, self)
         self._running[number] = made
-        made.task.add_done_callback(lambda task: self._ended(started, task))
+        made.on_over = lambda result: self._ended(started, result)
         return made
 
-    def _ended(self, started: CommandStarted, task: asyncio.Task[CommandResult]) -> None:
+    def _ended(self, started: CommandStarted, result: CommandResult | None) -> None:
         del self._running[started.number]
-        failed = task.cancelled() or task.exception() is not None
-        self._note_end(started, None if failed else task.result())
+        self._note_end(started, result)
 
     def _note_end(self, started: CommandStarted, result: CommandResult | None) -> None:
         self._services.journal.note(
