@@ -53,7 +53,7 @@ def parse(text: bytes | bytearray | memoryview) -> Header:
     """Return the header, or raise FrameError for anything but one strict JSON object."""
     raw = bytes(text)
     try:
-        value = _STRICT.decode(raw.decode("utf-8"))
+        value = STRICT.decode(raw.decode("utf-8"))
         if b"\\ud" in raw or b"\\uD" in raw:
             # A lone surrogate would blow up later, wherever the text is first encoded.
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -102,7 +102,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Header:
     return found
 
 
-_STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
+STRICT = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, object_pairs_hook=_unique)
 _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
