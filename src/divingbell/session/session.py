@@ -4,7 +4,15 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from divingbell.gateway.context import Asker
-from divingbell.models import Completion, Event, Isolation, Result, Variable
+from divingbell.models import (
+    Completion,
+    DataFormat,
+    Event,
+    FrameLibrary,
+    Isolation,
+    Result,
+    Variable,
+)
 from divingbell.principal import Principal
 from divingbell.session.base import SessionHandle
 from divingbell.session.local import LocalSession
@@ -99,6 +107,19 @@ class Session(SessionHandle):
 
     async def variables(self) -> list[Variable]:
         return await self._handle.variables()
+
+    async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
+        await self._handle.set(name, value, format=format)
+
+    async def get(
+        self,
+        name: str,
+        *,
+        format: DataFormat | None = None,
+        frame: FrameLibrary | None = None,
+        most: int | None = None,
+    ) -> Any:
+        return await self._handle.get(name, format=format, frame=frame, most=most)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
         return await self._handle.complete(code, position)
