@@ -28,6 +28,8 @@ BESIDE = {
 }
 """The rooms of one layer that import each other, always in this direction."""
 INSIDE = {
+    "columns": ("session",),
+    "parcels": ("session",),
     "frames": ("session", "settings", "gateway"),
     "layout": ("host", "sandbox", "session", "surfaces.mcp", "surfaces.cli"),
     "landlock": ("host",),

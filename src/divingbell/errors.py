@@ -6,7 +6,8 @@
     ├── ProfileError         the packages of the sandbox could not be prepared
     ├── CapacityError        every place is taken and none became free in time
     ├── SessionClosed        the session has ended
-    ├── InvalidInput         code or a value that can't be given to a session
+    ├── InvalidInput         code or a value that can't be given to a session, or taken
+    │                        from it
     ├── NotRecorded          it could not be written down, so it was not done
     ├── FileRefused          a file can't be stored, read or listed
     └── ToolFailed           a call of a tool did not succeed; its code says how

@@ -136,7 +136,7 @@ def _taken(reader: Reader, kind: str, libraries: Sequence[str]) -> Any:
         return value
     if kind not in ("frame", "series"):
         raise Broken("it is of no known kind")
-    tables = _TABLES[_installed(libraries or (header.get("library"), *LIBRARIES))]
+    tables = _TABLES[_installed(libraries or (columns.field(header, "library", str), *LIBRARIES))]
     return tables.take_frame(reader) if kind == "frame" else tables.take_series(reader)
 
 
@@ -154,8 +154,15 @@ def _take_array(reader: Reader) -> Any:
 
 
 def _installed(libraries: Sequence[Any]) -> str:
-    for name in libraries:
-        if type(name) is str and name in _TABLES and importlib.util.find_spec(name) is not None:
+    wanted = [name for name in dict.fromkeys(libraries) if name in LIBRARIES]
+    for name in wanted:
+        if _is_installed(name):
             return str(name)
-    wanted = " nor ".join(dict.fromkeys(name for name in libraries if name in LIBRARIES))
-    raise NotHeld(f"it is a table, and {wanted} is not installed here: install it, and try again")
+    raise NotHeld(f"it is a table, and {' nor '.join(wanted)} is not installed here: install one")
+
+
+def _is_installed(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ImportError:
+        return False

@@ -244,12 +244,12 @@ def _zone(written: Any) -> str:
 
 def _made(items: list[Any]) -> Any:
     polars = columns.library("polars")
+    # The last is no Exception: it would end whoever called.
+    failures = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
     try:
         return polars.Series(items)
-    except (TypeError, ValueError, OverflowError, polars.exceptions.PolarsError) as error:
-        raise NotHeld(f"holds what polars can't: {str(error)[:100]}; {ANOTHER}") from None
-    except polars.exceptions.PanicException:  # no Exception: it would end whoever called
-        raise NotHeld(f"holds what polars can't: {ANOTHER}") from None
+    except (TypeError, ValueError, OverflowError, *failures):
+        raise NotHeld(f"holds values that polars can't have in one column: {ANOTHER}") from None
 
 
 def _take_array(reader: Reader, spec: Spec, rows: int) -> Any:

@@ -206,7 +206,7 @@ REFUSED = {
     "a liar": (lambda: Liar(), "is a Liar"),
     "a subclass": (lambda: Subclass(), "a kind of DataFrame: make a plain DataFrame"),
     "a kind of int": (lambda: Number(5), "is a Number, a kind of int"),
-    "a matrix": (lambda: numpy.matrix([1]), "a kind of ndarray"),
+    "a record array": (lambda: numpy.rec.array([(1, 2)]), "a kind of ndarray"),
     "a masked array": (lambda: numpy.ma.array([1]), "a kind of ndarray"),
     "records": (lambda: numpy.array([(1, 2)], [("a", int), ("b", int)]), "no plain one: use asty"),
     "a long double": (lambda: numpy.array([1], "g"), "no plain one"),

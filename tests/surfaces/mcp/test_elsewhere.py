@@ -82,6 +82,12 @@ class Elsewhere(SessionHandle):
     async def variables(self) -> list[Variable]:
         return await self._session.variables()
 
+    async def set(self, name: str, value: Any, **options: Any) -> None:
+        await self._session.set(name, value, **options)
+
+    async def get(self, name: str, **options: Any) -> Any:
+        return await self._session.get(name, **options)
+
     async def complete(self, code: str, position: int) -> list[Completion]:
         return await self._session.complete(code, position)
 
