@@ -3,14 +3,14 @@
 Rows with a target say whether it was met, and by how much it was not.
 """
 
-from data import data
+from passing import frames_in_and_out
 from runner import Amount, Benchmark
 
 BENCHMARK = Benchmark(
     "library",
     __doc__,
     parts={
-        "data": lambda chosen: data(chosen.megabytes, chosen.rounds),
+        "data": lambda chosen: frames_in_and_out(chosen.megabytes, chosen.rounds),
     },
     amounts={
         "rounds": Amount("turns of each way", 10, 1),

@@ -25,7 +25,7 @@ TIMES_PARQUET = 2.0
 ROWS_IN_A_MEGABYTE = 10_000
 
 
-async def data(megabytes: int, rounds: int) -> list[table.Row]:
+async def frames_in_and_out(megabytes: int, rounds: int) -> list[table.Row]:
     """Frames of numbers alone, and of numbers, times and text."""
     made = {"numbers": _numbers, "numbers, times and text": _mixed}
     rows = []
