@@ -1,9 +1,10 @@
 """The docs are true: examples run, commands exist, tables and map agree with the code.
 
-A ```python block is a whole program if it calls `asyncio.run`, and runs in a process of its own.
-Any other runs with `Divingbell`, `asyncio`, `bell` and `session` at hand, where `await` is
-allowed. What a block prints must be its lines that start with `# →`. A ```console block runs where
-it shows output: each line that it shows must come, in order, and `…` stands for what is left out.
+A ```python block is a whole program if it calls `asyncio.run` or makes a `sync.Divingbell`, and
+runs in a process of its own. Any other runs with `Divingbell`, `asyncio`, `bell` and `session` at
+hand, where `await` is allowed. What a block prints must be its lines that start with `# →`. A
+```console block runs where it shows output: each line that it shows must come, in order, and `…`
+stands for what is left out.
 """
 
 import ast
@@ -105,7 +106,7 @@ async def test_examples_run_and_print_what_they_say(
 ) -> None:
     for name in _LIBRARY.findall(block.text):
         libraries.need(name)
-    if "asyncio.run(" in block.text:
+    if "asyncio.run(" in block.text or "sync.Divingbell(" in block.text:
         printed = await asyncio.to_thread(_run_program, block.text, tmp_path)
     else:
         monkeypatch.chdir(tmp_path)

@@ -7,6 +7,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from divingbell import sync
     from divingbell.app import (
         Divingbell,
     )
@@ -75,6 +76,7 @@ __all__ = [
     "ToolFailed",
     "Usage",
     "Variable",
+    "sync",
 ]
 
 _HOMES = {
@@ -110,6 +112,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "sync":
+        return importlib.import_module("divingbell.sync")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(importlib.import_module(_HOMES[name]), name)

@@ -118,13 +118,27 @@ class Divingbell:
         self._border = border or OpenBorder()
 
     async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def start(self) -> Self:
+        """Start it as `async with` does, for those who can't keep a block; see `close`.
+
+        Raises:
+            SandboxUnavailable, ProfileError: what kept it from starting.
+        """
         await self._enter()
         try:
             await self.ready()
         except BaseException:
-            await self._leave()
+            await self.close()
             raise
         return self
+
+    async def close(self) -> None:
+        """End every session, and all that it has started. May be called again."""
+        engine, self._engine, self._gateway = self._engine, None, None
+        if engine is not None:
+            await self._undo.aclose()
 
     @asynccontextmanager
     async def starting(self) -> AsyncIterator[Self]:
@@ -140,7 +154,7 @@ class Divingbell:
         try:
             yield self
         finally:
-            await self._leave()
+            await self.close()
 
     async def ready(self, tell: Tell | None = None) -> None:
         """Wait until the sandbox is up; `tell` hears what is waited for.
@@ -210,12 +224,7 @@ class Divingbell:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._leave()
-
-    async def _leave(self) -> None:
-        engine, self._engine, self._gateway = self._engine, None, None
-        if engine is not None:
-            await self._undo.aclose()
+        await self.close()
 
     @asynccontextmanager
     async def session(
@@ -297,7 +306,8 @@ class Divingbell:
     def _running(self) -> Engine:
         if self._engine is None:
             raise DivingbellError(
-                "Divingbell is not running: use `async with Divingbell() as bell`"
+                "Divingbell is not running: use `async with Divingbell() as bell`, or `with` and "
+                "divingbell.sync"
             )
         return self._engine
 

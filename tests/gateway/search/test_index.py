@@ -127,6 +127,11 @@ def test_an_empty_query_lists_by_name_and_an_unknown_word_finds_nothing() -> Non
     assert found(index, "issue", 0) == found(index, "issue", -3) == []
 
 
+def test_a_word_that_every_tool_of_a_small_server_has_still_finds_them() -> None:
+    index = Index([make("shop", "list_orders", "Orders."), make("shop", "cancel", "Orders.")])
+    assert found(index, "orders") == ["shop.list_orders", "shop.cancel"]
+
+
 def test_several_phrasings_find_what_one_of_them_would_not() -> None:
     index = small_index()
     assert found(index, "xylophone | customer orders")[0] == "crm.getCustomerOrders"

@@ -224,8 +224,8 @@ class Index:
             for term, share in alternatives.items():
                 seen[term] = max(seen.get(term, 0.0), share)
                 value = share * min(ceiling, self._rarity(term))
-                if value < _NEGLIGIBLE:
-                    continue
+                if value < _NEGLIGIBLE and self._holders(term) > _CONSIDERED:
+                    continue  # so many have it that it takes long and says little
                 for postings in self._postings[term].values():
                     for number, weight in postings.items():
                         gained = value * weight
@@ -278,8 +278,11 @@ class Index:
         near = {slip for slip in slips(word) if slip in self._postings}
         return dict.fromkeys(near, _GUESSED)
 
+    def _holders(self, term: str) -> int:
+        return sum(map(len, self._postings[term].values()))
+
     def _rarity(self, term: str) -> float:
-        holders = sum(map(len, self._postings[term].values()))
+        holders = self._holders(term)
         total = len(self._tools)
         return math.log(1.0 + (total - holders + 0.5) / (holders + 0.5))
 

@@ -1,0 +1,396 @@
+"""The library without `await`: made by scripts/make_sync.py, so don't change it here.
+
+The names are those of `divingbell`. Everything runs on an event loop in a thread of its own, which
+any thread may call. Ctrl-C interrupts the cell that is waited for.
+"""
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self, Unpack
+
+from divingbell.app import Divingbell as _Divingbell
+from divingbell.border.border import Border
+from divingbell.gateway.context import Asker
+from divingbell.gateway.gateway import Gateway as _Gateway
+from divingbell.gateway.upstream.fleet import ServerState
+from divingbell.models import (
+    Completion,
+    Event,
+    FileInfo,
+    Isolation,
+    Limits,
+    Result,
+    SessionLimits,
+    Variable,
+)
+from divingbell.portal import Face, PlainApprover, Running, awaited
+from divingbell.principal import Principal
+from divingbell.session.base import Source
+from divingbell.session.files import Files as _Files
+from divingbell.session.needs import Needs
+from divingbell.session.session import Session as _Session
+from divingbell.settings.config import Settings
+from divingbell.settings.servers import Entry
+from divingbell.tool import Tool
+
+
+class Files(Face[_Files]):
+    """The files of a session."""
+
+    def put(self, path: str, data: Source) -> int:
+        """Store a file, making folders as needed; return its size.
+
+        `data` is bytes, text, a pathlib.Path of the host, an open binary file, or an
+        asynchronous iterator of bytes; the last three are streamed. The file appears under its
+        name only when it is complete.
+
+        Raises:
+            FileRefused: the path is not below the workspace, or the disk is full.
+        """
+        found: int = self._call(self._of.put, path, data)
+        return found
+
+    def get(self, path: str, *, most: int | None = None) -> bytes:
+        """Return the content of a file of at most `most` bytes (the disk limit by default).
+
+        Raises:
+            FileRefused: there is no such regular file, or it is larger.
+        """
+        found: bytes = self._call(self._of.get, path, most=most)
+        return found
+
+    def stream(self, path: str, *, most: int | None = None) -> Generator[bytes, None, None]:
+        """Yield the content of a file in pieces; see `get`."""
+        return self._portal.items(self._of.stream(path, most=most))
+
+    def list(self, path: str = "") -> list[FileInfo]:
+        """Return the regular files below a folder, sorted by path. Links are left out."""
+        found: list[FileInfo] = self._call(self._of.list, path)
+        return found
+
+    def remove(self, path: str) -> None:
+        """Remove a file.
+
+        Raises:
+            FileRefused: there is no such file.
+        """
+        self._call(self._of.remove, path)
+
+
+class Session(Face[_Session]):
+    """A session."""
+
+    @property
+    def principal(self) -> Principal:
+        """The principal on whose behalf it runs."""
+        found: Principal = self._face(self._of.principal)
+        return found
+
+    @property
+    def key(self) -> str:
+        """A name that no other session has: of no other user, and no later one of its id."""
+        found: str = self._face(self._of.key)
+        return found
+
+    @property
+    def isolation(self) -> Isolation:
+        """The walls and limits that are in force around this session."""
+        found: Isolation = self._face(self._of.isolation)
+        return found
+
+    @property
+    def cells(self) -> int:
+        """The number of cells that have been run."""
+        found: int = self._face(self._of.cells)
+        return found
+
+    @property
+    def busy(self) -> bool:
+        """Whether a cell runs, or something else that others wait for."""
+        found: bool = self._face(self._of.busy)
+        return found
+
+    @property
+    def closed(self) -> bool:
+        """Whether it has ended."""
+        found: bool = self._face(self._of.closed)
+        return found
+
+    @property
+    def alive(self) -> bool:
+        """Whether the interpreter lives; if not, the next run puts another in its place."""
+        found: bool = self._face(self._of.alive)
+        return found
+
+    @property
+    def last_used(self) -> float:
+        """The time when it was last used, by `time.monotonic()`."""
+        found: float = self._face(self._of.last_used)
+        return found
+
+    @property
+    def copied_cell(self) -> int | None:
+        """The cell whose state a copy of the interpreter keeps, where one waits."""
+        found: int | None = self._face(self._of.copied_cell)
+        return found
+
+    @property
+    def copy_refused(self) -> str | None:
+        """The reason why the last copy that was asked for was not made."""
+        found: str | None = self._face(self._of.copy_refused)
+        return found
+
+    def run(
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
+        asker: Asker | None = None,
+    ) -> Result:
+        """Run a cell and return its result.
+
+        Whatever the code does is told by the result. Cancelling this call interrupts the cell.
+        `argv` is `sys.argv` from now on; where its first is a file inside, that is `__file__`.
+        `asker` reaches the person who may be asked about calls of tools.
+
+        Raises:
+            SessionClosed: the session has ended.
+            InvalidInput: the code is no text or too long, or a context value is not plain data.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+            NotRecorded: it could not be written down that the code runs, so it was not run.
+        """
+        found: Result = self._call(
+            self._of.run, code, timeout=timeout, context=context, argv=argv, asker=asker
+        )
+        return found
+
+    def stream(
+        self,
+        code: str,
+        *,
+        timeout: float | None = None,
+        context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
+        asker: Asker | None = None,
+    ) -> Generator[Event, None, None]:
+        """Run a cell and yield its events as they come; the last one is `done` with the result.
+
+        Leaving the loop early interrupts the cell. Takes and raises what `run` does.
+        """
+        return self._portal.items(
+            self._of.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
+        )
+
+    def interrupt(self) -> bool:
+        """Stop the cell that is running; its result has the status `cancelled`.
+
+        Returns:
+            Whether one was running.
+        """
+        found: bool = self._call(self._of.interrupt)
+        return found
+
+    def reset(self) -> None:
+        """Forget every variable. Files in the workspace stay."""
+        self._call(self._of.reset)
+
+    def variables(self) -> list[Variable]:
+        """Describe the variables, without fetching them.
+
+        Raises:
+            DivingbellError: looking at one of them did not end; the interpreter was replaced.
+        """
+        found: list[Variable] = self._call(self._of.variables)
+        return found
+
+    def complete(self, code: str, position: int) -> list[Completion]:
+        """Say how the code could go on at that position: names, attributes, files.
+
+        Raises:
+            InvalidInput: the code is no text or too long.
+            DivingbellError: looking at what is there did not end; the interpreter was replaced.
+        """
+        found: list[Completion] = self._call(self._of.complete, code, position)
+        return found
+
+    def close(self, reason: str = "it was closed") -> None:
+        """End every process of the session and remove its workspace. May be called again."""
+        self._call(self._of.close, reason)
+
+    @property
+    def id(self) -> str:
+        """As its owner knows it."""
+        found: str = self._face(self._of.id)
+        return found
+
+    @property
+    def limits(self) -> Limits:
+        found: Limits = self._face(self._of.limits)
+        return found
+
+    @property
+    def files(self) -> Files:
+        found: Files = self._face(self._of.files)
+        return found
+
+    @property
+    def user(self) -> str | None:
+        """The user whose session it is; None where nobody was named."""
+        found: str | None = self._face(self._of.user)
+        return found
+
+
+class Gateway(Face[_Gateway]):
+    """The MCP servers, and their tools."""
+
+    def add(self, entry: Entry) -> None:
+        self._call(self._of.add, entry)
+
+    def remove(self, name: str) -> None:
+        self._call(self._of.remove, name)
+
+    def servers(self) -> list[ServerState]:
+        found: list[ServerState] = self._call(self._of.servers)
+        return found
+
+    def search(
+        self,
+        query: str = "",
+        detail_level: str = "name_only",
+        limit: int = 10,
+        server: str | None = None,
+        user: str = "",
+    ) -> list[dict[str, Any]]:
+        """Find tools, the best first: see `VisibleTools.search`."""
+        found: list[dict[str, Any]] = self._call(
+            self._of.search, query, detail_level, limit, server, user
+        )
+        return found
+
+    def tools(self, server: str | None = None, user: str = "") -> list[Tool]:
+        """The tools that this user may see."""
+        found: list[Tool] = self._call(self._of.tools, server, user)
+        return found
+
+
+class Divingbell(Running[_Divingbell]):
+    """A sandbox service for this process: `with Divingbell() as bell: …`"""
+
+    def __init__(
+        self,
+        backend: str | None = None,
+        config: str | Path | None = None,
+        *,
+        progress: Callable[[str], None] | None = None,
+        on_approval: PlainApprover | None = None,
+        border: Border | None = None,
+        **settings: Any,
+    ) -> None:
+        """Read the settings; nothing is started yet.
+
+        `on_approval` is asked about calls of tools for which the policy says "ask". `border` is
+        passed by everything that goes to a model or comes from one; without one nothing is changed.
+
+        Raises:
+            ConfigError: they can't be used.
+        """
+        super().__init__(
+            _Divingbell(
+                backend,
+                config,
+                progress=progress,
+                on_approval=awaited(on_approval),
+                border=border,
+                **settings,
+            )
+        )
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        *,
+        progress: Callable[[str], None] | None = None,
+        on_approval: PlainApprover | None = None,
+        needs: Needs | None = None,
+        scratch: Path | None = None,
+        border: Border | None = None,
+    ) -> Self:
+        """Make one with settings that were read already; neither file nor environment is read.
+
+        `needs` is for a command that runs one piece of code: only what that needs is made ready.
+        `scratch` is for one that shall leave no trace: what servers say is logged in that folder,
+        and nothing of them is remembered or looked up (pins, lists of tools, sign-ins).
+
+        Raises:
+            ConfigError: they name a backend that is not there, or one below the minimum.
+        """
+        made = cls.__new__(cls)
+        Running.__init__(
+            made,
+            _Divingbell.of(
+                settings,
+                progress=progress,
+                on_approval=awaited(on_approval),
+                needs=needs,
+                scratch=scratch,
+                border=border,
+            ),
+        )
+        return made
+
+    @contextmanager
+    def session(
+        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
+    ) -> Iterator[Session]:
+        """Open a session, or join the one that this user has open under this id.
+
+        `limits` are timeout, memory and so on, for this session. Leaving the block ends the
+        session, unless it is still held by another block.
+
+        Raises:
+            CapacityError: there is no place, and none became free in time.
+            SandboxUnavailable: the sandbox could not be made.
+        """
+        with self._entered(self._of.session(id, user=user, **limits)) as held:
+            yield held
+
+    def execute(
+        self,
+        code: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        argv: Sequence[str] | None = None,
+        **limits: Unpack[SessionLimits],
+    ) -> Result:
+        """Run code once, in a fresh session that ends with it."""
+        found: Result = self._call(self._of.execute, code, context=context, argv=argv, **limits)
+        return found
+
+    def open(
+        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
+    ) -> Session:
+        """Open a session as `session` does, for those who can't keep a block; see `release`."""
+        found: Session = self._call(self._of.open, id, user=user, **limits)
+        return found
+
+    def release(self, session: Session) -> None:
+        """Let go of a session that `open` gave; the last holder ends it."""
+        self._call(self._of.release, session)
+
+    @property
+    def gateway(self) -> Gateway:
+        """The tools, and the servers that they come from."""
+        found: Gateway = self._face(self._of.gateway)
+        return found
+
+    def sessions(self) -> list[Session]:
+        """The sessions that are open now."""
+        found: list[Session] = self._call(self._of.sessions)
+        return found
+
+
+Face.faces.update({_Files: Files, _Session: Session, _Gateway: Gateway})
