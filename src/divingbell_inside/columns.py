@@ -14,8 +14,7 @@ import importlib
 import json
 import re
 import zoneinfo
-from collections.abc import Callable, Iterable, Iterator
-from itertools import pairwise
+from collections.abc import Callable
 from typing import Any
 
 from divingbell_inside import frames, values
@@ -27,15 +26,10 @@ MAX_HEADER = frames.MAX_HEADER
 MAX_LENGTH = 1 << 48
 MAX_DIMENSIONS = 32
 MAX_ZONE = 64
-ROWS = 1 << 16
-"""Texts that are read or written in one go. Measured: each call of C takes 2 ms for them, in which
-nothing else of this process runs, in a thread or not."""
 MAX_TEXTS = 20_000_000
 """Texts in one value. Each is an object of some 60 bytes, whatever it takes in the file."""
 MAX_CATEGORIES = 1 << 16
 """Of a column. They are hashed, and numbers can be chosen so that all have the same hash."""
-PART = 1 << 16
-"""Bytes of plain data after which another part begins, for the same reason."""
 _START = len(MAGIC) + 8
 _PLAIN = re.compile(
     r"\|[biu]1|[<>][iu][248]|[<>]f[248]|[<>]c(?:8|16)"
@@ -268,165 +262,6 @@ def take_codes(reader: Reader, spec: Spec, count: int, rows: int) -> Any:
     if codes.dtype.kind != "i" or (rows and not -1 <= codes.min() <= codes.max() < count):
         raise Broken("a column refers to labels that it has not")
     return codes
-
-
-# Texts
-
-
-def put_texts(writer: Writer, chunks: Iterable[list[Any]], missing: Any = None) -> Spec:
-    """Write texts, which come in lists; where `missing` says so, what is there does not count.
-
-    Raises:
-        NotHeld: one of them is no text, or can't be written as UTF-8.
-    """
-    numpy = library("numpy")
-    pieces: list[Piece] = []
-    lengths = [numpy.zeros(1, "<i8")]
-    start = 0
-    for chunk in chunks:
-        if missing is not None:
-            lost = missing[start : start + len(chunk)]
-            chunk = ["" if is_lost else text for text, is_lost in zip(chunk, lost, strict=True)]
-        encoded, sizes = _encoded(chunk)
-        pieces.append(encoded)
-        lengths.append(numpy.fromiter(sizes, "<i8", len(chunk)))
-        start += len(chunk)
-    writer.add(memoryview(numpy.cumsum(numpy.concatenate(lengths), dtype="<i8").view(numpy.uint8)))
-    writer.add(*pieces)
-    if missing is not None:
-        put_mask(writer, missing)
-    return {"type": "text", "missing": missing is not None}
-
-
-def _encoded(texts: list[Any]) -> tuple[bytes, Iterator[int]]:
-    """Return texts as UTF-8 in a row, and the length of each."""
-    if not set(map(type, texts)) <= {str}:
-        raise NotHeld("has values that are no text: use astype(str)")
-    joined = "".join(texts)
-    if joined.isascii():
-        return joined.encode(), map(len, texts)
-    try:
-        parts = [text.encode() for text in texts]
-    except UnicodeEncodeError:
-        raise NotHeld("has a text with half a character (a lone surrogate)") from None
-    return b"".join(parts), map(len, parts)
-
-
-def take_texts(reader: Reader, spec: Spec, count: int) -> tuple[Iterator[list[str]], Any]:
-    """Read so many texts, in lists of ROWS; and which of them are missing, or None.
-
-    Raises:
-        Broken: the offsets lie, or the texts are no UTF-8; the latter when they are read.
-    """
-    reader.count_texts(count)
-    offsets = take_array(reader, {"dtype": "<i8"}, count + 1)
-    raw = reader.take()
-    missing = take_mask(reader, count) if field(spec, "missing", bool) else None
-    if offsets[0] != 0 or offsets[-1] != len(raw) or (offsets[1:] < offsets[:-1]).any():
-        raise Broken("the texts of a column overlap, or are not where the header says")
-    return _texts(offsets, raw), missing
-
-
-def _texts(offsets: Any, raw: memoryview) -> Iterator[list[str]]:
-    for start in range(0, len(offsets) - 1, ROWS):
-        bounds = offsets[start : start + ROWS + 1]
-        first = int(bounds[0])
-        chunk = bytes(raw[first : int(bounds[-1])])
-        places = (bounds - first).tolist()
-        try:
-            if chunk.isascii():
-                text = chunk.decode()
-                yield [text[begin:end] for begin, end in pairwise(places)]
-            else:
-                yield [chunk[begin:end].decode() for begin, end in pairwise(places)]
-        except UnicodeDecodeError:
-            raise Broken("a text is not UTF-8") from None
-
-
-# Plain data and mixed objects
-
-
-def put_plain(writer: Writer, items: list[Any]) -> Spec:
-    """Write plain data in parts of a bounded size.
-
-    Raises:
-        NotPlain: one of the items is none (`divingbell_inside.values`).
-    """
-    parts = 0
-    row: list[bytes] = []
-    size = 0
-    for number, item in enumerate(items):
-        try:
-            row.append(values.to_json(item))
-        except values.NotPlain as error:
-            raise error.within(f"[{number}]") from None
-        size += len(row[-1])
-        if size >= PART or number == len(items) - 1:
-            writer.add(b"[" + b",".join(row) + b"]")
-            parts, row, size = parts + 1, [], 0
-    return {"type": "data", "parts": parts}
-
-
-def take_plain(reader: Reader, spec: Spec, count: int) -> list[Any]:
-    """Read plain data.
-
-    Raises:
-        Broken: it is none, or has another number of items.
-    """
-    found: list[Any] = []
-    for _ in range(field(spec, "parts", int)):
-        part = reader.take_json()
-        if type(part) is not list or not part:
-            raise Broken("a part of plain data is no list")
-        found += part
-    if len(found) != count:
-        raise Broken("plain data has another length than the header says")
-    return found
-
-
-def put_objects(writer: Writer, objects: Any) -> Spec:
-    """Write an array of objects: texts and None, or other plain data.
-
-    Raises:
-        NotHeld: something in it is neither.
-    """
-    numpy = library("numpy")
-    items = objects.tolist()
-    kinds = set(map(type, items))
-    if kinds <= {str, type(None)}:
-        missing = numpy.fromiter((item is None for item in items), bool, len(items))
-        return put_texts(writer, _cut(items), missing if missing.any() else None)
-    try:
-        return put_plain(writer, items)
-    except values.NotPlain as error:
-        raise NotHeld(
-            f"holds something at {error.place} that {error.reason}: use astype()"
-        ) from None
-
-
-def _cut(items: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), ROWS):
-        yield items[start : start + ROWS]
-
-
-def take_objects(reader: Reader, spec: Spec, count: int) -> Any:
-    """Read an array of objects.
-
-    Raises:
-        Broken: it is none.
-    """
-    numpy = library("numpy")
-    if spec.get("type") != "text":
-        return numpy.fromiter(take_plain(reader, spec, count), object, count)
-    chunks, missing = take_texts(reader, spec, count)
-    found = numpy.empty(count, object)
-    at = 0
-    for chunk in chunks:
-        found[at : at + len(chunk)] = chunk
-        at += len(chunk)
-    if missing is not None:
-        found[missing] = None
-    return found
 
 
 # Time zones

@@ -7,7 +7,7 @@ columns would be lost. Shared by host and inside.
 from collections.abc import Iterator
 from typing import Any
 
-from divingbell_inside import columns, values
+from divingbell_inside import columns, objects, texts, values
 from divingbell_inside.columns import Broken, NotHeld, Reader, Spec, Writer
 
 _MASKED = {
@@ -239,13 +239,13 @@ def put_column(writer: Writer, column: Any) -> Spec:
     if isinstance(dtype, numpy.dtype):
         plain = column.to_numpy()
         if dtype.kind == "O":
-            return {**columns.put_objects(writer, plain), "as": "object"}
+            return {**objects.put_objects(writer, plain), "as": "object"}
         return columns.put_array(writer, plain)
     if type(dtype) is pandas.StringDtype:
         kind = "string" if dtype.na_value is pandas.NA else "str"
         missing = array.isna()
         chunks = _chunks(array)
-        made = columns.put_texts(writer, chunks, missing if missing.any() else None)
+        made = texts.put_texts(writer, chunks, missing if missing.any() else None)
         return {**made, "as": kind}
     if type(dtype) is pandas.DatetimeTZDtype:
         zone = columns.put_zone(dtype.tz)
@@ -265,8 +265,8 @@ def put_column(writer: Writer, column: Any) -> Spec:
 
 
 def _chunks(array: Any) -> Iterator[list[Any]]:
-    for start in range(0, len(array), columns.ROWS):
-        yield array[start : start + columns.ROWS].to_numpy(dtype=object).tolist()
+    for start in range(0, len(array), texts.ROWS):
+        yield array[start : start + texts.ROWS].to_numpy(dtype=object).tolist()
 
 
 def _put_categories(writer: Writer, array: Any) -> Spec:
@@ -310,17 +310,17 @@ def _take_array(reader: Reader, spec: Spec, rows: int) -> Any:
 
 
 def _take_data(reader: Reader, spec: Spec, rows: int) -> Any:
-    return columns.take_objects(reader, spec, rows)
+    return objects.take_objects(reader, spec, rows)
 
 
 def _take_text(reader: Reader, spec: Spec, rows: int) -> Any:
     kind = spec.get("as")
     if kind == "object":
-        return columns.take_objects(reader, spec, rows)
+        return objects.take_objects(reader, spec, rows)
     pandas = columns.library("pandas")
     lost = pandas.NA if kind == "string" else columns.library("numpy").nan
     dtype = pandas.StringDtype(na_value=lost)
-    chunks, missing = columns.take_texts(reader, spec, rows)
+    chunks, missing = texts.take_texts(reader, spec, rows)
     parts = [pandas.Series(pandas.array(chunk, dtype=dtype), copy=False) for chunk in chunks]
     if not parts:
         return pandas.array([], dtype=dtype)

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from divingbell_inside import columns, pandas_tables, polars_tables, values
+from divingbell_inside import columns, objects, pandas_tables, polars_tables, values
 from divingbell_inside.columns import Broken, NotHeld, Piece, Reader, Spec, Writer
 
 LIBRARIES = ("pandas", "polars")
@@ -65,7 +65,7 @@ def _put_text(writer: Writer, value: str) -> Spec:
 
 def _put_array(writer: Writer, array: Any) -> Spec:
     if array.dtype.kind == "O":
-        column = columns.put_objects(writer, array.reshape(-1))
+        column = objects.put_objects(writer, array.reshape(-1))
     else:
         column = columns.put_array(writer, array)
     return {"kind": "array", "shape": list(array.shape), "column": column}
@@ -76,7 +76,7 @@ def _put_plain(writer: Writer, value: Any) -> Spec:
     is_list = type(value) is list
     items = value if is_list else [value]
     try:
-        column = columns.put_plain(writer, items)
+        column = objects.put_plain(writer, items)
     except values.NotPlain as error:
         error.place = error.place if is_list else error.place.removeprefix("[0]")
         raise
@@ -129,7 +129,7 @@ def _taken(reader: Reader, kind: str, libraries: Sequence[str]) -> Any:
         return _take_array(reader)
     if kind in ("list", "plain"):
         count = columns.field(header, "count", int)
-        items = columns.take_plain(reader, columns.field(header, "column", dict), count)
+        items = objects.take_plain(reader, columns.field(header, "column", dict), count)
         if kind == "list":
             return items
         [value] = items
@@ -150,7 +150,7 @@ def _take_array(reader: Reader) -> Any:
     column = columns.field(reader.header, "column", dict)
     if column.get("type") == "array":
         return columns.take_array(reader, column, count).reshape(shape)
-    return columns.take_objects(reader, column, count).reshape(shape)
+    return objects.take_objects(reader, column, count).reshape(shape)
 
 
 def _installed(libraries: Sequence[Any]) -> str:

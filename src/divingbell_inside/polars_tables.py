@@ -8,7 +8,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
-from divingbell_inside import columns, values
+from divingbell_inside import columns, objects, texts, values
 from divingbell_inside.columns import Broken, NotHeld, Reader, Spec, Writer
 
 ANOTHER = 'ask for frame="pandas"'
@@ -20,7 +20,7 @@ def put_frame(writer: Writer, frame: Any) -> Spec:
     Raises:
         NotHeld: a column can't be held; the message names it.
     """
-    index, labels = _range(frame.height), columns.put_texts(writer, [frame.columns])
+    index, labels = _range(frame.height), texts.put_texts(writer, [frame.columns])
     made = []
     for series in frame.get_columns():
         try:
@@ -153,7 +153,7 @@ def put_column(writer: Writer, series: Any) -> Spec:
     dtype = series.dtype
     if dtype == polars.String:
         missing = series.is_null().to_numpy() if series.null_count() else None
-        made = columns.put_texts(writer, _chunks(series), missing)
+        made = texts.put_texts(writer, _chunks(series), missing)
         return {**made, "as": "str"}
     if dtype in (polars.Categorical, polars.Enum):
         return _put_categories(writer, series)
@@ -178,25 +178,25 @@ def _is_wide(dtype: Any) -> bool:
 
 def _put_objects(writer: Writer, series: Any) -> Spec:
     try:
-        return {**columns.put_plain(writer, series.to_list()), "as": "object"}
+        return {**objects.put_plain(writer, series.to_list()), "as": "object"}
     except values.NotPlain as error:
         raise NotHeld(f"holds something at {error.place} that {error.reason}: use cast()") from None
 
 
 def _chunks(series: Any) -> Iterator[list[Any]]:
-    for start in range(0, len(series), columns.ROWS):
-        yield series.slice(start, columns.ROWS).to_list()
+    for start in range(0, len(series), texts.ROWS):
+        yield series.slice(start, texts.ROWS).to_list()
 
 
 def _put_categories(writer: Writer, series: Any) -> Spec:
     polars = columns.library("polars")
     is_fixed = series.dtype == polars.Enum
-    texts = series.cast(polars.String)
-    names = series.dtype.categories if is_fixed else texts.drop_nulls().unique(maintain_order=True)
+    plain = series.cast(polars.String)
+    names = series.dtype.categories if is_fixed else plain.drop_nulls().unique(maintain_order=True)
     if len(names) > columns.MAX_CATEGORIES:
         raise NotHeld(f"has more than {columns.MAX_CATEGORIES:,} categories: use cast(String)")
-    made = columns.put_texts(writer, [names.to_list()])
-    codes = texts.cast(polars.Enum(names)).to_physical().cast(polars.Int32).fill_null(-1)
+    made = texts.put_texts(writer, [names.to_list()])
+    codes = plain.cast(polars.Enum(names)).to_physical().cast(polars.Int32).fill_null(-1)
     return {
         "type": "categories",
         "count": len(names),
@@ -231,7 +231,7 @@ def take_column(reader: Reader, spec: Any, rows: int) -> Any:
     if kind == "categories":
         return _take_categories(reader, spec, rows)
     if kind == "data":
-        return _made(columns.take_plain(reader, spec, rows))
+        return _made(objects.take_plain(reader, spec, rows))
     raise Broken("a column is of no known kind")
 
 
@@ -269,7 +269,7 @@ def _take_array(reader: Reader, spec: Spec, rows: int) -> Any:
 
 def _take_texts(reader: Reader, spec: Spec, rows: int) -> Any:
     polars = columns.library("polars")
-    chunks, missing = columns.take_texts(reader, spec, rows)
+    chunks, missing = texts.take_texts(reader, spec, rows)
     parts = [polars.Series(chunk, dtype=polars.String) for chunk in chunks]
     series = polars.concat(parts) if parts else polars.Series([], dtype=polars.String)
     return series if missing is None else series.set(polars.Series(missing), None)

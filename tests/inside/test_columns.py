@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from divingbell_inside import columns, parcels
+from divingbell_inside import columns, objects, parcels
 from tests import libraries
 
 numpy = libraries.need("numpy")
@@ -185,7 +185,7 @@ def test_long_lists_are_read_in_parts_of_a_bounded_size() -> None:
     value = [{"number": number} for number in range(50_000)]
     reader = columns.Reader(packed(value), lambda raw: seen.append(len(raw)))
     assert parcels.unpack(reader) == value
-    assert len(seen) > 5 and max(seen) < 2 * columns.PART
+    assert len(seen) > 5 and max(seen) < 2 * objects.PART
 
 
 def test_texts_have_a_limit_in_number(monkeypatch: pytest.MonkeyPatch) -> None:

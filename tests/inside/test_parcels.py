@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divingbell_inside import columns, parcels
+from divingbell_inside import columns, parcels, texts
 from tests import libraries
 
 numpy = libraries.need("numpy")
@@ -253,7 +253,7 @@ def test_texts_of_all_kinds_are_kept_exactly(texts: list[str | None], dtype: str
 
 @pytest.mark.parametrize("dtype", ["str", "object"])
 def test_texts_are_joined_across_the_pieces_that_they_are_read_in(dtype: str) -> None:
-    count = 2 * columns.ROWS + 5
+    count = 2 * texts.ROWS + 5
     series = pandas.Series(
         [f"é{number}" if number % 3 else None for number in range(count)], dtype=dtype
     )

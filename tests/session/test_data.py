@@ -307,7 +307,7 @@ async def test_a_value_that_never_ends_is_given_up_and_the_session_lives(
         "def forever(value):\n    while True: pass\n"
         "parcels.pack = forever"
     )
-    with pytest.raises(DivingbellError, match="ended before it answered"):
+    with pytest.raises(DivingbellError, match="gave no answer"):
         await session.get("kept")
     assert (await session.run("kept")).value == 1
 
@@ -361,7 +361,7 @@ async def test_a_file_that_nobody_has_read_is_removed(session: Session) -> None:
         "import os\nfrom divingbell_inside import exchange\n"
         "def end(*arguments): os._exit(1)\nexchange._set = end"
     )
-    with pytest.raises(DivingbellError, match="ended before it answered"):
+    with pytest.raises(DivingbellError, match="gave no answer"):
         await session.set("value", LARGE)
     await _is_clean_and_usable(session)
 

@@ -33,8 +33,8 @@ FORMATS = ("parquet", "arrow", "csv")
 MAX_NAME = 200
 MAX_REASON = 600
 NO_ANSWER = (
-    "the interpreter of the session ended before it answered: the next result says which variables "
-    "are left"
+    "the session gave no answer: it took too long, or its interpreter ended; the next result says "
+    "which variables are left"
 )
 
 
