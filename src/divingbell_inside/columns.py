@@ -22,7 +22,7 @@ from divingbell_inside import frames, values
 MAGIC = b"DBCOLS1\n"
 ALIGNMENT = 64
 MAX_HEADER = frames.MAX_HEADER
-"""Bytes. A frame of 10,000 columns has as much."""
+"""Bytes. A frame of some 25,000 columns has as much."""
 MAX_LENGTH = 1 << 48
 MAX_DIMENSIONS = 32
 MAX_ZONE = 64

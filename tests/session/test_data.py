@@ -217,6 +217,12 @@ async def test_what_will_not_fit_is_refused_beforehand_with_the_figures(bell: Di
         await _is_clean_and_usable(session)
 
 
+@pytest.mark.parametrize("most", [0, -1, 1.5, "1MB", True])
+async def test_a_limit_that_is_no_number_of_bytes_is_refused(session: Session, most: Any) -> None:
+    with pytest.raises(InvalidInput, match="number of bytes"):
+        await session.get("value", most=most)
+
+
 @pytest.mark.parametrize("size", [1000, 2_000_000])
 async def test_more_than_is_allowed_is_refused(session: Session, size: int) -> None:
     await session.set("value", "x" * size)
@@ -286,7 +292,14 @@ async def test_a_forged_file_is_refused_whatever_its_size(session: Session, size
 
 
 async def test_a_forged_answer_harms_nobody(session: Session) -> None:
-    lies = ["[]", "[5]", "[{'file': True}]", "[{'file': 1}]", "[{'refused': 'x' * 400_000}]"]
+    lies = [
+        "[]",
+        "[5]",
+        "[{'file': True}]",
+        "[{'free': 'x'}]",
+        "[{'file': 1}]",
+        "[{'refused': 'x' * 400_000}]",
+    ]
     for lie in lies:
         await session.run(
             f"from divingbell_inside import exchange\nexchange.answer = lambda *a: ({lie}, b'')"
@@ -294,8 +307,9 @@ async def test_a_forged_answer_harms_nobody(session: Session) -> None:
         with pytest.raises(DivingbellError) as raised:
             await session.get("value")
         assert len(str(raised.value)) < 1000
-        with pytest.raises(DivingbellError):
-            await session.set("value", 1)
+        for value in (1, LARGE):
+            with pytest.raises(DivingbellError):
+                await session.set("value", value)
 
 
 async def test_a_value_that_never_ends_is_given_up_and_the_session_lives(

@@ -24,8 +24,7 @@ from divingbell.shares import weight
 from divingbell_inside import columns, frames, parcels
 
 INLINE = 1 << 20
-"""Bytes of a value that travels without a file. Measured: a file takes two processes inside, and
-so 5 ms."""
+"""Bytes of a value that travels without a file: each step with a file takes a process inside."""
 MAX_WEIGHT = 4_000_000
 """Of all plain data of a value that a session gives, see `divingbell.shares.weight`: 256 MB of
 memory, or two million numbers in a list."""
@@ -99,6 +98,8 @@ class Data:
         if frame is not None and frame not in parcels.LIBRARIES:
             raise InvalidInput(f'frame must be "pandas" or "polars", not {frame!r}')
         allowed = self._limits().disk if most is None else most
+        if type(allowed) is not int or allowed <= 0:
+            raise InvalidInput(f"most is a number of bytes, not {most!r}")
         async with contextlib.AsyncExitStack() as afterwards:
             path = self._new_file(afterwards)
             request = {"op": "get", "name": name, "path": path, "format": form}
@@ -144,7 +145,9 @@ class Data:
                 f"memory of the session is {limits.memory:,}: open it with a higher one"
             )
         free = _item(name, await self._ask({"op": "room"})).get("free")
-        if type(free) is not int or size > free:
+        if type(free) is not int:
+            raise DivingbellError(NO_ANSWER)
+        if size > free:
             raise InvalidInput(
                 f"{name!r} takes {size:,} bytes on the session's disk on its way, {free:,} are "
                 "free: remove files, or open the session with a higher limit disk"

@@ -48,7 +48,8 @@ log = logging.getLogger("divingbell")
 
 LOOK_TIMEOUT = 5.0
 DATA_TIMEOUT = 60.0
-"""Seconds for a variable to be made or written down. Measured: 100 MB take half of one."""
+"""Seconds for a variable to be made or written down. Measured: 100 MB take half of one on an idle
+machine."""
 OVERDRAFT = 5.0
 """Seconds of the host's processor time that a cell may take beyond its share. By then it has been
 slowed down for twenty seconds."""
@@ -257,6 +258,7 @@ class LocalSession(SessionHandle):
             return await self._ask(request, body, LOOK_TIMEOUT)
 
     async def _ask(self, request: frames.Header, body: bytes, patience: float) -> Seen:
+        """Ask the interpreter for something; the queue is ours."""
         self._check_open()
         self.last_used = time.monotonic()
         await self._ensure_alive()
