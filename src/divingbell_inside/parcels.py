@@ -110,11 +110,15 @@ def unpack(reader: Reader, libraries: Sequence[str] = ()) -> Any:
     kind = columns.field(reader.header, "kind", str)
     try:
         value = _taken(reader, kind, libraries)
-    except (Broken, NotHeld):
+    except (Broken, NotHeld, MemoryError):
         raise
     except Exception as error:
         # Of numpy, pandas or polars: what was checked is still no value of theirs.
         raise Broken(f"it can't be read: {error}"[:300]) from None
+    except BaseException as error:
+        if type(error).__name__ == "PanicException":  # of polars; it would end whoever called
+            raise Broken("it can't be read: polars gave up on it") from None
+        raise
     reader.finish()
     return value
 

@@ -244,11 +244,9 @@ def _zone(written: Any) -> str:
 
 def _made(items: list[Any]) -> Any:
     polars = columns.library("polars")
-    # The last is no Exception: it would end whoever called.
-    failures = (polars.exceptions.PolarsError, polars.exceptions.PanicException)
     try:
         return polars.Series(items)
-    except (TypeError, ValueError, OverflowError, *failures):
+    except (TypeError, ValueError, OverflowError, polars.exceptions.PolarsError):
         raise NotHeld(f"holds values that polars can't have in one column: {ANOTHER}") from None
 
 
