@@ -8,12 +8,12 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src"
 LAYERS = (
-    ("amounts", "errors", "models", "principal", "text", "tool", "escapes"),
+    ("amounts", "command", "errors", "models", "principal", "text", "tool", "escapes"),
     ("host", "shares"),
     ("settings", "journal", "border"),
     ("sandbox", "gateway"),
     ("session",),
-    ("app",),
+    ("app", "events"),
     ("portal",),
     ("sync", "surfaces", "surfaces.mcp", "promises", "doctor"),
     ("promises.check",),
@@ -22,6 +22,7 @@ LAYERS = (
 )
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
 BESIDE = {
+    ("command", "models"),
     ("escapes", "text"),
     ("models", "errors"),
     ("surfaces.mcp", "surfaces"),

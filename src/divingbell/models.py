@@ -74,6 +74,14 @@ class Limits:
         if self.processes < 2 or self.open_files < 64:
             raise ConfigError("at least 2 processes and 64 open files are needed to run anything")
 
+    def sealed_like(self, other: "Limits") -> bool:
+        """Whether both make the same sandbox: they differ only in what the host enforces."""
+        return all(getattr(self, name) == getattr(other, name) for name in SEALED_LIMITS)
+
+
+SEALED_LIMITS = ("cores", "memory", "processes", "open_files", "disk")
+"""The limits that a sandbox is sealed with. The host enforces the others, cell by cell."""
+
 
 class SessionLimits(TypedDict, total=False):
     """The limits that a session may be opened with, by name: those of `Limits`.
@@ -380,10 +388,18 @@ class Variable:
     preview: str | None = None
 
 
+FileKind = Literal["file", "folder", "link", "other"]
+
+
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file in a session's workspace."""
+    """A file in a session's workspace, or what else is there under its path."""
 
     path: str
+    """Below /workspace, without that prefix."""
     size: int
+    """Bytes; 0 where it is no file."""
     modified: float
+    """Seconds since 1970, as code has set it or left it."""
+    kind: FileKind = "file"
+    """file, folder, link (which is never followed), or other: a pipe, a socket, a device."""

@@ -193,6 +193,46 @@ class Face(Generic[Mapped]):
     def __repr__(self) -> str:
         return repr(self._of)
 
+    def _repr_html_(self) -> str | None:
+        """Return it as a notebook shows it; None for what has no form of its own."""
+        shown: Callable[[], str] | None = getattr(self._of, "_repr_html_", None)
+        return None if shown is None else shown()
+
+
+class Closable(Protocol):
+    """An asynchronous iterator of bytes that is closed."""
+
+    async def __anext__(self) -> bytes: ...
+
+    async def aclose(self) -> None: ...
+
+
+Closed = TypeVar("Closed", bound=Closable)
+
+
+class Iterated(Face[Closed]):
+    """The face of an asynchronous iterator that is closed: an ordinary one."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            piece: bytes = self._portal.call(self._of.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None
+        return piece
+
+    def close(self) -> None:
+        """Stop reading. May be called again."""
+        self._portal.call(self._of.aclose)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 class Running(Face[Started]):
     """The face of what is started and closed, with an event loop of its own in between."""

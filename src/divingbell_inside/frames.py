@@ -109,11 +109,19 @@ _COMPACT = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 class Decoder:
     """Cuts a stream of bytes into frames; raises FrameError on the first bad one.
 
-    `check` sees each header before it is parsed, and may raise FrameError too.
+    `check` sees each header before it is parsed, and may raise FrameError too. The caps may be
+    lower than those of all frames.
     """
 
-    def __init__(self, check: Callable[[bytearray], None] = lambda raw: None) -> None:
+    def __init__(
+        self,
+        check: Callable[[bytearray], None] = lambda raw: None,
+        *,
+        max_header: int = MAX_HEADER,
+        max_body: int = MAX_BODY,
+    ) -> None:
         self._check = check
+        self._caps = max_header, max_body
         self._buffer = bytearray()
         self.header_size = 0
         """Of the frame that was given out last, as it came."""
@@ -128,7 +136,7 @@ class Decoder:
         if len(buffer) < LENGTHS.size:
             return None
         head, body = LENGTHS.unpack_from(buffer)
-        check_lengths(head, body)
+        check_lengths(head, body, *self._caps)
         middle = LENGTHS.size + head
         end = middle + body
         if len(buffer) < end:
@@ -142,9 +150,11 @@ class Decoder:
         return header, content
 
 
-def check_lengths(head: int, body: int) -> None:
+def check_lengths(
+    head: int, body: int, max_header: int = MAX_HEADER, max_body: int = MAX_BODY
+) -> None:
     """Raise FrameError unless both lengths are within their caps."""
-    if not 2 <= head <= MAX_HEADER or body > MAX_BODY:
+    if not 2 <= head <= max_header or body > max_body:
         raise FrameError(f"a frame claims {head} + {body} bytes")
 
 

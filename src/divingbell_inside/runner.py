@@ -187,6 +187,8 @@ class Runner:
                 if not self._warm:
                     self.warm_up()
                 shell.touch(self.shell)
+            elif operation == "environment":
+                os.environ.update(json.loads(body))
             elif operation in ("variables", "complete"):
                 seen = self._look(lambda: self._seen(header, body))
                 outlet.send(frames.pack({"event": "seen", "look": header["look"], "items": seen}))

@@ -119,6 +119,13 @@ async def test_magics_and_the_shell_work(session: Session) -> None:
     assert (await session.run("%cd /tmp\nimport os; os.getcwd()")).value == "/tmp"
 
 
+async def test_a_program_that_fails_in_a_cell_says_so(session: Session) -> None:
+    assert (await session.run("!echo before; exit 3\n!true")).text == "before\n[exit status 3]\n"
+    assert (await session.run("!kill -9 $$")).text == "[ended by signal 9]\n"
+    script = await session.run("%%bash\nexit 3")
+    assert script.error is not None and "exit status 3" in script.error.message
+
+
 async def test_input_says_what_to_do_instead(session: Session) -> None:
     result = await session.run("input('name? ')")
     assert result.status == "error"

@@ -17,9 +17,9 @@ from divingbell import text
 from divingbell.errors import DivingbellError, FileRefused, InvalidInput, SessionClosed
 from divingbell.models import DataFormat, FrameLibrary, Limits
 from divingbell.session.base import FilesHandle
-from divingbell.session.files import PIECE
+from divingbell.session.cancelling import see_through
 from divingbell.session.looks import Seen
-from divingbell.session.uncancelled import see_through
+from divingbell.session.source import PIECE
 from divingbell.shares import weight
 from divingbell_inside import columns, frames, parcels
 

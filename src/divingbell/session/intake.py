@@ -59,7 +59,7 @@ class Intake:
         self._mark = mark
         self._on_text = on_text
         self._on_frame = on_frame
-        self._decoder = frames.Decoder(_check_weight)
+        self._decoder = frames.Decoder(check_weight)
         self._text = bytearray()
         """Out of the pipe, not looked at yet."""
         self._unmarked = bytearray()
@@ -242,7 +242,8 @@ class Intake:
             self._on_text(text)
 
 
-def _check_weight(header: bytearray) -> None:
+def check_weight(header: bytearray) -> None:
+    """Raise FrameError for a header that would take too long to parse."""
     # Each weighs at most eight for a byte, and most are short.
     if len(header) * 8 > MAX_WEIGHT and weight.weight_of(bytes(header), MAX_WEIGHT) > MAX_WEIGHT:
         raise frames.FrameError("a header is made of too many values")

@@ -3,15 +3,18 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, Unpack, overload
 
 from divingbell.border.border import Border, OpenBorder
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
+from divingbell.journal import log_lines
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
 from divingbell.models import (
@@ -28,9 +31,11 @@ from divingbell.models import (
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Sandbox
 from divingbell.session.background import BackgroundOutput
-from divingbell.session.base import SessionHandle
+from divingbell.session.base import CommandHandle, SessionHandle
 from divingbell.session.calls import Calls, ToolGateway
+from divingbell.session.cancelling import see_through
 from divingbell.session.cell import INTERRUPT_EVERY, Cell
+from divingbell.session.commands.commands import Commands, CommandServices
 from divingbell.session.copies import Copies, Copy
 from divingbell.session.data import Data
 from divingbell.session.files import Files
@@ -38,9 +43,10 @@ from divingbell.session.hints import Hints
 from divingbell.session.inputs import encoded
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.looks import Looks, Seen, completions_of, variables_of
+from divingbell.session.loop_guard import LoopGuard
+from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.transcript import Sink, cell_of
-from divingbell.session.uncancelled import see_through
 from divingbell.shares.running import cells
 from divingbell_inside import frames
 
@@ -75,10 +81,13 @@ class SessionServices:
     journal: Journal = dataclasses.field(default_factory=Journal)
     border: Border = dataclasses.field(default_factory=OpenBorder)
     ledgers: Ledgers | None = None
+    guard: LoopGuard = dataclasses.field(default_factory=LoopGuard)
 
 
 class LocalSession(SessionHandle):
     """A session of this process: a sandbox, its interpreter, its owner, its state."""
+
+    files: Files
 
     def __init__(
         self,
@@ -89,10 +98,12 @@ class LocalSession(SessionHandle):
         renew: Callable[[Limits], Awaitable[Interpreter]],
         on_close: Callable[["LocalSession"], None],
         gateway: ToolGateway | None = None,
+        options: SessionOptions | None = None,
     ) -> None:
         self.id = identifier
+        self.options = options or SessionOptions()
         self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(self._open_files, lambda: self.limits.disk)
+        self.files = Files(identifier, self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter
@@ -111,11 +122,20 @@ class LocalSession(SessionHandle):
         self._data = Data(
             self.files, self._exchange, lambda: self.limits, self._calls.charge, self._outward
         )
+        self._commands = Commands(
+            self,
+            CommandServices(
+                services.interrupt_grace, services.hints, services.journal, services.border
+            ),
+        )
         self._untold = StateChange()
         """A change of the state that no result has told of; the next one does."""
         self._ending: asyncio.Task[None] | None = None
         interpreter.listen(self, self.key)
-        services.journal.note(SessionOpened(self.principal, identifier, self.key))
+        self._send_environment()
+        services.journal.note(
+            SessionOpened(self.principal, identifier, self.key, labels=self.labels)
+        )
 
     @property
     def principal(self) -> Principal:
@@ -143,6 +163,26 @@ class LocalSession(SessionHandle):
         return self._calls.key
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        return self.options.labels
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that it was opened with. Every new interpreter has them in `os.environ`;
+        whatever else is started in the session shall have them too."""
+        return self.options.env
+
+    @property
+    def guard(self) -> LoopGuard:
+        """The guard of the loop that it belongs to."""
+        return self._services.guard
+
+    def touch(self) -> None:
+        """Count as used now."""
+        self._check_open()
+        self.last_used = time.monotonic()
+
+    @property
     def copied_cell(self) -> int | None:
         """The cell whose state a copy of the interpreter keeps, where one waits."""
         return self._copy.cell
@@ -155,6 +195,11 @@ class LocalSession(SessionHandle):
     @property
     def busy(self) -> bool:
         return self._queue.locked()
+
+    @property
+    def in_use(self) -> bool:
+        """Whether somebody waits for something of it. A command in the background is not that."""
+        return self.busy or self._commands.awaited
 
     @property
     def closed(self) -> bool:
@@ -181,6 +226,7 @@ class LocalSession(SessionHandle):
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
     ) -> AsyncGenerator[Event, None]:
+        self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
         def tell(event: Event) -> None:
@@ -198,6 +244,57 @@ class LocalSession(SessionHandle):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[False] = False,
+        **options: Unpack[CommandOptions],
+    ) -> CommandResult: ...
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[True],
+        **options: Unpack[CommandOptions],
+    ) -> CommandHandle: ...
+
+    async def command(
+        self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
+    ) -> CommandResult | CommandHandle:
+        self._check_open()
+        try:
+            if background:
+                return await self._commands.begin(command, options)
+            return await self._commands.run(command, options)
+        finally:
+            self.last_used = time.monotonic()
+
+    async def command_stream(
+        self, command: CommandLine, **options: Unpack[CommandOptions]
+    ) -> AsyncGenerator[CommandEvent, None]:
+        self._check_open()
+        async with contextlib.aclosing(self._commands.stream(command, options)) as events:
+            async for event in events:
+                yield event
+                self.last_used = time.monotonic()
+
+    def commands(self) -> list[CommandHandle]:
+        return self._commands.running()
+
+    async def place_for_command(self) -> Interpreter:
+        """Return the interpreter in whose sandbox a command can run now."""
+        if self._interpreter.gone is not None:
+            async with self._queue:
+                self._check_open()
+                await self._ensure_alive()
+        self._check_open()
+        self.last_used = time.monotonic()
+        return self._interpreter
 
     async def interrupt(self) -> bool:
         if self._cell is None:
@@ -299,6 +396,7 @@ class LocalSession(SessionHandle):
             self._copy.close()
             if self._cell is not None:
                 self._cell.end(f"the session ended: {reason}")
+            self._commands.lose(f"the session ended: {reason}")
             self._on_close(self)
         if self._ending is not None:
             self._ending.cancel()
@@ -306,6 +404,7 @@ class LocalSession(SessionHandle):
             await self._interpreter.stop()
         finally:
             await self._calls.close()
+            await self._commands.closed()
             if not self._told_closed:
                 self._told_closed = True
                 reason = self._closed or reason
@@ -419,11 +518,12 @@ class LocalSession(SessionHandle):
     async def _replace(self, *, fresh: bool) -> StateChange:
         as_of = self._copy.use_up()
         self._calls.line_lost()
+        self._commands.lose("the interpreter was replaced, and all processes were ended with it")
         try:
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
         except SandboxUnavailable as error:
             self._check_open()
-            log.warning("session %s: %s; it gets a new sandbox", self.id, error)
+            self._warn("%s; it gets a new sandbox", error)
             await self._interpreter.stop()
             renewed = await self._renew(self.limits)
             if self._closed is not None:  # meanwhile
@@ -431,16 +531,25 @@ class LocalSession(SessionHandle):
             self._check_open()
             self._interpreter = renewed
             renewed.listen(self, self.key)
+            self._send_environment()
             return StateChange("fresh", files_lost=True)
-        return StateChange("rewound", as_of) if copied else StateChange("fresh")
+        if copied:  # a copy has all that the interpreter had
+            return StateChange("rewound", as_of)
+        self._send_environment()
+        return StateChange("fresh")
+
+    def _send_environment(self) -> None:
+        """Give an interpreter that is new the variables, before the first cell that it runs."""
+        if self.environment:
+            self._send({"op": "environment"}, json.dumps(dict(self.environment)).encode())
 
     def _check_open(self) -> None:
         if self._closed is not None:
             raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
 
     def _open_files(self) -> int:
-        self._check_open()
-        self.last_used = time.monotonic()
+        self.guard.check()
+        self.touch()
         return self._interpreter.sandbox.open_files()
 
     # Text and frames of the interpreter (divingbell.session.interpreter.Listener)
@@ -485,7 +594,12 @@ class LocalSession(SessionHandle):
         self._looks.lost()
 
     def overdrawn(self, seconds: float, times: float) -> None:
-        if self._cell is not None:
+        if flooding := self._commands.flooding(seconds):
+            if seconds > OVERDRAFT:
+                self._interpreter.host_time.forgive()
+                for command in flooding:
+                    command.stop("host")
+        elif self._cell is not None:
             if seconds > OVERDRAFT:
                 self._interpreter.host_time.forgive()
                 self._cell.stop("host")
@@ -500,7 +614,7 @@ class LocalSession(SessionHandle):
 
     async def _end_all(self, reason: str) -> None:
         """End what runs between cells; the next result tells of it."""
-        log.warning("session %s: %s", self.id, reason)
+        self._warn("%s", reason)
         try:
             async with self._queue:
                 if self._closed is None and not self._interpreter.alive:
@@ -508,6 +622,10 @@ class LocalSession(SessionHandle):
                     change = await self._replace(fresh=False)
                     self._untold = dataclasses.replace(change, reason=reason)
         except DivingbellError as error:
-            log.warning("session %s: it could not be replaced: %s", self.id, error)
+            self._warn("it could not be replaced: %s", error)
         finally:
             self._ending = None
+
+    def _warn(self, message: str, about: object) -> None:
+        extra = log_lines.marks(self.principal, self.key, self.cells)
+        log.warning(f"session %s: {message}", self.id, about, extra=extra)

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from divingbell import Divingbell
+from divingbell import CommandEvent, Divingbell
 from divingbell.models import Completion, Event, FileInfo, Isolation, Result, Variable
 from divingbell.principal import Principal
-from divingbell.session.base import FilesHandle, SessionHandle, Source
+from divingbell.session.base import CommandHandle, FilesHandle, SessionHandle, Source
 from divingbell.session.session import Session
 from divingbell.surfaces.mcp.server import Surface
 from tests.surfaces.mcp.conftest import Era, text_of
@@ -72,6 +72,15 @@ class Elsewhere(SessionHandle):
 
     def stream(self, code: str, **options: Any) -> AsyncGenerator[Event, None]:
         return self._session.stream(code, **options)
+
+    async def command(self, command: Any, **options: Any) -> Any:
+        return await self._session.command(command, **options)
+
+    def command_stream(self, command: Any, **options: Any) -> AsyncGenerator[CommandEvent, None]:
+        return self._session.command_stream(command, **options)
+
+    def commands(self) -> list[CommandHandle]:
+        return self._session.commands()
 
     async def interrupt(self) -> bool:
         return await self._session.interrupt()

@@ -79,8 +79,8 @@ class CheckRig:
     @property
     def zygote(self) -> Zygote | None:
         """The process that sessions are cloned from, None with a backend that has none."""
-        assert self.bell.backend is not None
-        return self.bell.backend.zygote
+        assert self.bell._backend is not None
+        return self.bell._backend.zygote
 
     async def kill_zygote(self) -> None:
         """End the process that sessions are cloned from; the next session starts another.

@@ -131,8 +131,6 @@ async def get_file(session: SessionHandle, name: str) -> Path:
                     raise
     except OSError as error:
         raise FileRefused(f"{target} can't be written: {error.strerror}") from None
-    except FileRefused as error:
-        raise FileRefused(f"{name} can't be copied: {error}") from None
     return target
 
 
