@@ -40,6 +40,7 @@ SLOW = (
     "session/test_calls.py",
     "session/test_charts.py",
     "session/test_copies.py",
+    "session/test_data.py",
     "session/test_engine.py",
     "session/test_files.py",
     "session/test_limits.py",

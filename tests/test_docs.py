@@ -57,6 +57,7 @@ from divingbell.principal import Principal
 from divingbell.session.files import Files
 from divingbell.settings import config, tables
 from divingbell.surfaces.cli import exit_status
+from tests import libraries
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -64,6 +65,7 @@ COMMAND = Path(sys.executable).with_name("divingbell")
 PATIENCE = 120.0
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARKED = re.compile(r"<!-- promises:begin -->.*?<!-- promises:end -->", re.DOTALL)
+_LIBRARY = re.compile(r"^import (numpy|pandas|polars)$", re.MULTILINE)
 _SIZES = {"memory", "disk", "output"}
 
 
@@ -116,6 +118,8 @@ def _expected(source: str) -> list[str]:
 async def test_examples_run_and_print_what_they_say(
     block: Block, bell: Divingbell, session: Session, tmp_path: Path, monkeypatch: Any
 ) -> None:
+    for name in _LIBRARY.findall(block.text):
+        libraries.need(name)
     if "asyncio.run(" in block.text or "sync.Divingbell(" in block.text:
         printed = await asyncio.to_thread(_run_program, block.text, tmp_path)
     else:

@@ -41,6 +41,8 @@ BESIDE = {
 }
 """The rooms of one layer that import each other, always in this direction."""
 INSIDE = {
+    "columns": ("session",),
+    "parcels": ("session",),
     "frames": ("session", "settings", "gateway"),
     "layout": ("notebook", "host", "sandbox", "session", "surfaces.mcp", "surfaces.cli"),
     "landlock": ("host",),

@@ -336,7 +336,8 @@ with divingbell.sync.Divingbell(pool=0) as bell, bell.session() as session:
         result = session.run("x")
         print(result.value, result.state, flush=True)
     try:
-        session.run("open('/workspace/begun', 'w')\\nwhile True: pass")
+        print("again", flush=True)
+        session.run("while True: pass")
     except KeyboardInterrupt:
         print(session.run("x + 1").value, flush=True)
 """
@@ -345,6 +346,7 @@ with divingbell.sync.Divingbell(pool=0) as bell, bell.session() as session:
         assert program.stdout.readline() == "begun\n"
         program.send_signal(signal.SIGINT)
         assert program.stdout.readline() == "1 kept\n"
+        assert program.stdout.readline() == "again\n"
         program.send_signal(signal.SIGINT)
         out, errors = program.communicate(timeout=PATIENCE)
     assert (program.returncode, out, errors) == (0, "2\n", "")

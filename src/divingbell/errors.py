@@ -7,7 +7,8 @@
     ├── CapacityError        every place is taken and none became free in time
     ├── SessionClosed        the session has ended
     ├── WrongLoop            it belongs to another event loop, or to another process
-    ├── InvalidInput         code or a value that can't be given to a session
+    ├── InvalidInput         code or a value that can't be given to a session, or taken
+    │                        from it
     ├── NotRecorded          it could not be written down, so it was not done
     ├── FileRefused          a file can't be stored, read or listed
     │   ├── FileMissing      there is no such file or folder

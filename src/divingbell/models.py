@@ -111,6 +111,10 @@ class SessionLimits(TypedDict, total=False):
     output: int | str
 
 
+DataFormat = Literal["parquet", "arrow", "csv"]
+"""The format of a table that is passed as a file."""
+FrameLibrary = Literal["pandas", "polars"]
+"""The library whose frames a program wants."""
 OutputName = Literal["stdout", "stderr", "display", "result"]
 EventType = Literal[
     "stdout", "stderr", "display", "result", "clear", "progress", "log", "notice", "done"

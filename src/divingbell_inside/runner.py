@@ -25,6 +25,7 @@ from divingbell_inside import (
     chamber,
     completion,
     display,
+    exchange,
     failure,
     frames,
     kernel,
@@ -208,6 +209,8 @@ class Runner:
             elif operation in ("variables", "complete"):
                 seen = self._look(lambda: self._seen(header, body))
                 outlet.send(frames.pack({"event": "seen", "look": header["look"], "items": seen}))
+            elif operation in exchange.OPERATIONS:
+                self._exchange(header, body)
         except OSError:  # descriptors closed or replaced by user code: the host starts us anew
             os._exit(layout.LOST_LINE)
         except Exception as error:  # memory at the brim, or what user code has left for us
@@ -406,6 +409,13 @@ class Runner:
             return []
         finally:
             self._executing = False
+
+    def _exchange(self, header: frames.Header, body: bytes) -> None:
+        assert self._outlet is not None
+        answers = self._look(lambda: [exchange.answer(self._names, self._known, header, body)])
+        items, value = answers[0] if answers else ([], b"")
+        seen = {"event": "seen", "look": header["look"], "items": items}
+        self._outlet.send(frames.pack(seen, value))
 
     def _seen(self, header: frames.Header, body: bytes) -> list[Any]:
         if header["op"] == "variables":

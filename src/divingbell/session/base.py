@@ -14,8 +14,10 @@ from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools
 from divingbell.models import (
     Completion,
+    DataFormat,
     Event,
     FileInfo,
+    FrameLibrary,
     Isolation,
     Limits,
     Result,
@@ -340,6 +342,45 @@ class SessionHandle(ABC):
 
         Raises:
             DivingbellError: looking at one of them did not end; the interpreter was replaced.
+        """
+
+    @abstractmethod
+    async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
+        """Make a variable of a value: plain data, a numpy array, a DataFrame or a Series.
+
+        Frames are those of pandas and polars; one of polars becomes one of pandas where the session
+        has no polars. With a `format` the value is the content of such a file (bytes, or a
+        pathlib.Path of the host), and the variable is a DataFrame of pandas. Waits in the same
+        queue as `run`.
+
+        Raises:
+            InvalidInput: the name can't be one of a variable, the value can't be passed, or it does
+                not fit the session's disk or memory; nothing was changed.
+            FileRefused: the session's disk is full.
+            DivingbellError: the interpreter did not answer, and was replaced.
+            SessionClosed: the session has ended.
+        """
+
+    @abstractmethod
+    async def get(
+        self,
+        name: str,
+        *,
+        format: DataFormat | None = None,
+        frame: FrameLibrary | None = None,
+        most: int | None = None,
+    ) -> Any:
+        """Return the value of a variable: plain data, a numpy array, a DataFrame or a Series.
+
+        Frames are of the library `frame`; by default of pandas where that is installed here, else
+        of polars. With a `format` it is a table as the bytes of such a file, which nobody has
+        checked. `most` is the size of what is passed, in bytes (the disk limit by default).
+
+        Raises:
+            InvalidInput: there is no such variable, it is neither of these, or it is larger.
+            FileRefused: the session's disk is full.
+            DivingbellError: the interpreter did not answer, and was replaced.
+            SessionClosed: the session has ended.
         """
 
     @abstractmethod

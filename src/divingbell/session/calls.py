@@ -220,6 +220,10 @@ class Calls:
         elif (waiting := self._waiting.pop(number, None)) is not None:
             self._drop(number, waiting)
 
+    def charge(self, seconds: float) -> None:
+        """Count processor time that a thread has spent on the session."""
+        self._turns.charge(seconds)
+
     def adopt(self, run: Run) -> None:
         """Count what an earlier cell has left under way for the one that begins: it may wait."""
         for number in self._runs:

@@ -6,7 +6,15 @@ from typing import Any, Literal, Unpack, overload
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools
-from divingbell.models import Completion, Event, Isolation, Result, Variable
+from divingbell.models import (
+    Completion,
+    DataFormat,
+    Event,
+    FrameLibrary,
+    Isolation,
+    Result,
+    Variable,
+)
 from divingbell.principal import Principal
 from divingbell.session import notebook
 from divingbell.session.base import CommandHandle, SessionHandle
@@ -162,6 +170,19 @@ class Session(SessionHandle):
 
     async def variables(self) -> list[Variable]:
         return await self._handle.variables()
+
+    async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
+        await self._handle.set(name, value, format=format)
+
+    async def get(
+        self,
+        name: str,
+        *,
+        format: DataFormat | None = None,
+        frame: FrameLibrary | None = None,
+        most: int | None = None,
+    ) -> Any:
+        return await self._handle.get(name, format=format, frame=frame, most=most)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
         return await self._handle.complete(code, position)
