@@ -10,8 +10,8 @@ from divingbell import CommandEvent, Divingbell
 from divingbell.models import Completion, Event, FileInfo, Isolation, Result, Variable
 from divingbell.principal import Principal
 from divingbell.session.base import CommandHandle, FilesHandle, OpenFileHandle, SessionHandle
-from divingbell.session.source import Source
 from divingbell.session.session import Session
+from divingbell.session.source import Source
 from divingbell.surfaces.mcp.server import Surface
 from tests.surfaces.mcp.conftest import Era, text_of
 
