@@ -96,8 +96,10 @@ ATTRIBUTES: dict[type, set[str]] = {
         "status",
         "text",
         "to_dict",
+        "to_json",
         "usage",
         "value",
+        "value_kind",
     },
 }
 INNER = {
