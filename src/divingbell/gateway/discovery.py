@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,6 @@ class Discovery:
         limit: int,
         server: str | None,
         user: str,
-        charge: Callable[[float], object] = lambda _: None,
     ) -> "Findings":
         """Search as `Gateway.search` does, which is not all that there is: count the rest too.
 
@@ -73,12 +72,12 @@ class Discovery:
         await self._fleet.wait_for_tools(where)
         if where is not None and not self._catalog.tools(where):
             self._fleet.check(where)
-        found = await self._visible.search(query, detail_level, limit, where, user, charge)
+        found = await self._visible.search(query, detail_level, limit, where, user)
         if detail_level == SERVERS:
             return Findings(found, len(found), not stems(query))
         fitting = len(found)
         if detail_level == "full":  # of which there are as many as are not too long together
-            names = await self._visible.search(query, "name_only", limit, where, user, charge)
+            names = await self._visible.search(query, "name_only", limit, where, user)
             fitting = len(names)
         is_cut = fitting > len(found) or fitting >= min(limit, MAX_LIMIT)
         total = self._visible.count(where, user) if is_cut else len(found)
@@ -98,7 +97,6 @@ class Discovery:
             limit,
             None if server is None else str(server),
             context.user,
-            context.charge,
         )
         rest = found.rest()
         return _value(found.items, note=rest and f"search_tools: {rest}")

@@ -59,30 +59,26 @@ class VisibleTools:
         limit: int = 10,
         server: str | None = None,
         user: str = "",
-        charge: Callable[[float], object] = lambda _: None,
     ) -> list[dict[str, Any]]:
         """Find tools, the best first, described as far as was asked for.
 
         With the level "servers" it is the best servers that are found, in which one can look then.
-        `charge` gets the processor time that was spent on it beside the event loop.
 
         Raises: as `Catalog.search`.
         """
-        near = await self._nearness(query, charge)
+        near = await self._nearness(query)
         wanted = self._seen_by(user)
         if detail_level == SERVERS:
             return self._catalog.best_servers(query, limit, server, wanted, near)
         found = self._catalog.search(query, detail_level, limit, server, wanted, near)
         return await described(found, detail_level)
 
-    async def _nearness(
-        self, query: str, charge: Callable[[float], object]
-    ) -> Mapping[bytes, float]:
+    async def _nearness(self, query: str) -> Mapping[bytes, float]:
         if self._index.embeddings is None:
             return {}
         async with self._encoding:  # one at a time, so that the threads of others stay free
             try:
-                return await weight.charged(lambda: self._index.nearness(query), charge)
+                return await weight.in_thread(lambda: self._index.nearness(query))
             except Exception:  # a model that somebody brought may fail in any way
                 log.exception("search goes on by words alone: the model failed")
                 self._index.embeddings = None
