@@ -35,6 +35,7 @@ from divingbell.session.starting import Starting, Tell
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server
+from divingbell.shares import loop_thread
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
@@ -155,6 +156,7 @@ class Divingbell:
     async def _enter(self) -> None:
         if self._engine is not None:
             raise DivingbellError("this Divingbell is running already; make another one")
+        loop_thread.go_first()
         async with contextlib.AsyncExitStack() as undo:
             home = _Home()
             undo.callback(home.close)
