@@ -48,6 +48,7 @@ from divingbell.settings import config
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server
+from divingbell.shares import loop_thread
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
@@ -223,6 +224,7 @@ class Divingbell:
             self._guard.check()
             raise DivingbellError("this Divingbell is running already; make another one")
         guard = LoopGuard()
+        loop_thread.go_first()
         async with contextlib.AsyncExitStack() as undo:
             if self._on_event is not None:
                 undo.callback(self.journal.watch(self._on_event))

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,6 @@ class Discovery:
         limit: int,
         server: str | None,
         user: str,
-        charge: Callable[[float], object] = lambda _: None,
         session: str = "",
     ) -> "Findings":
         """Search as `Gateway.search` does, which is not all that there is: count the rest too.
@@ -79,9 +78,8 @@ class Discovery:
         if where is not None and not self._catalog.tools(where):
             self._fleet.check(where)
         find = functools.partial(
-            self._visible.search, query, limit=limit, server=where, user=user, charge=charge,
-            session=session,
-        )  # fmt: skip
+            self._visible.search, query, limit=limit, server=where, user=user, session=session
+        )
         found = await find(detail_level=detail_level)
         if detail_level == SERVERS:
             return Findings(found, len(found), not stems(query))
@@ -106,7 +104,6 @@ class Discovery:
             limit,
             None if server is None else str(server),
             context.user,
-            context.charge,
             context.key,
         )
         rest = found.rest()

@@ -412,8 +412,7 @@ class Pipeline:
             size = await weight.beside(_size, request.result)
             self._policy.check_result_size(request.tool.full_name, size)
         elif request.is_tool:
-            charge = request.context.charge
-            request.wire = await outcome.wire_of(request.tool, request.result, charge)
+            request.wire = await outcome.wire_of(request.tool, request.result)
         elif request.form is not None:
             request.wire = await weight.beside(request.form.made, request.result)
 
@@ -435,7 +434,7 @@ class Pipeline:
 
     async def _problems(self, request: Request) -> list[Problem]:
         known = self._policy.without_bound(request.tool).input_schema or {}
-        found = await check.checked(request.given, known, request.context.charge)
+        found = await check.checked(request.given, known)
         return found or check.unknown_names(request.given, known)
 
     def _note_decision(self, request: Request) -> None:
@@ -467,7 +466,7 @@ def _size(result: Any) -> int:
 async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
     try:
         if len(arguments) > LARGE_ARGUMENTS:
-            return await weight.charged(lambda: frames.parse(arguments), weight.CHARGE.get())
+            return await weight.in_thread(lambda: frames.parse(arguments))
         return frames.parse(arguments)
     except frames.FrameError as error:
         words = str(error).removeprefix("the header ")

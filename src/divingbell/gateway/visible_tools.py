@@ -67,7 +67,6 @@ class VisibleTools:
         limit: int = 10,
         server: str | None = None,
         user: str = "",
-        charge: Callable[[float], object] = lambda _: None,
         session: str = "",
     ) -> list[dict[str, Any]]:
         """Find tools, the best first, described as far as was asked for.
@@ -75,11 +74,10 @@ class VisibleTools:
         Those that the session with this key has for itself come first.
 
         With the level "servers" it is the best servers that are found, in which one can look then.
-        `charge` gets the processor time that was spent on it beside the event loop.
 
         Raises: as `Catalog.search`.
         """
-        near = await self._nearness(query, charge)
+        near = await self._nearness(query)
         wanted = self._seen_by(user)
         if detail_level == SERVERS:
             return self._catalog.best_servers(query, limit, server, wanted, near)
@@ -93,14 +91,12 @@ class VisibleTools:
         """Those of a session's own that its user may call, as code sees them."""
         return [self._policy.without_bound(tool) for tool in tools if self.may_see(tool, user)]
 
-    async def _nearness(
-        self, query: str, charge: Callable[[float], object]
-    ) -> Mapping[bytes, float]:
+    async def _nearness(self, query: str) -> Mapping[bytes, float]:
         if self._index.embeddings is None:
             return {}
         async with self._encoding:  # one at a time, so that the threads of others stay free
             try:
-                return await weight.charged(lambda: self._index.nearness(query), charge)
+                return await weight.in_thread(lambda: self._index.nearness(query))
             except Exception:  # a model that somebody brought may fail in any way
                 log.exception("search goes on by words alone: the model failed")
                 self._index.embeddings = None

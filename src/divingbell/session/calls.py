@@ -318,11 +318,10 @@ class Calls:
             run=run.number if run else 0,
             asker=self.asker,
             tell=run.tell if run else to_nobody,
-            charge=self._turns.charge,
         )
-        weight.CHARGE.set(self._turns.charge)
+        weight.TURNS.set(self._turns)
         try:
-            with counted(self._results):
+            with counted(self._results, self._turns.charge):
                 work = self._gateway.answer(context, name, waiting.body)
                 answer = await self._turns.take(work)
                 await self._drained()  # code that does not read its answers gets no more of them

@@ -1,6 +1,7 @@
 """The catalog of all tools of all servers: by name, by what they do, and as files to read."""
 
 import difflib
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -196,13 +197,14 @@ class Catalog:
     def _unknown_tool_message(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
         near: list[str] = []
         if len(name) <= MAX_COMPARED_LENGTH:
-            known = [
+            alike = (
                 tool
                 for tool in self.tools(self.server_in(name))
                 if abs(len(tool.full_name) - len(name)) <= MAX_SLIPS
-            ]
-            wanted_ones = filter(wanted, known[:MAX_COMPARED])
-            near = difflib.get_close_matches(name, [tool.full_name for tool in wanted_ones], 3)
+            )
+            # No more are looked at than are compared: a server may have thousands.
+            compared = filter(wanted, itertools.islice(alike, MAX_COMPARED))
+            near = difflib.get_close_matches(name, [tool.full_name for tool in compared], 3)
         # By words alone: whoever calls what is not there without end must not cost much.
         found = self._index.search(query, 3, wanted=wanted, near={}) if not near else []
         near = near or [tool.full_name for tool in found]

@@ -34,7 +34,7 @@ async def outcome(
         ToolFailed: an argument does not fit, it took too long, or its value can't be sent.
         BaseException: whatever the function raises.
     """
-    name = caller.tool
+    name, charge = caller.tool, weight.charging()
     positional, named = await weight.beside(lambda each: function.bound(each, caller), given)
 
     def work() -> Any:
@@ -44,7 +44,7 @@ async def outcome(
     if function.is_async:
         value = await _within(timeout, name, function.function(*positional, **named))
     else:
-        made = await _within(timeout, name, await threads.begin(context.key, work, context.charge))
+        made = await _within(timeout, name, await threads.begin(context.key, work, charge))
         if isinstance(made, Plain):
             return made
         value = await _within(timeout, name, made)  # a plain function that returns a coroutine
@@ -53,9 +53,7 @@ async def outcome(
             return plain(name, value, AT_ONCE, AT_ONCE)
         except NoRoom:
             pass  # it is larger
-    write = await threads.begin(
-        context.key, lambda: _fitting(name, value, max_result), context.charge
-    )
+    write = await threads.begin(context.key, lambda: _fitting(name, value, max_result), charge)
     return await _within(timeout, name, write)
 
 

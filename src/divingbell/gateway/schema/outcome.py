@@ -1,7 +1,7 @@
 """The outcome of a call: the result of a tool in the form that the code inside gets."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from divingbell import text
@@ -38,21 +38,15 @@ UNREADABLE = (TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE)
 """Messages that stand in the place of a result that is too large."""
 
 
-async def wire_of(
-    tool: Tool,
-    result: "Outcome",
-    charge: Callable[[float], object] = lambda _: None,
-) -> dict[str, Any]:
+async def wire_of(tool: Tool, result: "Outcome") -> dict[str, Any]:
     """Return the content and, where there is one, the structured value, which is checked.
-
-    `charge` gets the processor time that was spent on the check beside the event loop.
 
     Raises:
         ToolFailed: the tool says that it failed, or the value breaks the tool's own schema.
     """
     wire = await weight.beside(lambda found: _wire(tool, found), result)
     if tool.output_schema is not None:
-        await _check(tool, wire, charge)
+        await _check(tool, wire)
         if tool.wraps_result:
             wire["structured"] = wire["structured"]["result"]
     return wire
@@ -91,14 +85,14 @@ def _parsed(tool: Tool, result: "Outcome") -> tuple[Any] | None:
         return None
 
 
-async def _check(tool: Tool, wire: Mapping[str, Any], charge: Callable[[float], object]) -> None:
+async def _check(tool: Tool, wire: Mapping[str, Any]) -> None:
     if "structured" not in wire:
         raise ToolFailed(
             f"{tool.full_name}: the server promises a structured result and sent none. "
             "The call was made",
             "tool_result",
         )
-    problems = await check.checked(wire["structured"], tool.output_schema, charge)
+    problems = await check.checked(wire["structured"], tool.output_schema)
     if problems:
         words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
         raise ToolFailed(
