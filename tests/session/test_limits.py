@@ -326,13 +326,15 @@ async def test_a_session_that_floods_the_host_gives_way_to_others_until_it_is_ov
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gives_way: list[bool] = []
-    give_way = session.sandbox.give_way
+    give_way = session._handle.sandbox.give_way
     monkeypatch.setattr(
-        session.sandbox, "give_way", lambda to_all: (gives_way.append(to_all), give_way(to_all))
+        session._handle.sandbox,
+        "give_way",
+        lambda to_all: (gives_way.append(to_all), give_way(to_all)),
     )
     await session.run("1 + 1")
     assert gives_way == []
-    account = session._interpreter.host_time
+    account = session._handle._interpreter.host_time
     account._left = 0.0  # as after a flood
     await session.run("1 + 1")
     assert gives_way == [True]

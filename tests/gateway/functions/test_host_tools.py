@@ -99,9 +99,9 @@ async def test_a_function_is_found_imported_and_called_like_any_tool() -> None:
         assert found[0]["description"] == "Look up an order of a customer."
         details = await value_of(session, "get_mcp_tool_details('host.lookup_order')")
         assert details["import"] == "from servers.host import lookup_order"
-        assert await value_of(session, "list_mcp_tools(), dir(servers)") == [
+        assert await value_of(session, "list_mcp_tools(), dir(servers)") == (
             ["host.lookup_order"], ["host"],
-        ]  # fmt: skip
+        )  # fmt: skip
         shown = await session.run("print(open('/servers/host/lookup_order.py').read())")
         assert "number: of the order" in shown.text
         assert [(each.name, each.state, each.tools) for each in bell.gateway.servers()] == [
@@ -209,9 +209,9 @@ async def test_names_that_python_has_a_meaning_for() -> None:
         code = "from servers.host import *\nopen('/nowhere', 'rb')"
         assert "FileNotFoundError" in await failure_of(session, code)  # it is Python's own
         assert await value_of(session, "servers.host.open('x')") == "opened x"
-        assert await value_of(session, "servers.host.list_(), servers.host.class_()") == [
+        assert await value_of(session, "servers.host.list_(), servers.host.class_()") == (
             "a list", "a class",
-        ]  # fmt: skip
+        )  # fmt: skip
         assert await value_of(session, "call_mcp_tool('host.class')") == "a class"
 
 
@@ -242,10 +242,10 @@ async def test_a_server_is_added_by_its_name_and_table_beside_functions() -> Non
 
 async def test_functions_have_neither_resources_nor_prompts() -> None:
     async with opened(lookup_order) as (_, session):
-        assert await value_of(session, "servers.host.resources(), servers.host.prompts()") == [
+        assert await value_of(session, "servers.host.resources(), servers.host.prompts()") == (
             [],
             [],
-        ]
+        )
         for code in ("servers.host.read_resource('a://b')", "servers.host.get_prompt('c')"):
             assert "host has functions only" in await failure_of(session, code)
 
@@ -274,7 +274,7 @@ async def test_a_function_of_one_session_is_there_for_no_other() -> None:
     async with opened() as (bell, session), bell.session("other", user="ann") as other:
         assert await value_of(session, "from servers.host import own; own()", tools=[own]) == "mine"
         # From that run on.
-        assert await value_of(session, "own(), servers.host.own()") == ["mine", "mine"]
+        assert await value_of(session, "own(), servers.host.own()") == ("mine", "mine")
         assert await value_of(session, "list_mcp_tools()") == ["host.own"]
         found = await value_of(session, "search_tools('tell what only this session may know')")
         assert [each["name"] for each in found] == ["host.own"]
@@ -580,7 +580,7 @@ sorted({(answer.code, "no thread became free" in str(answer)) for answer in answ
 """
     try:
         async with opened(hang, lookup_order, policy={"tool_timeout": 1}) as (bell, session):
-            assert await value_of(session, code) == [["tool_limit", True], ["tool_timeout", False]]
+            assert await value_of(session, code) == [("tool_limit", True), ("tool_timeout", False)]
             async with bell.session(user="bob") as other:  # has threads of its own
                 assert (await value_of(other, "servers.host.lookup_order(1)"))["number"] == 1
     finally:
@@ -656,9 +656,9 @@ async def test_large_results_come_whole_whichever_way_they_are_made() -> None:
     async with opened(rows, rows_later, coroutine) as (_, session):
         for name in ("rows", "rows_later", "coroutine"):
             code = f"found = servers.host.{name}(20_000); len(found), found[-1]"
-            assert await value_of(session, code) == [
+            assert await value_of(session, code) == (
                 20_000, {"number": 19_999, "name": "row 19999"},
-            ]  # fmt: skip
+            )  # fmt: skip
 
 
 async def test_a_result_that_is_not_what_the_annotation_says_is_told_so() -> None:

@@ -1,15 +1,10 @@
-"""Functions of the host called from code, against an MCP tool: `./dev bench library_functions`.
-
-Rows with a target say whether it was met, and by how much it was not.
-"""
+"""Functions of the host called from code, beside a tool of an MCP server."""
 
 from functools import partial
 
-import apart
 import bells
 import calling
 import table
-from runner import Amount, Benchmark
 from turns import Turns, Way
 
 from divingbell import Session
@@ -73,15 +68,3 @@ def _rows(turns: Turns) -> list[table.Row]:
             table.times("a call from code", way, turns.times(way), ratio=shown, target=target)
         )
     return rows
-
-
-BENCHMARK = Benchmark(
-    "library_functions",
-    __doc__,
-    parts={"functions": lambda chosen: functions(chosen.rounds)},
-    amounts={"rounds": Amount("turns of each way to call", 20, 2)},
-    within=[apart.home],
-)
-
-if __name__ == "__main__":
-    BENCHMARK.main()
