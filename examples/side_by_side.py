@@ -81,7 +81,7 @@ async def directly(folder: str) -> tuple[str, Context]:
 def make_logs(folder: Path) -> None:
     chance = random.Random(2)
     for day in range(1, 31):
-        lines = []
+        lines: list[str] = []
         for hour in range(24):
             service = chance.choice(SERVICES)
             level = "ERROR" if chance.random() < (0.3 if service == "winch" else 0.1) else "INFO"

@@ -30,7 +30,20 @@ class Face:
 
 
 FACES = (
+    Face(
+        "OpenFile",
+        ("session.files:OpenFile", "session.base:OpenFileHandle"),
+        "A file that is being read: iterate over it for its content, in pieces.",
+        base="Iterated",
+        without=("aclose",),
+    ),
     Face("Files", ("session.files:Files", "session.base:FilesHandle"), "The files of a session."),
+    Face(
+        "CommandHandle",
+        ("session.commands.command:Command", "session.base:CommandHandle"),
+        "A command that runs, or has run.",
+        without=("began", "line", "lose", "stop", "task"),
+    ),
     Face("Session", ("session.session:Session", "session.base:SessionHandle"), "A session."),
     Face(
         "Gateway",
@@ -51,7 +64,9 @@ PLAIN = {"AsyncIterator": "Iterator", "Approver": "PlainApprover"}
 """Types that are others here."""
 AWAITED = ("on_approval",)
 """Arguments that are functions, which the library awaits."""
-SAME = {"FilesHandle": "Files", "SessionHandle": "Session"}
+DECORATORS = ("tool",)
+"""Methods that return what takes a function: that is called on the loop, when it is called."""
+SAME = {"FilesHandle": "Files", "OpenFileHandle": "OpenFile", "SessionHandle": "Session"}
 """Names of the interfaces that the classes here stand for, too."""
 HEADER = '''"""The library without `await`: made by scripts/make_sync.py, so don't change it here.
 
@@ -123,8 +138,8 @@ def _assigned(node: ast.stmt) -> list[str]:
 
 
 def _members(face: Face) -> Iterator[tuple[str, ast.stmt, Module, str]]:
-    """Yield the public members of a class with their docstrings."""
-    found: dict[str, tuple[ast.stmt, Module]] = {}
+    """Yield the public members of a class with their docstrings, each after its overloads."""
+    found: dict[str, tuple[Module, list[ast.stmt]]] = {}
     docs: dict[str, str] = {}
     for of in face.of:
         module_name, class_name = of.split(":")
@@ -133,11 +148,13 @@ def _members(face: Face) -> Iterator[tuple[str, ast.stmt, Module, str]]:
         for place, node in enumerate(body):
             name = _name_of(node)
             if name is not None and (not name.startswith("_") or _is_made(name, face)):
-                found.setdefault(name, (node, module))
+                home, nodes = found.setdefault(name, (module, []))
+                if home is module:
+                    nodes.append(node)
                 docs[name] = docs.get(name) or _doc_of(node, body[place + 1 : place + 2])
-    for name, (node, module) in found.items():
+    for name, (home, nodes) in found.items():
         if (not face.only or name in face.only) and name not in face.without:
-            yield name, node, module, docs[name]
+            yield from ((name, node, home, docs[name]) for node in nodes)
 
 
 def _is_made(name: str, face: Face) -> bool:
@@ -237,7 +254,10 @@ def _write_member(writer: Writer, name: str, node: ast.stmt, home: Module, doc: 
         out += [f"        super().__init__(_Divingbell({method.passed_on()[2:]}))", ""]
         return
     kind = method.returned()
-    if "property" in decorators:
+    if "overload" in decorators:
+        writer.use("typing", "overload")
+        out += ["    @overload", f"    def {name}({method.signature()}) -> {kind}: ...", ""]
+    elif "property" in decorators:
         out += ["    @property", f"    def {name}(self) -> {kind}:", *_docstring(doc)]
         out += [f"        found: {kind} = self._face(self._of.{name})", "        return found", ""]
     elif "classmethod" in decorators:
@@ -257,7 +277,14 @@ def _write_member(writer: Writer, name: str, node: ast.stmt, home: Module, doc: 
     else:
         call = f"self._call(self._of.{name}{method.passed_on()})"
         out += [f"    def {name}({method.signature()}) -> {kind}:", *_docstring(doc)]
-        if kind == "None":
+        if name in DECORATORS:
+            [given] = (argument.arg for argument in method.positional)
+            options = ", ".join(f"{argument.arg}={argument.arg}" for argument in method.named)
+            out += ["", "        def add(given: Function) -> Function:"]
+            out += [f"            self._call(self._of.{name}({options}), given)"]
+            out += ["            return given", ""]
+            out += [f"        return add if {given} is None else add({given})", ""]
+        elif kind == "None":
             out += [f"        {call}", ""]
         else:
             out += [f"        found: {kind} = {call}", "        return found", ""]

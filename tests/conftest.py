@@ -34,14 +34,17 @@ SLOW = (
     "host/test_profile.py",
     "promises",
     "sandbox",
+    "session/commands/test_commands.py",
     "session/test_accidents.py",
     "session/test_bad_input.py",
     "session/test_calls.py",
     "session/test_charts.py",
     "session/test_copies.py",
+    "session/test_data.py",
     "session/test_engine.py",
     "session/test_files.py",
     "session/test_limits.py",
+    "session/test_loop_guard.py",
     "session/test_pool.py",
     "session/test_starting.py",
     "smoke",
@@ -71,6 +74,8 @@ SLOW = (
     "test_docs.py",
     "test_examples.py",
     "test_quick.py",
+    "test_types.py",
+    "test_web_example.py",
 )
 """Files and folders of tests that --quick leaves out: those that need Docker or gVisor, start
 commands or servers of others, wait for limits, or take more than a few seconds."""

@@ -65,7 +65,7 @@ def sqlite(file: str | Path) -> Command:
 
 
 def framework_python(lock: str) -> str:
-    """The Python of an environment with agent frameworks: `clients` or `clients-langchain`."""
+    """The Python of an environment of others: `clients`, `clients-langchain` or `types`."""
     return str(_python_environment(lock) / "bin" / "python")
 
 

@@ -28,21 +28,36 @@ from typing import Any
 import pytest
 
 import divingbell
-from divingbell import Divingbell, Ledger, Session, Settings, errors
+from divingbell import (
+    CommandEvent,
+    CommandHandle,
+    CommandOptions,
+    CommandResult,
+    Divingbell,
+    Ledger,
+    Session,
+    Settings,
+    errors,
+)
 from divingbell.models import (
+    Completion,
     Event,
     Failure,
     FileInfo,
+    Isolation,
     Limits,
     Output,
     Result,
     ToolCall,
+    ToolUse,
     Usage,
     Variable,
 )
+from divingbell.principal import Principal
 from divingbell.session.files import Files
 from divingbell.settings import config, tables
 from divingbell.surfaces.cli import exit_status
+from tests import libraries
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -50,6 +65,7 @@ COMMAND = Path(sys.executable).with_name("divingbell")
 PATIENCE = 120.0
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MARKED = re.compile(r"<!-- promises:begin -->.*?<!-- promises:end -->", re.DOTALL)
+_LIBRARY = re.compile(r"^import (numpy|pandas|polars)$", re.MULTILINE)
 _SIZES = {"memory", "disk", "output"}
 
 
@@ -102,6 +118,8 @@ def _expected(source: str) -> list[str]:
 async def test_examples_run_and_print_what_they_say(
     block: Block, bell: Divingbell, session: Session, tmp_path: Path, monkeypatch: Any
 ) -> None:
+    for name in _LIBRARY.findall(block.text):
+        libraries.need(name)
     if "asyncio.run(" in block.text or "sync.Divingbell(" in block.text:
         printed = await asyncio.to_thread(_run_program, block.text, tmp_path)
     else:
@@ -332,7 +350,8 @@ def test_the_exit_statuses_in_the_readme_are_those_of_the_code() -> None:
 
 def test_the_table_of_errors_is_the_tree_of_errors() -> None:
     root = errors.DivingbellError
-    kinds: list[type[errors.DivingbellError]] = [root, *root.__subclasses__()]
+    kinds = [kind for kind in vars(errors).values() if inspect.isclass(kind)]
+    assert all(issubclass(kind, root) for kind in kinds)
     shown = _rows("docs/library.md", "error", "`code`", "when")
     expected = [[f"`{kind.__name__}`", f"`{kind.code}`"] for kind in kinds]
     assert sorted(row[:2] for row in shown) == sorted(expected)
@@ -341,9 +360,32 @@ def test_the_table_of_errors_is_the_tree_of_errors() -> None:
 def test_the_reference_names_everything_that_is_public() -> None:
     page = _text("docs/library.md")
     missing = [name for name in divingbell.__all__ if f"`{name}" not in page]
-    for kind in (Result, Output, Event, Failure, Usage, ToolCall, Ledger, Variable, FileInfo):
+    for kind in (
+        CommandEvent,
+        CommandResult,
+        Completion,
+        Event,
+        Failure,
+        FileInfo,
+        Isolation,
+        Ledger,
+        Output,
+        Principal,
+        Result,
+        ToolCall,
+        ToolUse,
+        Usage,
+        Variable,
+    ):
         missing += [item.name for item in fields(kind) if f"`{item.name}`" not in page]
-    for word, part in (("bell", Divingbell), ("session", Session), ("session.files", Files)):
+    missing += [name for name in CommandOptions.__annotations__ if f"`{name}`" not in page]
+    parts = {
+        "bell": Divingbell,
+        "session": Session,
+        "session.files": Files,
+        "command": CommandHandle,
+    }
+    for word, part in parts.items():
         names = [name for name in vars(part) if not name.startswith("_")]
         missing += [f"{word}.{name}" for name in names if f"{word}.{name}" not in page]
     assert not missing

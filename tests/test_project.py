@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -63,31 +64,66 @@ def test_the_folders_of_the_tests_are_the_rooms_of_the_source() -> None:
 
 def test_public_names() -> None:
     assert divingbell.__all__ == [
+        "Answer",
         "Approval",
+        "Approver",
+        "Asker",
+        "Border",
         "CapacityError",
+        "CommandEvent",
+        "CommandHandle",
+        "CommandOptions",
+        "CommandResult",
+        "Completion",
         "ConfigError",
+        "DataFormat",
         "Divingbell",
         "DivingbellError",
         "Event",
+        "EventType",
         "Failure",
         "FileInfo",
+        "FileKind",
+        "FileMissing",
         "FileRefused",
+        "FileTooLarge",
+        "Files",
+        "FrameLibrary",
+        "Gateway",
+        "HostFunction",
         "InvalidInput",
+        "Isolation",
+        "Journal",
         "Ledger",
+        "LimitName",
         "Limits",
         "NotRecorded",
+        "OpenFile",
         "Output",
+        "OutputName",
+        "Policy",
+        "Principal",
         "ProfileError",
         "Result",
         "SandboxUnavailable",
+        "ServerState",
         "Session",
         "SessionClosed",
         "SessionLimits",
         "Settings",
+        "SettingsArguments",
+        "Source",
+        "State",
+        "Status",
+        "Tool",
         "ToolCall",
+        "ToolContext",
         "ToolFailed",
+        "ToolUse",
         "Usage",
+        "ValueKind",
         "Variable",
+        "WrongLoop",
         "sync",
     ]
 
@@ -131,3 +167,19 @@ def test_every_error_has_a_code_of_its_own() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     codes = [kind.code for kind in kinds]
     assert len(set(codes)) == len(codes) >= 8
+
+
+@pytest.mark.parametrize("version", [(3, 10, 14), (3, 14, 0), (4, 0, 0)], ids=repr)
+def test_another_python_is_refused_by_name(version: tuple[int, ...]) -> None:
+    code = f"import sys; sys.version_info = (*{version}, 'final', 0); import divingbell"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    said = f"Divingbell needs Python 3.11, 3.12 or 3.13, and this is {version[0]}.{version[1]}:"
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_what_is_refused_is_what_the_package_declares() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert declared["requires-python"] == ">=3.11,<3.14"
+    named = {line for line in declared["classifiers"] if "Python :: 3." in line}
+    assert named == {f"Programming Language :: Python :: 3.{minor}" for minor in (11, 12, 13)}

@@ -8,12 +8,22 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src"
 LAYERS = (
-    ("amounts", "errors", "models", "principal", "text", "tool", "escapes"),
+    (
+        "amounts",
+        "command",
+        "errors",
+        "escapes",
+        "models",
+        "notebook",
+        "principal",
+        "text",
+        "tool",
+    ),
     ("host", "shares"),
     ("settings", "journal", "border"),
     ("sandbox", "gateway"),
     ("session",),
-    ("app",),
+    ("app", "events"),
     ("portal",),
     ("sync", "surfaces", "surfaces.mcp", "promises", "doctor"),
     ("promises.check",),
@@ -22,18 +32,23 @@ LAYERS = (
 )
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
 BESIDE = {
+    ("command", "models"),
     ("escapes", "text"),
     ("models", "errors"),
+    ("models", "notebook"),
     ("surfaces.mcp", "surfaces"),
     ("tool", "text"),
 }
 """The rooms of one layer that import each other, always in this direction."""
 INSIDE = {
+    "columns": ("session",),
+    "parcels": ("session",),
     "frames": ("session", "settings", "gateway"),
-    "layout": ("host", "sandbox", "session", "surfaces.mcp", "surfaces.cli"),
+    "layout": ("notebook", "host", "sandbox", "session", "surfaces.mcp", "surfaces.cli"),
     "landlock": ("host",),
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
+    "values": ("models", "session", "surfaces.mcp"),
     "": ("promises.check",),
 }
 """Modules of divingbell_inside that the host imports, and where: it runs nothing else of them."""
@@ -43,6 +58,7 @@ OPEN_TO_SURFACES = {
     "gateway.catalog.descriptions",
     "gateway.context",
     "gateway.discovery",
+    "gateway.functions.host_tools",
     "gateway.gateway",
     "gateway.requests",
     "gateway.policy.approval_form",

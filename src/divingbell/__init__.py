@@ -4,103 +4,246 @@ A name is loaded when it is first used: all of it takes 300 ms, and a program ma
 """
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+if not (3, 11) <= sys.version_info[:2] <= (3, 13):
+    raise ImportError(
+        "Divingbell needs Python 3.11, 3.12 or 3.13, and this is "
+        f"{sys.version_info[0]}.{sys.version_info[1]}: make the environment with one of those "
+        "(uv venv --python 3.13)"
+    )
 
 if TYPE_CHECKING:
     from divingbell import sync
     from divingbell.app import (
         Divingbell,
     )
+    from divingbell.border.border import (
+        Border,
+    )
+    from divingbell.command import (
+        CommandEvent,
+        CommandOptions,
+        CommandResult,
+    )
     from divingbell.errors import (
         CapacityError,
         ConfigError,
         DivingbellError,
+        FileMissing,
         FileRefused,
+        FileTooLarge,
         InvalidInput,
         NotRecorded,
         ProfileError,
         SandboxUnavailable,
         SessionClosed,
         ToolFailed,
+        WrongLoop,
+    )
+    from divingbell.gateway.context import (
+        Asker,
+    )
+    from divingbell.gateway.functions.function import (
+        HostFunction,
+    )
+    from divingbell.gateway.functions.tool_context import (
+        ToolContext,
+    )
+    from divingbell.gateway.gateway import (
+        Gateway,
     )
     from divingbell.gateway.policy.approvals import (
+        Answer,
         Approval,
+        Approver,
+    )
+    from divingbell.gateway.upstream.fleet import (
+        ServerState,
+    )
+    from divingbell.journal.journal import (
+        Journal,
     )
     from divingbell.models import (
+        Completion,
+        DataFormat,
         Event,
+        EventType,
         Failure,
         FileInfo,
+        FileKind,
+        FrameLibrary,
+        Isolation,
         Ledger,
+        LimitName,
         Limits,
         Output,
+        OutputName,
         Result,
         SessionLimits,
+        State,
+        Status,
         ToolCall,
+        ToolUse,
         Usage,
+        ValueKind,
         Variable,
+    )
+    from divingbell.principal import (
+        Principal,
+    )
+    from divingbell.session.base import (
+        CommandHandle,
+    )
+    from divingbell.session.files import (
+        Files,
+        OpenFile,
     )
     from divingbell.session.session import (
         Session,
     )
+    from divingbell.session.source import (
+        Source,
+    )
+    from divingbell.settings.arguments import (
+        SettingsArguments,
+    )
     from divingbell.settings.config import (
         Settings,
     )
+    from divingbell.settings.policy import (
+        Policy,
+    )
+    from divingbell.tool import (
+        Tool,
+    )
 
 __all__ = [
+    "Answer",
     "Approval",
+    "Approver",
+    "Asker",
+    "Border",
     "CapacityError",
+    "CommandEvent",
+    "CommandHandle",
+    "CommandOptions",
+    "CommandResult",
+    "Completion",
     "ConfigError",
+    "DataFormat",
     "Divingbell",
     "DivingbellError",
     "Event",
+    "EventType",
     "Failure",
     "FileInfo",
+    "FileKind",
+    "FileMissing",
     "FileRefused",
+    "FileTooLarge",
+    "Files",
+    "FrameLibrary",
+    "Gateway",
+    "HostFunction",
     "InvalidInput",
+    "Isolation",
+    "Journal",
     "Ledger",
+    "LimitName",
     "Limits",
     "NotRecorded",
+    "OpenFile",
     "Output",
+    "OutputName",
+    "Policy",
+    "Principal",
     "ProfileError",
     "Result",
     "SandboxUnavailable",
+    "ServerState",
     "Session",
     "SessionClosed",
     "SessionLimits",
     "Settings",
+    "SettingsArguments",
+    "Source",
+    "State",
+    "Status",
+    "Tool",
     "ToolCall",
+    "ToolContext",
     "ToolFailed",
+    "ToolUse",
     "Usage",
+    "ValueKind",
     "Variable",
+    "WrongLoop",
     "sync",
 ]
 
 _HOMES = {
+    "Answer": "divingbell.gateway.policy.approvals",
     "Approval": "divingbell.gateway.policy.approvals",
+    "Approver": "divingbell.gateway.policy.approvals",
+    "Asker": "divingbell.gateway.context",
+    "Border": "divingbell.border.border",
     "CapacityError": "divingbell.errors",
+    "CommandEvent": "divingbell.command",
+    "CommandHandle": "divingbell.session.base",
+    "CommandOptions": "divingbell.command",
+    "CommandResult": "divingbell.command",
+    "Completion": "divingbell.models",
     "ConfigError": "divingbell.errors",
+    "DataFormat": "divingbell.models",
     "Divingbell": "divingbell.app",
     "DivingbellError": "divingbell.errors",
     "Event": "divingbell.models",
+    "EventType": "divingbell.models",
     "Failure": "divingbell.models",
     "FileInfo": "divingbell.models",
+    "FileKind": "divingbell.models",
+    "FileMissing": "divingbell.errors",
     "FileRefused": "divingbell.errors",
+    "FileTooLarge": "divingbell.errors",
+    "Files": "divingbell.session.files",
+    "FrameLibrary": "divingbell.models",
+    "Gateway": "divingbell.gateway.gateway",
+    "HostFunction": "divingbell.gateway.functions.function",
     "InvalidInput": "divingbell.errors",
+    "Isolation": "divingbell.models",
+    "Journal": "divingbell.journal.journal",
     "Ledger": "divingbell.models",
+    "LimitName": "divingbell.models",
     "Limits": "divingbell.models",
     "NotRecorded": "divingbell.errors",
+    "OpenFile": "divingbell.session.files",
     "Output": "divingbell.models",
+    "OutputName": "divingbell.models",
+    "Policy": "divingbell.settings.policy",
+    "Principal": "divingbell.principal",
     "ProfileError": "divingbell.errors",
     "Result": "divingbell.models",
     "SandboxUnavailable": "divingbell.errors",
+    "ServerState": "divingbell.gateway.upstream.fleet",
     "Session": "divingbell.session.session",
     "SessionClosed": "divingbell.errors",
     "SessionLimits": "divingbell.models",
     "Settings": "divingbell.settings.config",
+    "SettingsArguments": "divingbell.settings.arguments",
+    "Source": "divingbell.session.source",
+    "State": "divingbell.models",
+    "Status": "divingbell.models",
+    "Tool": "divingbell.tool",
     "ToolCall": "divingbell.models",
+    "ToolContext": "divingbell.gateway.functions.tool_context",
     "ToolFailed": "divingbell.errors",
+    "ToolUse": "divingbell.models",
     "Usage": "divingbell.models",
+    "ValueKind": "divingbell.models",
     "Variable": "divingbell.models",
+    "WrongLoop": "divingbell.errors",
 }
 """The module of each name; the same as above."""
 

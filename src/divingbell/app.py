@@ -1,16 +1,25 @@
 """The one place where the parts are wired together."""
 
+import atexit
 import contextlib
+import inspect
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from divingbell.border.border import Border, OpenBorder
-from divingbell.errors import DivingbellError, ProfileError
+from divingbell.errors import ConfigError, DivingbellError, InvalidInput, ProfileError
 from divingbell.gateway.catalog.folder import Folder
+from divingbell.gateway.functions.function import (
+    HostFunction,
+    Tools,
+    check_names,
+    functions_of,
+)
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import pins as gateway_pins
 from divingbell.gateway.policy.approvals import Approver
@@ -19,26 +28,34 @@ from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
 from divingbell.journal import log_lines, totals
-from divingbell.journal.journal import Journal
+from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, BackendRequest
+from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
 from divingbell.session.engine import Engine
+from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.needs import Needs
+from divingbell.session.options import SessionOptions, check_name, checked
 from divingbell.session.ownership import OwnedSessions
 from divingbell.session.session import Session
 from divingbell.session.starting import Starting, Tell
 from divingbell.settings import config
+from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server
+from divingbell.shares import loop_thread
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
     from divingbell.gateway.upstream.upstream import Upstream
+
+log = logging.getLogger("divingbell")
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Divingbell:
@@ -55,19 +72,24 @@ class Divingbell:
         *,
         progress: Callable[[str], None] | None = None,
         on_approval: Approver | None = None,
+        on_event: Watcher | None = None,
         border: Border | None = None,
-        **settings: Any,
+        tools: Tools = (),
+        **settings: Unpack[SettingsArguments],
     ) -> None:
         """Read the settings; nothing is started yet.
 
-        `on_approval` is asked about calls of tools for which the policy says "ask". `border` is
-        passed by everything that goes to a model or comes from one; without one nothing is changed.
+        `on_approval` is asked about calls of tools for which the policy says "ask". `on_event` is
+        called with every event of the journal, from the start to the end; see `Journal.watch`.
+        `border` is passed by everything that goes to a model or comes from one; without one nothing
+        is changed. `tools` are functions of this program that code can call: see `tool`.
 
         Raises:
             ConfigError: they can't be used.
+            InvalidInput: a function can't be a tool.
         """
         found = _load(config, {"backend": backend, **settings})
-        self._begin(found, progress, on_approval, border=border)
+        self._begin(found, progress, on_approval, on_event, border=border, tools=tools)
 
     @classmethod
     def of(
@@ -76,9 +98,11 @@ class Divingbell:
         *,
         progress: Callable[[str], None] | None = None,
         on_approval: Approver | None = None,
+        on_event: Watcher | None = None,
         needs: Needs | None = None,
         scratch: Path | None = None,
         border: Border | None = None,
+        tools: Tools = (),
     ) -> Self:
         """Make one with settings that were read already; neither file nor environment is read.
 
@@ -88,9 +112,10 @@ class Divingbell:
 
         Raises:
             ConfigError: they name a backend that is not there, or one below the minimum.
+            InvalidInput: a function can't be a tool.
         """
         bell = cls.__new__(cls)
-        bell._begin(settings, progress, on_approval, needs, scratch, border)
+        bell._begin(settings, progress, on_approval, on_event, needs, scratch, border, tools)
         return bell
 
     def _begin(
@@ -98,24 +123,34 @@ class Divingbell:
         settings: Settings,
         progress: Callable[[str], None] | None,
         on_approval: Approver | None,
+        on_event: Watcher | None,
         needs: Needs | None = None,
         scratch: Path | None = None,
         border: Border | None = None,
+        tools: Tools = (),
     ) -> None:
         registry.check(settings)
+        if inspect.iscoroutinefunction(on_event):
+            raise ConfigError(
+                "on_event is called and not awaited: give a function without `async`, or read "
+                "bell.journal.follow()"
+            )
         self.settings = settings
         self._scratch = scratch
         self._needs = needs
         self._progress = progress
         self._on_approval = on_approval
+        self._on_event = on_event
+        self._guard: LoopGuard | None = None
         self._engine: Engine | None = None
         self._gateway: Gateway | None = None
         self._starting: Starting | None = None
-        self.backend: Backend | None = None
+        self._backend: Backend | None = None
         self._owned = OwnedSessions(self._open_for)
         self.journal = Journal()
         """Told of everything that happens."""
         self._border = border or OpenBorder()
+        self._functions = functions_of(tools)
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -135,10 +170,28 @@ class Divingbell:
         return self
 
     async def close(self) -> None:
-        """End every session, and all that it has started. May be called again."""
-        engine, self._engine, self._gateway = self._engine, None, None
-        if engine is not None:
-            await self._undo.aclose()
+        """End every session, and all that it has started. May be called again.
+
+        Raises:
+            WrongLoop: this Divingbell belongs to another event loop.
+        """
+        if self._guard is None or self._guard.forked:
+            return  # a fork has nothing of its own in here
+        self._guard.check()
+        self._guard = self._engine = self._gateway = None
+        await self._undo.aclose()
+
+    def _abandon(self, home: "_Home") -> None:
+        """At the end of a program that has not closed it: say so, and leave nothing behind."""
+        if self._guard is None or self._guard.forked:
+            return
+        log.warning(
+            "the program ended without closing a Divingbell, so its sessions were killed: "
+            "use `async with Divingbell() as bell`, or `await bell.close()`"
+        )
+        if self._backend is not None:
+            self._backend.abandon()
+        home.abandon()
 
     @asynccontextmanager
     async def starting(self) -> AsyncIterator[Self]:
@@ -167,9 +220,14 @@ class Divingbell:
         await self._starting.wait(tell)
 
     async def _enter(self) -> None:
-        if self._engine is not None:
+        if self._guard is not None:
+            self._guard.check()
             raise DivingbellError("this Divingbell is running already; make another one")
+        guard = LoopGuard()
+        loop_thread.go_first()
         async with contextlib.AsyncExitStack() as undo:
+            if self._on_event is not None:
+                undo.callback(self.journal.watch(self._on_event))
             home = _Home()
             undo.callback(home.close)
             gateway = _make_gateway(
@@ -178,11 +236,17 @@ class Divingbell:
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
             starting = Starting(self._progress)
-            self.backend = _make_backend(
+            self._backend = _make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
             )
             engine = Engine(
-                self.settings, self.backend, gateway, self.journal, self.border, self._ledgers
+                self.settings,
+                self._backend,
+                gateway,
+                self.journal,
+                self.border,
+                self._ledgers,
+                guard,
             )
             undo.push_async_callback(engine.stop)
             undo.push_async_callback(starting.stop)
@@ -190,6 +254,9 @@ class Divingbell:
             starting.begin(engine.start())
             await self._start_servers(gateway)
             self._engine, self._gateway, self._starting = engine, gateway, starting
+            self._guard = guard
+            atexit.register(self._abandon, home)
+            undo.callback(atexit.unregister, self._abandon)
             self._undo = undo.pop_all()
 
     async def _subscribe(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> LedgerRecorder:
@@ -203,7 +270,7 @@ class Divingbell:
 
         undo.callback(gateway.on_change(changed))
         undo.callback(self.journal.watch(ledgers.take))
-        if self.settings.servers and self._scratch is None:
+        if (self.settings.servers or self._functions) and self._scratch is None:
             kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
@@ -217,6 +284,9 @@ class Divingbell:
             await load_sdk()
         for entry in entries:
             gateway.fleet.add(entry, later=entry.name not in at_once)
+        if self._functions:
+            gateway.host.share(self._functions)
+            await gateway.fleet.written()
 
     async def __aexit__(
         self,
@@ -228,20 +298,31 @@ class Divingbell:
 
     @asynccontextmanager
     async def session(
-        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        idle_timeout: float | None = None,
+        **limits: Unpack[SessionLimits],
     ) -> AsyncIterator[Session]:
         """Open a session, or join the one that this user has open under this id.
 
-        `limits` are timeout, memory and so on, for this session. Leaving the block ends the
-        session, unless it is still held by another block.
+        `env` is in `os.environ` of the code, which can read it. `labels` are for whoever looks for
+        sessions. `idle_timeout` is in seconds: None for the setting, `math.inf` for never. `limits`
+        are timeout, memory and so on, for this session. None of these changes a session that is
+        joined. Leaving the block ends the session, unless it is still held by another block.
 
         Raises:
+            InvalidInput: the id, the user, `env`, `labels` or `idle_timeout` can't be used.
             CapacityError: there is no place, and none became free in time.
             SandboxUnavailable: the sandbox could not be made.
+            WrongLoop: this Divingbell belongs to another event loop or process.
         """
+        options = checked(env, labels, idle_timeout)
         engine = self._running()
-        await self.ready()
-        session = await engine.open(id, _principal(user), limits)
+        session = await self._open(id, _principal(user), limits, options)
         try:
             yield session
         finally:
@@ -253,23 +334,107 @@ class Divingbell:
         *,
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        tools: Tools = (),
         **limits: Unpack[SessionLimits],
     ) -> Result:
-        """Run code once, in a fresh session that ends with it."""
-        async with self.session(**limits) as session:
-            return await session.run(code, context=context, argv=argv)
+        """Run code once, in a fresh session that ends with it; takes what `session` does.
+
+        `tools` are functions for it alone.
+        """
+        async with self.session(user=user, env=env, labels=labels, **limits) as session:
+            return await session.run(code, context=context, argv=argv, tools=tools)
 
     async def open(
-        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        idle_timeout: float | None = None,
+        **limits: Unpack[SessionLimits],
     ) -> Session:
         """Open a session as `session` does, for those who can't keep a block; see `release`."""
+        options = checked(env, labels, idle_timeout)
+        return await self._open(id, _principal(user), limits, options)
+
+    async def _open(
+        self,
+        id: str | None,
+        principal: Principal,
+        limits: Mapping[str, Any],
+        options: SessionOptions | None = None,
+    ) -> Session:
         engine = self._running()
         await self.ready()
-        return await engine.open(id, _principal(user), limits)
+        return await engine.open(id, principal, limits, options)
 
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
         await self._running().release(session)
+
+    @overload
+    def tool(self, function: Function) -> Function: ...
+
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(
+        self,
+        function: Function | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Function | Callable[[Function], Function]:
+        """Make a function a tool of all sessions, as a decorator: `@bell.tool`, now or before.
+
+        Code calls it as `servers.host.NAME`. The options are those of `HostFunction`.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            InvalidInput: it can't be a tool, or there is one of that name.
+            ConfigError: a server is called `host`.
+        """
+
+        def add(given: Function) -> Function:
+            made = HostFunction(
+                given, name=name, description=description, read_only=read_only, direct=direct
+            )
+            self._share([*self._functions, made])
+            return given
+
+        return add if function is None else add(function)
+
+    def remove_tool(self, name: str) -> None:
+        """Take a function away from all sessions; calls of it that are under way go on.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        left = [each for each in self._functions if each.name != name]
+        if len(left) == len(self._functions):
+            raise InvalidInput(f"there is no function {name!r:.80} among the tools")
+        self._share(left)
+
+    def _share(self, functions: list[HostFunction]) -> None:
+        check_names(functions)
+        if self._gateway is not None:
+            self._gateway.host.share(functions)
+        self._functions = functions
 
     @property
     def border(self) -> Border:
@@ -282,28 +447,62 @@ class Divingbell:
         return self._owned
 
     async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
-        engine = self._running()
-        await self.ready()
-        return await engine.open(id, principal, {})
+        return await self._open(id, principal, {})
 
     @property
     def ledgers(self) -> LedgerRecorder:
         """The account of tokens."""
-        self._running()
+        self._started()
         return self._ledgers
 
     @property
     def gateway(self) -> Gateway:
         """The tools, and the servers that they come from."""
-        self._running()
+        self._started()
         assert self._gateway is not None
         return self._gateway
 
-    def sessions(self) -> list[Session]:
-        """The sessions that are open now."""
-        return self._running().sessions()
+    def sessions(
+        self, *, user: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> list[Session]:
+        """Return the sessions that are open now; nobody has to let go of these.
+
+        With `user` only those of that user, with `labels` only those that have all of them.
+
+        Raises:
+            InvalidInput: the user or the labels can't be any.
+        """
+        return self._running().sessions(user, labels)
+
+    def get(self, id: str, *, user: str | None = None) -> Session | None:
+        """Return the session that this user has open under this id, None if there is none.
+
+        It is not joined: it ends when those who opened it let go.
+
+        Raises:
+            InvalidInput: the id or the user is something else than a text.
+        """
+        return self._running().find(id, _principal(user))
+
+    def __repr__(self) -> str:
+        return f"<Divingbell {self.settings.backend!r}: {self._state()}>"
+
+    def _repr_html_(self) -> str:
+        return notebook.table(repr(self), self._engine.sessions() if self._engine else [])
+
+    def _state(self) -> str:
+        if self._engine is None:
+            return "not running"
+        return notebook.counted(len(self._engine.sessions()), "session")
 
     def _running(self) -> Engine:
+        """Return the engine, for the loop that this Divingbell belongs to."""
+        engine = self._started()
+        assert self._guard is not None
+        self._guard.check()
+        return engine
+
+    def _started(self) -> Engine:
         if self._engine is None:
             raise DivingbellError(
                 "Divingbell is not running: use `async with Divingbell() as bell`, or `with` and "
@@ -332,6 +531,7 @@ async def gateway_alone(
 
 
 def _principal(user: str | None) -> Principal:
+    check_name("user", user)
     return Principal("" if user is None else user, client="library")
 
 
@@ -361,6 +561,11 @@ class _Home:
                 f"{above} can't be used: {error.strerror}. "
                 "Free some space or permit writing there, or set DIVINGBELL_HOME to another folder."
             ) from error
+
+    def abandon(self) -> None:
+        """Close it where nobody has ended the servers."""
+        orphan_groups.end_orphans(self._folders.path / GROUPS)
+        self.close()
 
     def close(self) -> None:
         self.servers.close()

@@ -6,9 +6,13 @@
     ├── ProfileError         the packages of the sandbox could not be prepared
     ├── CapacityError        every place is taken and none became free in time
     ├── SessionClosed        the session has ended
-    ├── InvalidInput         code or a value that can't be given to a session
+    ├── WrongLoop            it belongs to another event loop, or to another process
+    ├── InvalidInput         code or a value that can't be given to a session, or taken
+    │                        from it
     ├── NotRecorded          it could not be written down, so it was not done
     ├── FileRefused          a file can't be stored, read or listed
+    │   ├── FileMissing      there is no such file or folder
+    │   └── FileTooLarge     it has more bytes than were asked for
     └── ToolFailed           a call of a tool did not succeed; its code says how
 
 Each has a `code` that stays the same, for callers who are not in this process.
@@ -43,6 +47,10 @@ class SessionClosed(DivingbellError):
     code = "session_closed"
 
 
+class WrongLoop(DivingbellError):
+    code = "wrong_loop"
+
+
 class InvalidInput(DivingbellError):
     code = "invalid_input"
 
@@ -53,6 +61,14 @@ class NotRecorded(DivingbellError):
 
 class FileRefused(DivingbellError):
     code = "file_refused"
+
+
+class FileMissing(FileRefused):
+    code = "file_missing"
+
+
+class FileTooLarge(FileRefused):
+    code = "file_too_large"
 
 
 ToolFailure = Literal[

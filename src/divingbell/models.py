@@ -1,15 +1,26 @@
 """Models that modules hand to one another: limits, events, outputs, results."""
 
+import base64
+import json
 import re
+import reprlib
+import sys
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, fields
-from typing import Annotated, Any, Literal, TypedDict
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypedDict
 
+from divingbell import notebook
 from divingbell.errors import ConfigError
+from divingbell_inside import values
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Status = Literal["ok", "error", "timeout", "limit", "killed", "cancelled"]
 LimitName = Literal["memory", "cpu", "processes", "disk", "output", "host"]
 State = Literal["kept", "rewound", "fresh"]
+ValueKind = Literal["data", "text", "cut"]
+"""What `Result.value` is: the value itself, its text, or a part of its text."""
 LIMIT_NAMES: tuple[LimitName, ...] = ("memory", "cpu", "processes", "disk", "output", "host")
 
 KB, MB, GB = 1 << 10, 1 << 20, 1 << 30
@@ -74,6 +85,14 @@ class Limits:
         if self.processes < 2 or self.open_files < 64:
             raise ConfigError("at least 2 processes and 64 open files are needed to run anything")
 
+    def sealed_like(self, other: "Limits") -> bool:
+        """Whether both make the same sandbox: they differ only in what the host enforces."""
+        return all(getattr(self, name) == getattr(other, name) for name in SEALED_LIMITS)
+
+
+SEALED_LIMITS = ("cores", "memory", "processes", "open_files", "disk")
+"""The limits that a sandbox is sealed with. The host enforces the others, cell by cell."""
+
 
 class SessionLimits(TypedDict, total=False):
     """The limits that a session may be opened with, by name: those of `Limits`.
@@ -92,6 +111,10 @@ class SessionLimits(TypedDict, total=False):
     output: int | str
 
 
+DataFormat = Literal["parquet", "arrow", "csv"]
+"""The format of a table that is passed as a file."""
+FrameLibrary = Literal["pandas", "polars"]
+"""The library whose frames a program wants."""
 OutputName = Literal["stdout", "stderr", "display", "result"]
 EventType = Literal[
     "stdout", "stderr", "display", "result", "clear", "progress", "log", "notice", "done"
@@ -112,6 +135,18 @@ class Output:
     """The number of the cell that made it; a thread may speak up during a later one."""
     path: str | None = None
     """The file in the workspace that keeps it, if it is an image or can't be seen as text."""
+
+    def __repr__(self) -> str:
+        return _short(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data; bytes are base64, and `encoding` says so."""
+        if isinstance(self.data, str):
+            return asdict(self)
+        return asdict(self) | {
+            "data": base64.b64encode(self.data).decode(),
+            "encoding": "base64",
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +170,9 @@ class Event:
     """How far it is, with progress."""
     total: float | None = None
     """How far it has to go, where it knows."""
+
+    def __repr__(self) -> str:
+        return _short(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +336,7 @@ class Result:
 
     status: Status
     value: Any = None
-    """The last expression: plain data as it is, anything else as its text."""
+    """The last expression: plain data as it is, anything else as its text. See `value_kind`."""
     outputs: tuple[Output, ...] = ()
     error: Failure | None = None
     limit: LimitName | None = None
@@ -313,20 +351,87 @@ class Result:
     """The calls of tools that the cell has made, in the order in which they ended."""
     ledger: Ledger | None = None
     """The tokens that the model read, and those that the same calls would have cost directly."""
+    value_kind: ValueKind = "data"
+    """data: `value` is exactly the value; None without one. text: it is its text, because it is no
+    plain data. cut: it is a part of its text, because it was too long."""
 
     @property
     def text(self) -> str:
         """Everything that was shown, as text."""
         return as_text(self.outputs)
 
+    def __repr__(self) -> str:
+        return _short(self)
+
     def to_dict(self) -> dict[str, Any]:
-        """The plain form: success, output, error, execution_time_ms."""
+        """Return everything as plain data that JSON can hold.
+
+        First what most want: success, output (all text, with the notes), error (in words) and
+        execution_time_ms. Then each field by its name: the value in its JSON form, images as
+        base64, the failure as `failure`.
+        """
+        value, kind = self._value_as_data()
         return {
             "success": self.status == "ok",
             "output": with_line_ended(self.text) + "".join(f"[{note}]\n" for note in self.notes),
             "error": None if self.error is None else str(self.error),
             "execution_time_ms": round(self.usage.wall_ms, 3),
+            "status": self.status,
+            "value": value,
+            "value_kind": kind,
+            "outputs": [output.to_dict() for output in self.outputs],
+            "failure": None if self.error is None else asdict(self.error),
+            "limit": self.limit,
+            "usage": asdict(self.usage),
+            "cell": self.cell,
+            "state": self.state,
+            "state_cell": self.state_cell,
+            "notes": list(self.notes),
+            "calls": [asdict(call) for call in self.calls],
+            "ledger": None if self.ledger is None else self.ledger.to_dict(),
         }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as one line of JSON."""
+        return json.dumps(self.to_dict())
+
+    def _value_as_data(self) -> tuple[Any, ValueKind]:
+        try:
+            data = values.encode(self.value, items=sys.maxsize, text=sys.maxsize)
+        except values.NotPlain:  # a result that no session has made
+            return _SHORT.repr(self.value), "text"
+        return data, self.value_kind
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows: text and images. Nothing that a cell made can run there."""
+        shown = f"cell {self.cell}: {self.status}, {self.usage.wall_ms:,.0f} ms"
+        parts = [notebook.small_text(shown), *map(_as_html, self.outputs)]
+        if self.error is not None:
+            parts.append(notebook.text(str(self.error)))
+        return "".join([*parts, *map(notebook.small_text, self.notes)])
+
+
+def _as_html(output: Output) -> str:
+    if isinstance(output.data, bytes):
+        return notebook.image(output.type, output.data)
+    return notebook.text(output.data) if output.type == "text/plain" else ""
+
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
+
+
+def _short(item: "DataclassInstance") -> str:
+    """Return the representation of an item: what is not as usual, and the start of what is long."""
+    shown = []
+    for each in fields(item):
+        value = getattr(item, each.name)
+        usual = each.default_factory() if each.default_factory is not MISSING else each.default
+        if value is not usual and (type(value) is not type(usual) or value != usual):
+            is_long = isinstance(value, bytes) and len(value) > _SHORT.maxstring
+            words = f"<{len(value):,} bytes>" if is_long else _SHORT.repr(value)
+            shown.append(f"{each.name}={words}")
+    return f"{type(item).__name__}({', '.join(shown)})"
 
 
 def as_text(outputs: Iterable[Output]) -> str:
@@ -376,10 +481,18 @@ class Variable:
     preview: str | None = None
 
 
+FileKind = Literal["file", "folder", "link", "other"]
+
+
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file in a session's workspace."""
+    """A file in a session's workspace, or what else is there under its path."""
 
     path: str
+    """Below /workspace, without that prefix."""
     size: int
+    """Bytes; 0 where it is no file."""
     modified: float
+    """Seconds since 1970, as code has set it or left it."""
+    kind: FileKind = "file"
+    """file, folder, link (which is never followed), or other: a pipe, a socket, a device."""

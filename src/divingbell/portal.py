@@ -41,6 +41,41 @@ class Startable(Protocol):
 Started = TypeVar("Started", bound=Startable)
 
 
+class _Call:
+    """One call, which the loop begins and may be told to cancel, in this order.
+
+    `asyncio.run_coroutine_threadsafe` is not enough: Ctrl-C may come before it has returned, and
+    then nobody knows what to cancel.
+    """
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._task: asyncio.Task[None] | None = None
+        self.answer: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self.ended = threading.Event()
+
+    def begin(self) -> None:
+        self._task = asyncio.get_running_loop().create_task(self._run())
+
+    def cancel(self) -> None:
+        if self._task is None:
+            self.ended.set()  # it was never begun
+        else:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        try:
+            made = self._make()
+            self.answer.set_result(await made if inspect.isawaitable(made) else made)
+        except asyncio.CancelledError:
+            self.answer.cancel()
+            self.answer.set_running_or_notify_cancel()
+        except BaseException as error:
+            self.answer.set_exception(error)
+        finally:
+            self.ended.set()
+
+
 class Portal:
     """An event loop in a thread. Any thread may call into it, but the loop's own."""
 
@@ -63,25 +98,15 @@ class Portal:
             DivingbellError: it can't be called from here.
         """
         self._check()
-        ended = threading.Event()
-
-        async def called() -> Any:
-            try:
-                made = make()
-                return await made if inspect.isawaitable(made) else made
-            finally:
-                ended.set()
-
-        running: concurrent.futures.Future[Any] | None = None
+        call = _Call(make)
         try:
-            running = asyncio.run_coroutine_threadsafe(called(), self._loop)
-            return running.result()
+            self._loop.call_soon_threadsafe(call.begin)
+            return call.answer.result()
         except concurrent.futures.CancelledError:
             raise DivingbellError("the call was cancelled: the Divingbell was closed") from None
         except KeyboardInterrupt:
-            if running is not None:
-                running.cancel()
-                ended.wait(ENDING_PATIENCE)
+            self._loop.call_soon_threadsafe(call.cancel)
+            call.ended.wait(ENDING_PATIENCE)
             raise
 
     def later(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -193,12 +218,57 @@ class Face(Generic[Mapped]):
     def __repr__(self) -> str:
         return repr(self._of)
 
+    def _repr_html_(self) -> str | None:
+        """Return it as a notebook shows it; None for what has no form of its own."""
+        shown: Callable[[], str] | None = getattr(self._of, "_repr_html_", None)
+        return None if shown is None else shown()
+
+
+class Closable(Protocol):
+    """An asynchronous iterator of bytes that is closed."""
+
+    async def __anext__(self) -> bytes: ...
+
+    async def aclose(self) -> None: ...
+
+
+Closed = TypeVar("Closed", bound=Closable)
+
+
+class Iterated(Face[Closed]):
+    """The face of an asynchronous iterator that is closed: an ordinary one."""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            piece: bytes = self._portal.call(self._of.__anext__)
+        except StopAsyncIteration:
+            raise StopIteration from None
+        return piece
+
+    def close(self) -> None:
+        """Stop reading. May be called again."""
+        self._portal.call(self._of.aclose)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
 
 class Running(Face[Started]):
     """The face of what is started and closed, with an event loop of its own in between."""
 
     def __init__(self, of: Started) -> None:
         super().__init__(NO_PORTAL, of)
+
+    def _call(self, method: Callable[..., Any], *given: Any, **named: Any) -> Any:
+        if self._portal is NO_PORTAL and not inspect.iscoroutinefunction(method):
+            return method(*given, **named)  # there is no loop yet that it could disturb
+        return super()._call(method, *given, **named)
 
     def start(self) -> Self:
         """Start it, as `with` does. What is still open when the program ends is closed then."""

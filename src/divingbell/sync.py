@@ -6,80 +6,192 @@ any thread may call. Ctrl-C interrupts the cell that is waited for.
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, Self, Unpack
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal, Self, Unpack, overload
 
 from divingbell.app import Divingbell as _Divingbell
+from divingbell.app import Function
 from divingbell.border.border import Border
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.gateway.context import Asker
+from divingbell.gateway.functions.function import Tools
 from divingbell.gateway.gateway import Gateway as _Gateway
 from divingbell.gateway.upstream.fleet import ServerState
+from divingbell.journal.journal import Watcher
 from divingbell.models import (
     Completion,
+    DataFormat,
     Event,
     FileInfo,
+    FrameLibrary,
     Isolation,
     Limits,
     Result,
     SessionLimits,
     Variable,
 )
-from divingbell.portal import Face, PlainApprover, Running, awaited
+from divingbell.portal import Face, Iterated, PlainApprover, Running, awaited
 from divingbell.principal import Principal
-from divingbell.session.base import Source
+from divingbell.session.commands.command import Command as _Command
 from divingbell.session.files import Files as _Files
+from divingbell.session.files import OpenFile as _OpenFile
 from divingbell.session.needs import Needs
 from divingbell.session.session import Session as _Session
+from divingbell.session.source import Source
+from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Entry
 from divingbell.tool import Tool
 
 
+class OpenFile(Iterated[_OpenFile]):
+    """A file that is being read: iterate over it for its content, in pieces."""
+
+    @property
+    def info(self) -> FileInfo:
+        """The file as it was when it was opened: its path, its size, when it was modified."""
+        found: FileInfo = self._face(self._of.info)
+        return found
+
+
 class Files(Face[_Files]):
     """The files of a session."""
 
-    def put(self, path: str, data: Source) -> int:
+    def put(self, path: str | PurePosixPath, data: Source) -> int:
         """Store a file, making folders as needed; return its size.
 
-        `data` is bytes, text, a pathlib.Path of the host, an open binary file, or an
-        asynchronous iterator of bytes; the last three are streamed. The file appears under its
-        name only when it is complete.
+        `data` is text, bytes, a pathlib.Path of the host, an open file, or an iterator of bytes,
+        plain or asynchronous; the last four are streamed. Text is written as UTF-8. The file
+        appears under its name only when it is complete.
 
         Raises:
             FileRefused: the path is not below the workspace, or the disk is full.
+            OSError: a file of the host can't be read. What the source raises is passed on.
         """
         found: int = self._call(self._of.put, path, data)
         return found
 
-    def get(self, path: str, *, most: int | None = None) -> bytes:
+    def get(self, path: str | PurePosixPath, *, most: int | None = None) -> bytes:
         """Return the content of a file of at most `most` bytes (the disk limit by default).
 
         Raises:
-            FileRefused: there is no such regular file, or it is larger.
+            FileMissing: there is no such file.
+            FileTooLarge: it has more bytes than that.
+            FileRefused: it is no regular file, or the path leads elsewhere.
         """
         found: bytes = self._call(self._of.get, path, most=most)
         return found
 
-    def stream(self, path: str, *, most: int | None = None) -> Generator[bytes, None, None]:
-        """Yield the content of a file in pieces; see `get`."""
+    def stream(
+        self, path: str | PurePosixPath, *, most: int | None = None
+    ) -> Generator[bytes, None, None]:
+        """Yield the content of a file in pieces. Raises what `get` does, with the first piece."""
         return self._portal.items(self._of.stream(path, most=most))
 
-    def list(self, path: str = "") -> list[FileInfo]:
-        """Return the regular files below a folder, sorted by path. Links are left out."""
+    def open(self, path: str | PurePosixPath, *, most: int | None = None) -> OpenFile:
+        """Open a file and return it, to be read in pieces. Raises what `get` does, at once."""
+        found: OpenFile = self._call(self._of.open, path, most=most)
+        return found
+
+    def stat(self, path: str | PurePosixPath) -> FileInfo:
+        """Return what there is under a path: its kind, its size, when it was modified.
+
+        A link is a link: it is not followed.
+
+        Raises:
+            FileMissing: there is nothing.
+            FileRefused: the path leads elsewhere.
+        """
+        found: FileInfo = self._call(self._of.stat, path)
+        return found
+
+    def list(self, path: str | PurePosixPath = "") -> list[FileInfo]:
+        """Return the regular files below a folder, sorted by path. Links are left out.
+
+        Raises:
+            FileMissing: there is no such folder.
+            FileRefused: there are more than 10,000, or the path leads elsewhere.
+        """
         found: list[FileInfo] = self._call(self._of.list, path)
         return found
 
-    def remove(self, path: str) -> None:
-        """Remove a file.
+    def remove(self, path: str | PurePosixPath) -> None:
+        """Remove a file, or a link.
 
         Raises:
-            FileRefused: there is no such file.
+            FileMissing: there is no such file.
+            FileRefused: it is a folder, or the path leads elsewhere.
         """
         self._call(self._of.remove, path)
 
 
+class CommandHandle(Face[_Command]):
+    """A command that runs, or has run."""
+
+    @property
+    def pid(self) -> int | None:
+        """Its process, as those inside know it; None where it could not be started."""
+        found: int | None = self._face(self._of.pid)
+        return found
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended yet."""
+        found: bool = self._face(self._of.running)
+        return found
+
+    @property
+    def exit_code(self) -> int | None:
+        """As in its result; None while it runs."""
+        found: int | None = self._face(self._of.exit_code)
+        return found
+
+    @property
+    def stdout(self) -> str:
+        """The text that it has written so far: its start and end, within the limit `output`."""
+        found: str = self._face(self._of.stdout)
+        return found
+
+    @property
+    def stderr(self) -> str:
+        """The same of stderr."""
+        found: str = self._face(self._of.stderr)
+        return found
+
+    def wait(self) -> CommandResult:
+        """Wait for its end and return its result. Who gives up leaves the command as it is."""
+        found: CommandResult = self._call(self._of.wait)
+        return found
+
+    def kill(self) -> CommandResult:
+        """End it, with all that it has started; return its result, which is `cancelled`.
+
+        It is asked to end (SIGTERM), and after `interrupt_grace` seconds it is ended (SIGKILL).
+        One that has ended already keeps its result.
+        """
+        found: CommandResult = self._call(self._of.kill)
+        return found
+
+    @property
+    def number(self) -> int:
+        """Commands of a session are counted from 1."""
+        found: int = self._face(self._of.number)
+        return found
+
+    @property
+    def command(self) -> str:
+        """The command as it was asked for; words are quoted as for a shell."""
+        found: str = self._face(self._of.command)
+        return found
+
+
 class Session(Face[_Session]):
     """A session."""
+
+    @property
+    def files(self) -> Files:
+        found: Files = self._face(self._of.files)
+        return found
 
     @property
     def principal(self) -> Principal:
@@ -91,6 +203,12 @@ class Session(Face[_Session]):
     def key(self) -> str:
         """A name that no other session has: of no other user, and no later one of its id."""
         found: str = self._face(self._of.key)
+        return found
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels that it was opened with. They can't be changed."""
+        found: Mapping[str, str] = self._face(self._of.labels)
         return found
 
     @property
@@ -149,21 +267,31 @@ class Session(Face[_Session]):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Result:
         """Run a cell and return its result.
 
         Whatever the code does is told by the result. Cancelling this call interrupts the cell.
         `argv` is `sys.argv` from now on; where its first is a file inside, that is `__file__`.
-        `asker` reaches the person who may be asked about calls of tools.
+        `asker` reaches the person who may be asked about calls of tools. `tools` are functions of
+        this program that code of this session can call from now on, and that of no other.
 
         Raises:
             SessionClosed: the session has ended.
-            InvalidInput: the code is no text or too long, or a context value is not plain data.
+            InvalidInput: the code is no text or too long, a context value can't be passed exactly
+                as it is, or a function can't be a tool.
+            ConfigError: functions were given, and a server is called `host`.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.
         """
         found: Result = self._call(
-            self._of.run, code, timeout=timeout, context=context, argv=argv, asker=asker
+            self._of.run,
+            code,
+            timeout=timeout,
+            context=context,
+            argv=argv,
+            asker=asker,
+            tools=tools,
         )
         return found
 
@@ -175,14 +303,68 @@ class Session(Face[_Session]):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Generator[Event, None, None]:
         """Run a cell and yield its events as they come; the last one is `done` with the result.
 
         Leaving the loop early interrupts the cell. Takes and raises what `run` does.
         """
         return self._portal.items(
-            self._of.stream(code, timeout=timeout, context=context, argv=argv, asker=asker)
+            self._of.stream(
+                code, timeout=timeout, context=context, argv=argv, asker=asker, tools=tools
+            )
         )
+
+    @overload
+    def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[False] = False,
+        **options: Unpack[CommandOptions],
+    ) -> CommandResult: ...
+
+    @overload
+    def command(
+        self, command: CommandLine, *, background: Literal[True], **options: Unpack[CommandOptions]
+    ) -> CommandHandle: ...
+
+    def command(
+        self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
+    ) -> CommandResult | CommandHandle:
+        """Run a command inside, beside the cells, and return its result.
+
+        A text is run by the shell, a list of words without one. Options are `cwd`, `env`,
+        `timeout` and `input`. Cancelling this call ends the command. With `background` it returns
+        as soon as the command runs, with a handle to it; it then has no limit on its time unless
+        `timeout` is given, and ends with the session at the latest.
+
+        Raises:
+            InvalidInput: the command or an option can't be given to a session.
+            CapacityError: the session runs as many commands as it may.
+            SessionClosed: the session has ended.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+            NotRecorded: it could not be written down that the command runs, so it was not run.
+        """
+        found: CommandResult | CommandHandle = self._call(
+            self._of.command, command, background=background, **options
+        )
+        return found
+
+    def command_stream(
+        self, command: CommandLine, **options: Unpack[CommandOptions]
+    ) -> Generator[CommandEvent, None, None]:
+        """Run a command and yield what it writes as it comes; the last event is `done` with the
+        result.
+
+        Leaving the loop early ends the command. Takes and raises what `command` does.
+        """
+        return self._portal.items(self._of.command_stream(command, **options))
+
+    def commands(self) -> list[CommandHandle]:
+        """Return the commands that run now, in the order in which they were started."""
+        found: list[CommandHandle] = self._call(self._of.commands)
+        return found
 
     def interrupt(self) -> bool:
         """Stop the cell that is running; its result has the status `cancelled`.
@@ -206,6 +388,46 @@ class Session(Face[_Session]):
         found: list[Variable] = self._call(self._of.variables)
         return found
 
+    def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
+        """Make a variable of a value: plain data, a numpy array, a DataFrame or a Series.
+
+        Frames are those of pandas and polars; one of polars becomes one of pandas where the session
+        has no polars. With a `format` the value is the content of such a file (bytes, or a
+        pathlib.Path of the host), and the variable is a DataFrame of pandas. Waits in the same
+        queue as `run`.
+
+        Raises:
+            InvalidInput: the name can't be one of a variable, the value can't be passed, or it does
+                not fit the session's disk or memory; nothing was changed.
+            FileRefused: the session's disk is full.
+            DivingbellError: the interpreter did not answer, and was replaced.
+            SessionClosed: the session has ended.
+        """
+        self._call(self._of.set, name, value, format=format)
+
+    def get(
+        self,
+        name: str,
+        *,
+        format: DataFormat | None = None,
+        frame: FrameLibrary | None = None,
+        most: int | None = None,
+    ) -> Any:
+        """Return the value of a variable: plain data, a numpy array, a DataFrame or a Series.
+
+        Frames are of the library `frame`; by default of pandas where that is installed here, else
+        of polars. With a `format` it is a table as the bytes of such a file, which nobody has
+        checked. `most` is the size of what is passed, in bytes (the disk limit by default).
+
+        Raises:
+            InvalidInput: there is no such variable, it is neither of these, or it is larger.
+            FileRefused: the session's disk is full.
+            DivingbellError: the interpreter did not answer, and was replaced.
+            SessionClosed: the session has ended.
+        """
+        found: Any = self._call(self._of.get, name, format=format, frame=frame, most=most)
+        return found
+
     def complete(self, code: str, position: int) -> list[Completion]:
         """Say how the code could go on at that position: names, attributes, files.
 
@@ -215,6 +437,14 @@ class Session(Face[_Session]):
         """
         found: list[Completion] = self._call(self._of.complete, code, position)
         return found
+
+    def touch(self) -> None:
+        """Count as used now, so that it does not end by being idle.
+
+        Raises:
+            SessionClosed: the session has ended.
+        """
+        self._call(self._of.touch)
 
     def close(self, reason: str = "it was closed") -> None:
         """End every process of the session and remove its workspace. May be called again."""
@@ -232,11 +462,6 @@ class Session(Face[_Session]):
         return found
 
     @property
-    def files(self) -> Files:
-        found: Files = self._face(self._of.files)
-        return found
-
-    @property
     def user(self) -> str | None:
         """The user whose session it is; None where nobody was named."""
         found: str | None = self._face(self._of.user)
@@ -246,10 +471,26 @@ class Session(Face[_Session]):
 class Gateway(Face[_Gateway]):
     """The MCP servers, and their tools."""
 
-    def add(self, entry: Entry) -> None:
-        self._call(self._of.add, entry)
+    @overload
+    def add(self, entry: Entry) -> None: ...
+
+    @overload
+    def add(self, entry: str, table: Mapping[str, Any]) -> None: ...
+
+    def add(self, entry: Entry | str, table: Mapping[str, Any] | None = None) -> None:
+        """Add a server: its name and the table that the settings would have for it, or an entry.
+
+        Raises:
+            ConfigError: the table can't be used, or there is a server of that name.
+        """
+        self._call(self._of.add, entry, table)
 
     def remove(self, name: str) -> None:
+        """Take a server away; calls to it that are under way fail.
+
+        Raises:
+            ConfigError: it is `host`, whose functions `remove_tool` takes away.
+        """
         self._call(self._of.remove, name)
 
     def servers(self) -> list[ServerState]:
@@ -286,16 +527,21 @@ class Divingbell(Running[_Divingbell]):
         *,
         progress: Callable[[str], None] | None = None,
         on_approval: PlainApprover | None = None,
+        on_event: Watcher | None = None,
         border: Border | None = None,
-        **settings: Any,
+        tools: Tools = (),
+        **settings: Unpack[SettingsArguments],
     ) -> None:
         """Read the settings; nothing is started yet.
 
-        `on_approval` is asked about calls of tools for which the policy says "ask". `border` is
-        passed by everything that goes to a model or comes from one; without one nothing is changed.
+        `on_approval` is asked about calls of tools for which the policy says "ask". `on_event` is
+        called with every event of the journal, from the start to the end; see `Journal.watch`.
+        `border` is passed by everything that goes to a model or comes from one; without one nothing
+        is changed. `tools` are functions of this program that code can call: see `tool`.
 
         Raises:
             ConfigError: they can't be used.
+            InvalidInput: a function can't be a tool.
         """
         super().__init__(
             _Divingbell(
@@ -303,7 +549,9 @@ class Divingbell(Running[_Divingbell]):
                 config,
                 progress=progress,
                 on_approval=awaited(on_approval),
+                on_event=on_event,
                 border=border,
+                tools=tools,
                 **settings,
             )
         )
@@ -315,9 +563,11 @@ class Divingbell(Running[_Divingbell]):
         *,
         progress: Callable[[str], None] | None = None,
         on_approval: PlainApprover | None = None,
+        on_event: Watcher | None = None,
         needs: Needs | None = None,
         scratch: Path | None = None,
         border: Border | None = None,
+        tools: Tools = (),
     ) -> Self:
         """Make one with settings that were read already; neither file nor environment is read.
 
@@ -327,6 +577,7 @@ class Divingbell(Running[_Divingbell]):
 
         Raises:
             ConfigError: they name a backend that is not there, or one below the minimum.
+            InvalidInput: a function can't be a tool.
         """
         made = cls.__new__(cls)
         Running.__init__(
@@ -335,27 +586,44 @@ class Divingbell(Running[_Divingbell]):
                 settings,
                 progress=progress,
                 on_approval=awaited(on_approval),
+                on_event=on_event,
                 needs=needs,
                 scratch=scratch,
                 border=border,
+                tools=tools,
             ),
         )
         return made
 
     @contextmanager
     def session(
-        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        idle_timeout: float | None = None,
+        **limits: Unpack[SessionLimits],
     ) -> Iterator[Session]:
         """Open a session, or join the one that this user has open under this id.
 
-        `limits` are timeout, memory and so on, for this session. Leaving the block ends the
-        session, unless it is still held by another block.
+        `env` is in `os.environ` of the code, which can read it. `labels` are for whoever looks for
+        sessions. `idle_timeout` is in seconds: None for the setting, `math.inf` for never. `limits`
+        are timeout, memory and so on, for this session. None of these changes a session that is
+        joined. Leaving the block ends the session, unless it is still held by another block.
 
         Raises:
+            InvalidInput: the id, the user, `env`, `labels` or `idle_timeout` can't be used.
             CapacityError: there is no place, and none became free in time.
             SandboxUnavailable: the sandbox could not be made.
+            WrongLoop: this Divingbell belongs to another event loop or process.
         """
-        with self._entered(self._of.session(id, user=user, **limits)) as held:
+        with self._entered(
+            self._of.session(
+                id, user=user, env=env, labels=labels, idle_timeout=idle_timeout, **limits
+            )
+        ) as held:
             yield held
 
     def execute(
@@ -364,22 +632,107 @@ class Divingbell(Running[_Divingbell]):
         *,
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        tools: Tools = (),
         **limits: Unpack[SessionLimits],
     ) -> Result:
-        """Run code once, in a fresh session that ends with it."""
-        found: Result = self._call(self._of.execute, code, context=context, argv=argv, **limits)
+        """Run code once, in a fresh session that ends with it; takes what `session` does.
+
+        `tools` are functions for it alone.
+        """
+        found: Result = self._call(
+            self._of.execute,
+            code,
+            context=context,
+            argv=argv,
+            user=user,
+            env=env,
+            labels=labels,
+            tools=tools,
+            **limits,
+        )
         return found
 
     def open(
-        self, id: str | None = None, *, user: str | None = None, **limits: Unpack[SessionLimits]
+        self,
+        id: str | None = None,
+        *,
+        user: str | None = None,
+        env: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        idle_timeout: float | None = None,
+        **limits: Unpack[SessionLimits],
     ) -> Session:
         """Open a session as `session` does, for those who can't keep a block; see `release`."""
-        found: Session = self._call(self._of.open, id, user=user, **limits)
+        found: Session = self._call(
+            self._of.open,
+            id,
+            user=user,
+            env=env,
+            labels=labels,
+            idle_timeout=idle_timeout,
+            **limits,
+        )
         return found
 
     def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
         self._call(self._of.release, session)
+
+    @overload
+    def tool(self, function: Function) -> Function: ...
+
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(
+        self,
+        function: Function | None = None,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        direct: bool = False,
+    ) -> Function | Callable[[Function], Function]:
+        """Make a function a tool of all sessions, as a decorator: `@bell.tool`, now or before.
+
+        Code calls it as `servers.host.NAME`. The options are those of `HostFunction`.
+
+        Returns:
+            The function as it is.
+
+        Raises:
+            InvalidInput: it can't be a tool, or there is one of that name.
+            ConfigError: a server is called `host`.
+        """
+
+        def add(given: Function) -> Function:
+            self._call(
+                self._of.tool(
+                    name=name, description=description, read_only=read_only, direct=direct
+                ),
+                given,
+            )
+            return given
+
+        return add if function is None else add(function)
+
+    def remove_tool(self, name: str) -> None:
+        """Take a function away from all sessions; calls of it that are under way go on.
+
+        Raises:
+            InvalidInput: there is none of that name.
+        """
+        self._call(self._of.remove_tool, name)
 
     @property
     def gateway(self) -> Gateway:
@@ -387,10 +740,37 @@ class Divingbell(Running[_Divingbell]):
         found: Gateway = self._face(self._of.gateway)
         return found
 
-    def sessions(self) -> list[Session]:
-        """The sessions that are open now."""
-        found: list[Session] = self._call(self._of.sessions)
+    def sessions(
+        self, *, user: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> list[Session]:
+        """Return the sessions that are open now; nobody has to let go of these.
+
+        With `user` only those of that user, with `labels` only those that have all of them.
+
+        Raises:
+            InvalidInput: the user or the labels can't be any.
+        """
+        found: list[Session] = self._call(self._of.sessions, user=user, labels=labels)
+        return found
+
+    def get(self, id: str, *, user: str | None = None) -> Session | None:
+        """Return the session that this user has open under this id, None if there is none.
+
+        It is not joined: it ends when those who opened it let go.
+
+        Raises:
+            InvalidInput: the id or the user is something else than a text.
+        """
+        found: Session | None = self._call(self._of.get, id, user=user)
         return found
 
 
-Face.faces.update({_Files: Files, _Session: Session, _Gateway: Gateway})
+Face.faces.update(
+    {
+        _OpenFile: OpenFile,
+        _Files: Files,
+        _Command: CommandHandle,
+        _Session: Session,
+        _Gateway: Gateway,
+    }
+)

@@ -23,6 +23,7 @@ sys.path.insert(0, "/opt/divingbell")
 
 from divingbell_inside import (
     chamber,
+    commands,
     files,
     kernel,
     landlock,
@@ -181,7 +182,8 @@ def main() -> None:
             settings = json.loads(line.recv(MAX_MESSAGE))
             line.send(about)
         shape = _shape(settings)
-        supervisor.Supervisor(line, shape, (seal, runner.main, files.serve)).serve()
+        parts = (seal, runner.main, files.serve, commands.serve)
+        supervisor.Supervisor(line, shape, parts).serve()
     except Exception as error:  # the host must learn why, and there is no one else to tell
         line.send(f"failed {type(error).__name__}: {error}".encode()[:400])
         raise SystemExit(1) from None

@@ -8,7 +8,6 @@ import base64
 import binascii
 import json
 import re
-import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -21,22 +20,14 @@ MAX_TEXT = frames.MAX_DISPLAY_TEXT
 MAX_START_AND_END = 1 << 15
 MAX_BODY = frames.MAX_BODY // 2
 MAX_NAME = 200
-MAX_VALUE_DEPTH = 20
-MAX_VALUE_ITEMS = 20_000
-MAX_VALUE_TEXT = 1 << 18
 TEXT, SVG = "text/plain", "image/svg+xml"
 _BEST_KEPT = ("text/html", SVG, "application/pdf", "text/markdown", "text/latex")
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _DRAWN = (SVG, "application/pdf", "application/vnd.", "audio/", "video/")
 _OBJECT = re.compile(r"<(?:[\w.]*\.)?(\w+)(?: object)?(?: at 0x[0-9a-f]+)?>")
-_PLAIN = (int, float, bool, str, type(None))
 
 Keep = Callable[[str, bytes], str]
 """Keeps a form of a display as a file; returns its name in /workspace/.outputs."""
-
-
-class NotPlain(Exception):
-    """Raised for a value that is not plain data."""
 
 
 class Part(NamedTuple):
@@ -182,42 +173,6 @@ def pack_display(parts: list[Part], **more: str | bool | None) -> tuple[frames.H
     return header, b"".join(part.raw for part in parts)
 
 
-def plain(value: Any) -> Any:
-    """Return the value as plain JSON data.
-
-    Raises:
-        NotPlain: it is something else, too large or too deep; its text must do.
-    """
-    budget = [MAX_VALUE_ITEMS, MAX_VALUE_TEXT]
-    return _plain(value, 0, budget)
-
-
-def _plain(value: Any, depth: int, budget: list[int]) -> Any:
-    budget[0] -= 1
-    if budget[0] < 0 or depth > MAX_VALUE_DEPTH:
-        raise NotPlain
-    kind = type(value)
-    if kind is str:
-        budget[1] -= len(value)
-        if budget[1] < 0:
-            raise NotPlain
-        return value.encode("utf-8", "backslashreplace").decode()
-    if kind is int and value.bit_length() > 4096:
-        raise NotPlain
-    if kind is float and value - value != 0:  # infinite or not a number: not JSON
-        raise NotPlain
-    if kind in _PLAIN:
-        return value
-    if kind in (list, tuple):
-        return [_plain(item, depth + 1, budget) for item in value]
-    if kind is dict and all(type(key) is str for key in value):
-        return {
-            _plain(key, depth, budget): _plain(item, depth + 1, budget)
-            for key, item in value.items()
-        }
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(value, numpy.generic):
-        item = value.item()
-        if type(item) in _PLAIN:
-            return _plain(item, depth + 1, budget)
-    raise NotPlain
+def is_too_long(bundle: dict[str, Any]) -> bool:
+    """Whether of its text only the start and the end are shown."""
+    return len(_raw(TEXT, bundle.get(TEXT, ""))) > MAX_TEXT

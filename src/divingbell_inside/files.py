@@ -6,6 +6,7 @@ files are opened (a pipe or a device would block).
 """
 
 import contextlib
+import errno
 import os
 import socket
 import stat
@@ -16,13 +17,41 @@ from divingbell_inside import frames, layout
 
 PIECE = 1 << 18
 MAX_ENTRIES = 10_000
+MAX_NAMES = 4 << 20
+"""Bytes of all paths of a list: ten thousand deep ones would be a hundred megabytes."""
 ENTRIES_PER_FRAME = 200
+NAMES_PER_FRAME = 1 << 16
+"""Bytes of paths; JSON makes up to six of one, and a header may have a megabyte."""
 MAX_DEPTH = 40
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Refused(Exception):
     """Raised for a request that can't be granted; the message says why."""
+
+    kind = "refused"
+
+
+class Missing(Refused):
+    """Raised where there is nothing of that name."""
+
+    kind = "missing"
+
+
+class TooLarge(Refused):
+    """Raised for a file that has more bytes than were asked for."""
+
+    kind = "too large"
+
+
+_NO_FILE = "it is a pipe, a socket or a device, and not a file"
+_LINK_IN_THE_WAY = "a link is in the way, and links are never followed"
+_FILE_IN_THE_WAY = "a part of the path is a file, and not a folder"
+_WORDS = {
+    errno.ENOENT: "there is no such file or folder",
+    errno.EISDIR: "it is a folder, and not a file",
+    errno.ELOOP: "it is a link, and links are never followed",
+}
 
 
 def serve(line: socket.socket) -> None:
@@ -33,12 +62,17 @@ def serve(line: socket.socket) -> None:
     header, _ = request
     try:
         _OPERATIONS[header["op"]](line, header)
-    except Refused as error:
-        line.sendall(frames.pack({"event": "refused", "reason": str(error)}))
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        code = error.errno or 0
-        line.sendall(frames.pack({"event": "refused", "reason": reason, "errno": code}))
+    except (Refused, OSError) as error:
+        refused = error if isinstance(error, Refused) else _translated(error)
+        reason = {"event": "refused", "reason": str(refused), "kind": refused.kind}
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # nobody waits for it
+            line.sendall(frames.pack(reason))
+
+
+def _translated(error: OSError) -> Refused:
+    words = os.strerror(error.errno) if error.errno else str(error)
+    kind = Missing if error.errno == errno.ENOENT else Refused
+    return kind(_WORDS.get(error.errno or 0, words))
 
 
 def _components(path: str) -> list[str]:
@@ -48,17 +82,28 @@ def _components(path: str) -> list[str]:
     return parts
 
 
+def _named(path: str) -> tuple[list[str], str]:
+    """Return the folders on the way to a file, and its name."""
+    parts = _components(path)
+    if not parts:
+        raise Refused("the path names no file")
+    return parts[:-1], parts[-1]
+
+
 def _folder(parts: list[str], *, make: bool = False) -> int:
     """Open the folder below the workspace that `parts` lead to."""
     at = os.open(layout.WORKSPACE, _FOLDER)
     for part in parts:
+        if make:
+            with contextlib.suppress(FileExistsError):  # another put may make it, too
+                os.mkdir(part, 0o755, dir_fd=at)
         try:
             below = os.open(part, _FOLDER, dir_fd=at)
-        except FileNotFoundError:
-            if not make:
-                raise
-            os.mkdir(part, 0o755, dir_fd=at)
-            below = os.open(part, _FOLDER, dir_fd=at)
+        except NotADirectoryError:
+            found = _status(at, part)
+            if found is not None and stat.S_ISLNK(found.st_mode):
+                raise Refused(_LINK_IN_THE_WAY) from None
+            raise (Refused if make else Missing)(_FILE_IN_THE_WAY) from None
         _check_no_link(below, part, at)
         os.close(at)
         at = below
@@ -69,22 +114,20 @@ def _check_no_link(opened: int, name: str, folder: int) -> None:
     """Refuse a link to a folder: gVisor's kernel of 2022 follows it although told not to."""
     found, named = os.fstat(opened), os.stat(name, dir_fd=folder, follow_symlinks=False)
     if (found.st_dev, found.st_ino) != (named.st_dev, named.st_ino):
-        raise Refused("a link is in the way")
+        raise Refused(_LINK_IN_THE_WAY)
 
 
 def _put(line: socket.socket, header: dict[str, Any]) -> None:
-    *above, name = _components(header["path"]) or [""]
-    if not name:
-        raise Refused("the path names no file")
+    above, name = _named(header["path"])
     folder = _folder(above, make=True)
-    temporary = f".{name[:100]}.{os.getpid()}.part"
+    temporary = f".{os.getpid()}.part"
     target = name if header.get("append") else temporary
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     flags |= os.O_APPEND if header.get("append") else os.O_TRUNC
     file = os.open(target, flags, 0o644, dir_fd=folder)
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Refused("it is not a regular file")
+            raise Refused(_NO_FILE)
         line.sendall(frames.pack({"event": "go"}))
         while True:
             frame = frames.receive(line)
@@ -106,19 +149,18 @@ def _put(line: socket.socket, header: dict[str, Any]) -> None:
 
 
 def _get(line: socket.socket, header: dict[str, Any]) -> None:
-    *above, name = _components(header["path"]) or [""]
-    if not name:
-        raise Refused("the path names no file")
+    above, name = _named(header["path"])
     folder = _folder(above)
     # Not blocking, because opening a pipe would wait for its other end.
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     file = os.open(name, flags, dir_fd=folder)
     found = os.fstat(file)
     if not stat.S_ISREG(found.st_mode):
-        raise Refused("it is not a regular file")
+        raise Refused(_WORDS[errno.EISDIR] if stat.S_ISDIR(found.st_mode) else _NO_FILE)
     if found.st_size > header["most"]:
-        raise Refused(f"it has {found.st_size:,} bytes, {header['most']:,} are allowed")
-    line.sendall(frames.pack({"event": "file", "size": found.st_size}))
+        raise TooLarge(f"it has {found.st_size:,} bytes, {header['most']:,} are allowed")
+    opened = {"event": "file", "size": found.st_size, "modified": found.st_mtime}
+    line.sendall(frames.pack(opened))
     left = found.st_size
     while left:
         piece = os.read(file, min(PIECE, left))
@@ -174,23 +216,45 @@ def _text(path: str) -> str:
 def _list(line: socket.socket, header: dict[str, Any]) -> None:
     parts = _components(header["path"])
     batch: list[dict[str, Any]] = []
-    for count, entry in enumerate(_walk(_folder(parts), parts)):
-        if count >= MAX_ENTRIES:
+    names = names_before = 0
+    for count, entry in enumerate(_walk(_folder(parts), parts), 1):
+        names += len(entry["path"].encode())
+        if count > MAX_ENTRIES:
             raise Refused(f"there are more than {MAX_ENTRIES:,} files: list a folder of them")
+        if names > MAX_NAMES:
+            raise Refused(
+                f"the paths of its files have more than {MAX_NAMES:,} bytes: list a folder of them"
+            )
         batch.append(entry)
-        if len(batch) == ENTRIES_PER_FRAME:
+        if len(batch) == ENTRIES_PER_FRAME or names - names_before > NAMES_PER_FRAME:
             line.sendall(frames.pack({"event": "entries", "entries": batch}))
-            batch = []
+            batch, names_before = [], names
     line.sendall(frames.pack({"event": "entries", "entries": batch}))
     line.sendall(frames.pack({"event": "end"}))
 
 
+def _stat(line: socket.socket, header: dict[str, Any]) -> None:
+    parts = _components(header["path"])
+    if parts:
+        found = os.stat(parts[-1], dir_fd=_folder(parts[:-1]), follow_symlinks=False)
+    else:
+        found = os.stat(layout.WORKSPACE, follow_symlinks=False)
+    kind = _KINDS.get(stat.S_IFMT(found.st_mode), "other")
+    size = found.st_size if kind == "file" else 0
+    told = {"event": "status", "kind": kind, "size": size, "modified": found.st_mtime}
+    line.sendall(frames.pack(told))
+
+
 def _remove(line: socket.socket, header: dict[str, Any]) -> None:
-    *above, name = _components(header["path"]) or [""]
-    if not name:
-        raise Refused("the path names no file")
-    os.unlink(name, dir_fd=_folder(above))
+    above, name = _named(header["path"])
+    try:
+        os.unlink(name, dir_fd=_folder(above))
+    except IsADirectoryError:
+        raise Refused(
+            "it is a folder: remove its files one by one, or have code run shutil.rmtree"
+        ) from None
     line.sendall(frames.pack({"event": "end"}))
 
 
-_OPERATIONS = {"put": _put, "get": _get, "list": _list, "remove": _remove}
+_KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+_OPERATIONS = {"put": _put, "get": _get, "list": _list, "stat": _stat, "remove": _remove}

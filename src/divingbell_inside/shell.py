@@ -61,6 +61,8 @@ def make(
             command = expand(cmd, depth=1)
             status = subprocess.call(command, shell=True, executable=os.environ.get("SHELL"))
             self.user_ns["_exit_code"] = 128 - status if status > 128 else status
+            if status:
+                print(_how_it_ended(status), flush=True)
             if status and stumbles.program_stumble(command) == NETWORK:
                 print(NO_NETWORK, file=sys.stderr)
 
@@ -92,6 +94,11 @@ def make(
     for name in ("open", "exit", "quit"):
         module.__dict__.pop(name, None)
     return made
+
+
+def _how_it_ended(status: int) -> str:
+    """Say it as a line of output: a command that fails in silence looks like one that did not."""
+    return f"[exit status {status}]" if status > 0 else f"[ended by signal {-status}]"
 
 
 def _script(name: str) -> Callable[[str, str], None]:

@@ -2,7 +2,7 @@
 
 It obeys the host on the control socket, reads nothing of what user code writes, is not dumpable,
 and handles no signal but SIGCHLD (the kernel drops all others that are sent to pid 1 from inside).
-Its children are the interpreter, the interpreter's waiting copy, and short-lived file servers.
+Its children are the interpreter, its waiting copy, and servers of files and of commands.
 It answers: sealed <landlock abi> · running fresh|copy · ended <wait status> · failed <why>.
 """
 
@@ -13,32 +13,27 @@ import select
 import signal
 import socket
 import struct
-import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from divingbell_inside import chamber, kernel
+from divingbell_inside import chamber, kernel, processes
 
 Entry = Callable[[socket.socket, int, socket.socket], None]
-FileServer = Callable[[socket.socket], None]
+Server = Callable[[socket.socket], None]
 Seal = Callable[[chamber.Shape], int]  # returns the Landlock ABI in force
-Parts = tuple[Seal, Entry, FileServer]
-MAX_VERB, PATIENCE = 64, 1000
+Parts = tuple[Seal, Entry, Server, Server]  # the last two serve files, and a command
+MAX_VERB = 64
 _CREDENTIALS = struct.Struct("3i")
-
-
-def _signal(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
 
 
 class Supervisor:
     def __init__(self, control: socket.socket, shape: chamber.Shape, parts: Parts) -> None:
         self._control, self._shape = control, shape
-        self._seal, self._interpret, self._serve_files = parts
+        self._seal, self._interpret, self._serve_files, self._serve_command = parts
         self._interpreter = 0
         self._copy: tuple[int, socket.socket] | None = None
         self._file_servers: set[int] = set()
+        self._command_servers: dict[int, bytes] = {}  # with the number that the host gave
 
     def serve(self) -> None:
         """Wait for the host's first word, seal the chamber, then obey until told to stop."""
@@ -76,10 +71,17 @@ class Supervisor:
             if verb == b"start interpreter":
                 self._start(descriptors)
             elif verb == b"start files":
-                self._start_files(descriptors[0])
+                self._file_servers.add(self._start_server(self._serve_files, descriptors[0]))
+            elif verb.startswith(b"start command "):
+                pid = self._start_server(self._be_command_server, descriptors[0])
+                self._command_servers[pid] = verb.removeprefix(b"start command ")
+            elif verb.startswith(b"end command "):
+                meant = verb.removeprefix(b"end command ")
+                for pid in [pid for pid, of in self._command_servers.items() if of == meant]:
+                    processes.send(pid, signal.SIGKILL)  # who is left in its session: see _reap
             elif verb == b"interrupt":
                 if self._interpreter:  # the group: os.system() waits deaf for its child
-                    _signal(-self._interpreter, signal.SIGINT)
+                    processes.send(-self._interpreter, signal.SIGINT)
                 self._control.send(b"interrupted")
             elif verb in (b"replace", b"replace fresh"):
                 self._replace(descriptors, keep=verb == b"replace")
@@ -102,17 +104,24 @@ class Supervisor:
         self._control.send(b"running fresh")
 
     def _be_interpreter(self, data: int, pipe: int) -> None:
-        os.setsid()
-        kernel.set_dumpable(True)
-        chamber.limit_memory(self._shape)
-        chamber.make_expendable("interpreter")
+        self._be_users_own()
         self._interpret(socket.socket(fileno=data), pipe, self._cradle)
 
-    def _start_files(self, descriptor: int) -> None:
-        pid = os.fork()
-        if pid == 0:
-            self._leave(lambda: self._serve_files(socket.socket(fileno=descriptor)), descriptor)
-        self._file_servers.add(pid)
+    def _be_users_own(self) -> None:
+        os.setsid()
+        kernel.set_dumpable(True)  # else it could not write about itself in /proc
+        chamber.limit_memory(self._shape)
+        chamber.make_expendable("interpreter")
+
+    def _start_server(self, serve: Server, descriptor: int) -> int:
+        if not (pid := os.fork()):
+            self._leave(lambda: serve(socket.socket(fileno=descriptor)), descriptor)
+        return pid
+
+    def _be_command_server(self, line: socket.socket) -> None:
+        self._be_users_own()
+        kernel.set_dumpable(False)  # its command may not look into it
+        self._serve_command(line)
 
     def _leave(self, entry: Callable[[], None], *kept: int) -> NoReturn:
         """In a child: be no supervisor any more, hold nothing but `kept`, end with `entry`."""
@@ -149,7 +158,7 @@ class Supervisor:
         if self._copy:
             (pid, line), self._copy = self._copy, None
             line.close()
-            _signal(pid, signal.SIGKILL)
+            processes.send(pid, signal.SIGKILL)
 
     def _replace(self, descriptors: list[int], *, keep: bool) -> None:
         """End the interpreter and all that it started; put the copy or a fresh one in its place."""
@@ -159,17 +168,7 @@ class Supervisor:
             self._drop_copy()
         self._interpreter = 0
         spared = {*self._file_servers, self._copy[0] if self._copy else 0, os.getpid()}
-        _signal(-1, signal.SIGSTOP)  # nothing can fork while it is stopped
-        for pid in spared:
-            _signal(pid, signal.SIGCONT)
-        for _ in range(PATIENCE):  # their places must be free before we can fork
-            self._reap()
-            others = {int(name) for name in os.listdir("/proc") if name.isdigit()} - spared
-            if not others:
-                break
-            for pid in others:
-                _signal(pid, signal.SIGKILL)
-            time.sleep(0.002)
+        processes.end_all_but(spared, self._reap)
         copy, self._copy = self._copy, None
         if copy and self._promote(*copy, descriptors):
             self._control.send(b"running copy")
@@ -183,7 +182,7 @@ class Supervisor:
                     socket.send_fds(line, [b"go"], descriptors)
                     self._interpreter = pid
             except OSError:  # hostile code announced what is no child of ours, or it is gone
-                _signal(pid, signal.SIGKILL)
+                processes.send(pid, signal.SIGKILL)
         return self._interpreter == pid
 
     def _reap(self) -> None:
@@ -191,6 +190,8 @@ class Supervisor:
             while (found := os.waitpid(-1, os.WNOHANG))[0]:
                 pid, status = found
                 self._file_servers.discard(pid)
+                if self._command_servers.pop(pid, None) is not None:
+                    processes.end_session(pid)
                 if self._copy and pid == self._copy[0]:
                     self._drop_copy()
                 if pid == self._interpreter:

@@ -18,6 +18,7 @@ sys.path.insert(0, "/opt/divingbell")
 
 from divingbell_inside import (  # noqa: E402
     chamber,
+    commands,
     files,
     kernel,
     landlock,
@@ -126,7 +127,7 @@ class Zygote:
                 pending_signals=request["pending_signals"],
                 inotify=tuple(request["inotify"]),
             )
-            parts = (chamber.seal, runner.main, files.serve)
+            parts = (chamber.seal, runner.main, files.serve, commands.serve)
             supervisor.Supervisor(line, shape, parts).serve()
             status = 0
         except Exception as error:  # the host must learn why, and there is no one else to tell

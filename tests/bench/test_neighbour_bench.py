@@ -31,6 +31,6 @@ def test_a_neighbour_is_measured_beside_one_that_spins_and_each_flood(tmp_path: 
     figures = json.loads(kept.read_text("utf-8"))
     assert list(figures) == ["idle", "spinning", *FLOODS]
     for name, figure in figures.items():
-        assert figure["times"] and figure["longest"] > 0
+        assert len(figure["rounds"]) == 1 and figure["rounds"][0] and figure["longest"] > 0
         assert f"| {name} " in done.stdout
     assert "met: " in done.stdout

@@ -1,6 +1,7 @@
 """The border around a session: what crosses it, in which direction, and for which reader."""
 
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -52,12 +53,19 @@ async def test_what_servers_answer_crosses_on_its_way_into_the_sandbox(
     assert value in str(result.value) and "bird" not in str(result.value), result
 
 
+async def test_texts_of_a_value_go_out_wherever_they_stand_in_it(session: Session) -> None:
+    result = await session.run("word = 'STAMP'\n[{word}, (word,), {frozenset([word]): {1: word}}]")
+    stamp = "model-stamp"
+    assert result.value == [{stamp}, (stamp,), {frozenset([stamp]): {1: stamp}}]
+
+
 async def test_code_comes_in_and_all_that_it_shows_goes_out(session: Session) -> None:
     code = "word = 'STAMP'\nassert len(word) == 4\nprint(word)\nword"
     events = [event async for event in session.stream(code)]
     result = events[-1].result
     assert result is not None and result.status == "ok", result
-    assert "bird" not in str(events) and result.text.split() == ["model-stamp", "'model-stamp'"]
+    assert "bird" not in str([asdict(event) for event in events])
+    assert result.text.split() == ["model-stamp", "'model-stamp'"]
     shown = [each for each in await session.variables() if each.name == "word"]
     assert shown[0].preview == "'model-stamp'"
     failed = await session.run("raise ValueError('STAMP')")

@@ -90,3 +90,19 @@ def test_a_blocking_reader_gets_whole_frames_and_the_end() -> None:
         theirs.sendall(struct.pack("!II", 100, 0) + json.dumps({"half": 1}).encode())
         theirs.close()
         assert frames.receive(ours) is None
+
+
+@pytest.mark.parametrize("inner", ["[]", "{}", "1", "[1]", '{"a":[]}'])
+@pytest.mark.parametrize("outer", [("[", "]"), ('{"a":', "}")])
+def test_a_value_may_be_nested_so_deeply_and_no_deeper(inner: str, outer: tuple[str, str]) -> None:
+    begin, end = outer
+    levels = inner.count("[1") + inner.count('{"')  # how much deeper it is than an empty one
+    room = frames.MAX_DEPTH - 2 - levels
+    wide = "[]," * 100  # where there are few containers nobody looks
+    for depth, is_fine in ((room, True), (room + 1, False)):
+        text = f'{{"x":{begin * depth}{inner}{end * depth},"y":[{wide}1]}}'.encode()
+        if is_fine:
+            assert "x" in frames.parse(text)
+        else:
+            with pytest.raises(frames.FrameError, match="too deeply"):
+                frames.parse(text)

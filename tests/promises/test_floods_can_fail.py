@@ -7,6 +7,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.session import intake, tether
 from divingbell.shares.host_time import HostTime
+from divingbell_inside import value_rules
 from tests.promises import breaking
 
 
@@ -41,3 +42,8 @@ async def test_headers_that_are_parsed_whatever_is_in_them_are_noticed(
 ) -> None:
     monkeypatch.setattr(intake, "_check_weight", lambda _: None)
     assert await broken({"H64"}) == {"H64"}
+
+
+async def test_keys_that_are_all_compared_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(value_rules, "check_hashes", lambda *_: None)
+    assert await broken({"H73"}) == {"H73"}

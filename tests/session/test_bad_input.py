@@ -260,7 +260,7 @@ time.sleep(3)
 @pytest.mark.parametrize(
     "event",
     [
-        {"event": "done", "cell": 1, "status": "ok", "value": "forged"},
+        {"event": "done", "cell": 1, "status": "ok", "kind": ["cut"]},
         {"event": "done", "cell": 99, "status": "ok"},
         {"event": "done", "cell": 1, "status": "error", "error": {"type": 5, "limit": "nonsense"}},
         {"event": "copied", "reason": None},

@@ -37,7 +37,7 @@ async def good(session: Session, code: str, timeout: float | None = None) -> Res
 
 async def test_a_tool_is_a_function_to_import(session: Session) -> None:
     result = await good(session, "from servers.galley import add, echo\nadd(2, 3), echo('hi')")
-    assert result.value == [5, "hi"]
+    assert result.value == (5, "hi")
     assert [(call.name, call.status) for call in result.calls] == [
         ("galley.add", "ok"),
         ("galley.echo", "ok"),
@@ -52,7 +52,7 @@ async def test_packages_load_when_they_are_used(session: Session) -> None:
 
 async def test_importing_everything_replaces_nothing_that_every_cell_has(session: Session) -> None:
     code = "from servers.galley import *\nimport builtins\nopen is builtins.open, add(1, 2)"
-    assert (await good(session, code)).value == [True, 3]
+    assert (await good(session, code)).value == (True, 3)
     for code in (
         "servers.galley.open('soup')",
         "from servers.galley import open\nopen('soup')",
@@ -78,7 +78,7 @@ async def test_images_are_objects_that_can_be_saved_and_shown(session: Session) 
         "image/png"
     ]
     saved = await good(session, "picture.save('/workspace/p.png'), len(picture.data)")
-    assert saved.value == ["/workspace/p.png", 70]
+    assert saved.value == ("/workspace/p.png", 70)
     assert (await session.files.get("p.png")).startswith(b"\x89PNG")
 
 
@@ -127,12 +127,12 @@ async def test_everything_can_be_awaited(session: Session) -> None:
         "value = await call_mcp_tool('mcp__galley__add', {'a': 1, 'b': 2})\n"
         "found, 'galley.echo' in names, details['signature'], value"
     )
-    assert (await good(session, code)).value == [
+    assert (await good(session, code)).value == (
         [{"name": "galley.add", "server": "galley"}],
         True,
         "add(a: int, b: int) -> int",
         3,
-    ]
+    )
 
 
 async def test_the_usual_ways_of_asyncio_work_on_a_call(session: Session) -> None:
@@ -217,7 +217,7 @@ async def test_a_failing_tool_raises_with_the_servers_words(session: Session) ->
     )
     await good(session, code)
     result = await good(session, "'no salt' in str(r), r.code, r.tool")
-    assert result.value == [True, "tool_error", "galley.fail"]
+    assert result.value == (True, "tool_error", "galley.fail")
     uncaught = await session.run("fail('no pepper')")
     assert uncaught.status == "error" and uncaught.error is not None
     assert uncaught.error.type.endswith("ToolError") and "no pepper" in uncaught.error.message
@@ -257,7 +257,7 @@ async def test_numbers_dates_and_paths_pass_as_plain_data(session: Session) -> N
         "import numpy as np, datetime, pathlib\nfrom servers.galley import add, echo\n"
         "add(np.int64(2), 3), echo(datetime.date(2026, 1, 2)), echo(pathlib.Path('/a'))"
     )
-    assert (await good(session, code)).value == [5, "2026-01-02", "/a"]
+    assert (await good(session, code)).value == (5, "2026-01-02", "/a")
 
 
 async def test_names_that_do_not_exist_are_explained(session: Session) -> None:
@@ -482,7 +482,12 @@ async def test_an_interrupt_answers_those_who_wait_for_their_turn_too() -> None:
 class Waits:
     """A door at which one call at a time is let in, and none is answered."""
 
-    calls_at_once, generation = 1, 0
+    calls_at_once = 1
+
+    def generation(self, session: str) -> int:
+        return 0
+
+    async def offer(self, *_: object) -> None: ...
 
     def cost(self, arguments: bytes) -> int:
         return len(arguments)

@@ -2,13 +2,27 @@
 
 import asyncio
 import contextlib
+import gc
 import io
-from collections.abc import AsyncIterator
-from pathlib import Path
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, FileRefused, Session
+from divingbell import (
+    Divingbell,
+    FileMissing,
+    FileRefused,
+    FileTooLarge,
+    InvalidInput,
+    Session,
+    SessionClosed,
+)
+from divingbell.session import files
+from divingbell_inside import frames
+from tests.waiting import until
 
 BIG = bytes(range(256)) * 40_000
 
@@ -26,6 +40,10 @@ async def test_a_file_comes_back_as_it_went_in(session: Session, tmp_path: Path)
         "path": outside,
         "file": io.BytesIO(BIG),
         "pieces": _pieces(),
+        "plain pieces": (BIG[start : start + 999] for start in range(0, len(BIG), 999)),
+        "bytearray": bytearray(BIG),
+        "view": memoryview(BIG),
+        "wide view": memoryview(BIG).cast("I", [len(BIG) // 16, 4]),
         "folder/of/folders/deep.bin": BIG,
     }
     for name, source in sources.items():
@@ -192,3 +210,252 @@ for i in range(100):
     await session.run("os.mkdir('many')\nfor i in range(10_001): open(f'many/{i}', 'w').close()")
     with pytest.raises(FileRefused, match="more than 10,000"):
         await session.files.list()
+
+
+async def _failing() -> AsyncIterator[bytes]:
+    yield BIG[:1_000_000]
+    raise LookupError("the database is gone")
+
+
+def _failing_plainly() -> Iterator[bytes]:
+    yield BIG[:1_000_000]
+    raise LookupError("the database is gone")
+
+
+@pytest.mark.parametrize("source", [_failing, _failing_plainly])
+async def test_a_source_that_fails_leaves_the_file_as_it_was(session: Session, source: Any) -> None:
+    await session.files.put("kept", b"before")
+    for name in ("kept", "new"):
+        with pytest.raises(LookupError, match="the database is gone"):
+            await session.files.put(name, source())
+    assert [(file.path, file.size) for file in await session.files.list()] == [("kept", 6)]
+
+
+async def test_a_put_that_is_cancelled_leaves_nothing(session: Session) -> None:
+    begun = asyncio.Event()
+
+    async def endless() -> AsyncIterator[bytes]:
+        yield b"a"
+        begun.set()
+        await asyncio.Event().wait()
+
+    task = asyncio.create_task(session.files.put("half", endless()))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await session.files.list() == []
+
+
+async def test_endless_iterators_end_at_the_disk_limit(bell: Divingbell) -> None:
+    async with bell.session(disk="4MB") as session:
+        with pytest.raises(FileRefused, match="'zeros': No space left"):
+            await session.files.put("zeros", iter(lambda: bytes(1 << 16), None))
+        assert await session.files.list() == []
+
+
+@pytest.mark.parametrize(
+    "path", [None, 7, b"a.txt", PureWindowsPath("a.txt"), ["a.txt"]], ids=lambda path: repr(path)
+)
+async def test_what_is_no_path_is_refused_with_a_sentence(session: Session, path: Any) -> None:
+    words = "pass a text or a pathlib.PurePosixPath"
+    with pytest.raises(InvalidInput, match=words):
+        await session.files.put(path, b"x")
+    for request in (session.files.get, session.files.stat, session.files.list):
+        with pytest.raises(InvalidInput, match=words):
+            await request(path)
+    with pytest.raises(InvalidInput, match=words):
+        await anext(session.files.stream(path))
+    with pytest.raises(InvalidInput, match=words):
+        await session.files.remove(path)
+
+
+@pytest.mark.parametrize("most", ["5MB", -1, 1.5, True])
+async def test_most_is_a_number_of_bytes(session: Session, most: Any) -> None:
+    with pytest.raises(InvalidInput, match="`most` is a number of bytes"):
+        await session.files.get("a", most=most)
+
+
+async def test_paths_may_be_objects(session: Session) -> None:
+    await session.files.put(PurePosixPath("/workspace/a/b.txt"), b"12")
+    assert await session.files.get(Path("a") / "b.txt") == b"12"
+    assert (await session.files.stat(PurePosixPath("a//./b.txt"))).path == "a/b.txt"
+    assert [file.path for file in await session.files.list(PurePosixPath("a"))] == ["a/b.txt"]
+    await session.files.remove(PurePosixPath("a/b.txt"))
+
+
+async def test_stat_says_what_is_there_and_follows_nothing(session: Session) -> None:
+    code = """
+import os
+os.mkdir("folder"); open("folder/file", "w").write("12345")
+os.symlink("/etc/passwd", "link"); os.symlink("folder", "way"); os.mkfifo("pipe")
+os.utime("folder/file", (1, 1_600_000_000.5))
+"""
+    await session.run(code)
+    found = await session.files.stat("folder/file")
+    assert (found.path, found.size, found.modified, found.kind) == (
+        "folder/file",
+        5,
+        1_600_000_000.5,
+        "file",
+    )
+    kinds = {"folder": "folder", "": "folder", "/workspace": "folder", "link": "link"}
+    for path, kind in {**kinds, "way": "link", "pipe": "other"}.items():
+        found = await session.files.stat(path)
+        assert (found.kind, found.size) == (kind, 0)
+    with pytest.raises(FileRefused, match="'way/file': a link is in the way") as caught:
+        await session.files.stat("way/file")
+    assert not isinstance(caught.value, FileMissing)
+
+
+async def test_what_is_missing_and_what_is_refused_are_told_apart(session: Session) -> None:
+    await session.run("import os; os.mkdir('folder'); open('file', 'w').write('123')")
+    await session.run("os.symlink('file', 'link'); os.mkfifo('pipe')")
+    for request in (session.files.get, session.files.open, session.files.stat, session.files.list):
+        for path in ("nothing", "nothing/below", "file/below"):
+            with pytest.raises(FileMissing, match=f"^'{path}': ") as caught:
+                await request(path)
+            assert caught.value.code == "file_missing"
+    with pytest.raises(FileMissing):
+        await session.files.remove("nothing")
+    with pytest.raises(FileTooLarge, match="'file': it has 3 bytes, 2 are allowed") as large:
+        await session.files.get("file", most=2)
+    assert large.value.code == "file_too_large"
+    refused = {
+        "folder": "it is a folder",
+        "link": "it is a link, and links are never followed",
+        "pipe": "it is a pipe, a socket or a device",
+    }
+    for path, words in refused.items():
+        with pytest.raises(FileRefused, match=f"'{path}': {words}") as other:
+            await session.files.get(path)
+        assert type(other.value) is FileRefused
+    with pytest.raises(FileRefused, match=r"'folder': it is a folder: .* shutil.rmtree"):
+        await session.files.remove("folder")
+    with pytest.raises(FileRefused, match="'folder': it is a folder"):
+        await session.files.put("folder", b"")
+    with pytest.raises(FileRefused, match="'file/below': a part of the path is a file"):
+        await session.files.put("file/below", b"")
+    await session.files.remove("link")
+    assert await session.files.get("file") == b"123"
+
+
+async def test_an_open_file_is_read_in_pieces_and_once(session: Session) -> None:
+    await session.files.put("big", BIG)
+    async with await session.files.open("big") as file:
+        assert (file.info.path, file.info.size, file.info.kind) == ("big", len(BIG), "file")
+        assert b"".join([piece async for piece in file]) == BIG
+        assert [piece async for piece in file] == []
+        assert repr(file) == "<OpenFile 'big': 10,240,000 of 10,240,000 bytes read>"
+    await file.aclose()
+    assert await session.files.put("copy", await session.files.open("big")) == len(BIG)
+
+
+async def _processes(session: Session) -> int:
+    code = "len([name for name in __import__('os').listdir('/proc') if name.isdigit()])"
+    return int((await session.run(code)).value)
+
+
+async def test_open_files_that_are_closed_or_dropped_leave_no_process() -> None:
+    # Without copies, which are processes too.
+    async with Divingbell(pool=0, copy_after=0) as bell, bell.session() as session:
+        before = await _processes(session)
+
+        async def are_open(count: int) -> bool:
+            return await _processes(session) == before + count
+
+        await session.files.put("big", BIG)
+        closed, dropped = await session.files.open("big"), await session.files.open("big")
+        await until(lambda: are_open(2), "each open file has a server")
+        await closed.aclose()
+        del dropped
+        gc.collect()
+        await until(lambda: are_open(0), "both servers end")
+
+
+async def test_a_file_that_is_cut_short_while_it_is_read_is_no_whole_file(session: Session) -> None:
+    await session.files.put("big", BIG)
+    async with await session.files.open("big") as file:
+        await session.run("open('big', 'w').close()")
+        with pytest.raises(FileRefused, match="'big': it was cut short"):
+            async for _ in file:
+                pass
+
+
+async def test_an_open_file_ends_with_its_session(bell: Divingbell) -> None:
+    async with bell.session() as session:
+        await session.files.put("big", BIG)
+        file = await session.files.open("big")
+    with pytest.raises(FileRefused):
+        async for _ in file:
+            pass
+    with pytest.raises(SessionClosed):
+        await session.files.open("big")
+
+
+async def test_many_long_paths_are_listed_and_too_many_are_refused(session: Session) -> None:
+    code = """
+import os
+for depth in range(19):
+    os.mkdir("\\x01" * 255); os.chdir("\\x01" * 255)
+for number in range(250): open(f"{number:03}", "w").close()
+"""
+    assert (await session.run(code)).status == "ok"
+    assert len(await session.files.list()) == 250
+    await session.run("for number in range(250, 900): open(f'{number:03}', 'w').close()")
+    with pytest.raises(FileRefused, match="paths of its files have more than"):
+        await session.files.list()
+
+
+async def test_folders_that_two_puts_make_at_once_are_made(session: Session) -> None:
+    names = [f"new/folder/{number}" for number in range(10)]
+    await asyncio.gather(*(session.files.put(name, b"") for name in names))
+    assert sorted(names) == [file.path for file in await session.files.list()]
+
+
+async def test_a_long_name_of_wide_characters_can_be_put(session: Session) -> None:
+    name = "\N{WHALE}" * 63  # 252 bytes of the 255 that a name may have
+    await session.files.put(name, b"wide")
+    assert [file.path for file in await session.files.list()] == [name]
+
+
+async def test_files_say_whose_they_are(session: Session) -> None:
+    assert repr(session.files).startswith(f"<Files of the session {session.id!r}")
+
+
+# What a file server says that hostile code has taken over
+
+
+FORGED: list[tuple[str, list[dict[str, Any]]]] = [
+    ("stat", [{"event": "status", "size": -1, "modified": 0}]),
+    ("stat", [{"event": "status", "size": True, "modified": 0}]),
+    ("stat", [{"event": "status", "size": 1 << 70, "modified": 0}]),
+    ("stat", [{"event": "status", "size": 1, "modified": 10**400}]),
+    ("stat", [{"event": "status", "size": 1, "modified": "now"}]),
+    ("stat", [{"event": "status", "size": 1, "modified": 0, "kind": "door"}]),
+    ("stat", [{"event": "status", "size": 1, "modified": 0, "kind": ["file"]}]),
+    ("stat", [{"event": "refused", "reason": ["x"], "kind": {"missing": 1}}]),
+    ("stat", [{"event": "end"}]),
+    ("list", [{"event": "entries", "entries": [{"path": 7, "size": 1, "modified": 1}]}]),
+    ("list", [{"event": "entries", "entries": [{"path": "a", "size": "1", "modified": 1}]}]),
+    ("list", [{"event": "entries", "entries": [[] for _ in range(150_000)]}]),
+    ("list", [{"event": "entries", "name": "x" * 900_000} for _ in range(20)]),
+    ("get", [{"event": "file", "size": 5, "modified": 0}, {"event": "end"}]),
+    ("get", [{"event": "file", "size": 1 << 50, "modified": 0}]),
+    ("get", [{"event": "file", "size": 5, "modified": 0}, {"event": "piece"}]),
+    ("put", [{"event": "go"}, {"event": "stored", "size": None}]),
+]
+
+
+@pytest.mark.parametrize(("operation", "answers"), FORGED)
+async def test_forged_answers_are_refused(operation: str, answers: list[dict[str, Any]]) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.setblocking(False)
+        forged = b"".join(map(frames.pack, answers))
+        sending = asyncio.create_task(asyncio.get_running_loop().sock_sendall(theirs, forged))
+        taken = files.Files("forged", ours.detach, lambda: 1 << 20)
+        with pytest.raises(FileRefused, match="'a'"):
+            await getattr(taken, operation)("a", *([b"x"] if operation == "put" else []))
+        sending.cancel()
+        await asyncio.wait([sending])

@@ -4,6 +4,7 @@ import pytest
 
 from divingbell import Divingbell, Result, Session
 from divingbell.session.transcript import MIN_RICH
+from divingbell.shares.host_time import BURST
 from tests.waiting import until
 
 
@@ -319,6 +320,26 @@ async def test_a_cell_that_floods_the_host_is_slowed_down_and_then_stopped(
     assert (result.status, result.limit) == ("limit", "host")
     _says(result, "more than the host could take in", "Print less")
     assert (await session.run("1 + 1")).value == 2
+
+
+async def test_a_session_that_floods_the_host_gives_way_to_others_until_it_is_over(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gives_way: list[bool] = []
+    give_way = session._handle.sandbox.give_way
+    monkeypatch.setattr(
+        session._handle.sandbox,
+        "give_way",
+        lambda to_all: (gives_way.append(to_all), give_way(to_all)),
+    )
+    await session.run("1 + 1")
+    assert gives_way == []
+    account = session._handle._interpreter.host_time
+    account._left = 0.0  # as after a flood
+    await session.run("1 + 1")
+    assert gives_way == [True]
+    account._left = BURST  # as after some seconds, in which nothing more is sent
+    await until(lambda: gives_way == [True, False], "the end of the flood")
 
 
 async def test_what_floods_the_host_between_cells_is_ended_and_the_next_result_says_so(

@@ -36,8 +36,8 @@ async def opened(bell: Divingbell, count: int) -> None:
 
 def counted(bell: Divingbell, go: asyncio.Event | None = None) -> list[Sandbox]:
     """The sandboxes that are made from now on, when they may be."""
-    assert bell.backend is not None
-    create: Callable[[Limits], Awaitable[Sandbox]] = bell.backend.create
+    assert bell._backend is not None
+    create: Callable[[Limits], Awaitable[Sandbox]] = bell._backend.create
     made: list[Sandbox] = []
 
     async def creating(limits: Limits) -> Sandbox:
@@ -46,7 +46,7 @@ def counted(bell: Divingbell, go: asyncio.Event | None = None) -> list[Sandbox]:
         made.append(await create(limits))
         return made[-1]
 
-    bell.backend.create = creating  # type: ignore[method-assign]
+    bell._backend.create = creating  # type: ignore[method-assign]
     return made
 
 
@@ -73,9 +73,27 @@ async def test_the_pool_shrinks_when_nobody_opens_sessions(monkeypatch: pytest.M
 async def test_sessions_with_limits_of_their_own_are_no_demand() -> None:
     async with pooled() as (bell, pool):
         for _ in range(3):
-            async with bell.session(timeout=9):
+            async with bell.session(memory="64MB"):
                 pass
         assert (pool.wanted, len(pool)) == (1, 1)
+
+
+async def test_limits_that_the_host_enforces_do_not_keep_a_session_from_the_pool() -> None:
+    async with pooled(pool=2) as (bell, _):
+        made = counted(bell)
+        options = {"timeout": 9, "ceiling": 90, "cpu_seconds": 8, "output": "2KB"}
+        async with bell.session(env={"A": "b"}, labels={"a": "b"}, **options) as session:  # type: ignore[arg-type]
+            assert session._handle.sandbox not in made
+            assert (session.limits.timeout, session.limits.output) == (9, 2048)
+            assert session._handle.sandbox.limits == session.limits
+            assert (await session.run("while True: pass", timeout=0.2)).status == "timeout"
+            assert (await session.run("print('x' * 5000)")).limit == "output"
+            assert (await session.run("import os; os.environ['A']")).value == "b"
+        for walls in ({"memory": "64MB"}, {"cores": 0.5}, {"processes": 9}, {"open_files": 99}):
+            async with bell.session(**walls) as session:  # type: ignore[arg-type]
+                assert session._handle.sandbox in made
+        async with bell.session(disk="9MB") as session:
+            assert session._handle.sandbox in made
 
 
 async def test_places_are_kept_free_of_sessions_that_nobody_could_open() -> None:
@@ -208,18 +226,18 @@ async def test_a_session_that_died_while_it_waited_is_not_handed_out() -> None:
 
 async def test_trouble_with_making_one_is_met_again_by_the_next_opening() -> None:
     async with pooled() as (bell, pool):
-        assert bell.backend is not None
-        create = bell.backend.create
+        assert bell._backend is not None
+        create = bell._backend.create
         failures = []
 
         async def failing(limits: Limits) -> Sandbox:
             failures.append(limits)
             raise OSError("no more of it")
 
-        bell.backend.create = failing  # type: ignore[method-assign]
+        bell._backend.create = failing  # type: ignore[method-assign]
         async with bell.session():
             await until(lambda: failures, "the pool tries to make another")
-            bell.backend.create = create  # type: ignore[method-assign]
+            bell._backend.create = create  # type: ignore[method-assign]
             assert len(pool) == 0
             async with bell.session():
                 await until(lambda: len(pool) >= 1, "the pool is filled")

@@ -83,3 +83,28 @@ def test_who_draws_little_has_all_of_its_share_whatever_others_do(clock: list[fl
         clock[0] += 0.001
         flood.charge(0.001)
         assert quiet.charge(0.0001) == 0.0
+
+
+def test_a_flood_is_told_when_it_begins_and_when_it_is_over(clock: list[float]) -> None:
+    told: list[bool] = []
+    account = HostTime(lambda *_: None, told.append)
+    account.charge(UNNOTICED / 2)
+    assert told == []
+    account.charge(UNNOTICED)
+    account.charge(UNNOTICED)
+    assert told == [True] and account.is_flood
+    account.look()
+    assert told == [True]
+    clock[0] += BURST / SHARE
+    account.look()  # nothing more has come
+    assert told == [True, False] and not account.is_flood
+
+
+def test_one_at_the_brink_does_not_begin_and_end_all_the_time(clock: list[float]) -> None:
+    told: list[bool] = []
+    account = HostTime(lambda *_: None, told.append)
+    account.charge(UNNOTICED)
+    for _ in range(1000):
+        clock[0] += 0.001 / SHARE
+        account.charge(0.001)
+    assert len(told) <= 1

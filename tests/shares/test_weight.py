@@ -1,7 +1,10 @@
 """The weight of JSON, told before it is parsed."""
 
+import asyncio
 import json
 import threading
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 import mcp_types
@@ -10,8 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divingbell.shares import weight
+from divingbell.shares.turns import Turns
 from divingbell.shares.weight import MAX_CONTAINERS, Scale, are_too_heavy, weight_of
 
+NAME: ContextVar[str] = ContextVar("name")
 VALUES = st.recursive(
     st.none() | st.integers() | st.text('\\"[{,:a', max_size=8),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("ab", max_size=2), inner),
@@ -84,12 +89,44 @@ def test_many_lists_are_too_heavy_as_arguments_however_few_bytes_they_have() -> 
     assert not are_too_heavy(json.dumps("[]" * MAX_CONTAINERS).encode())
 
 
-async def test_what_is_done_in_a_thread_is_charged_to_whoever_the_task_works_for() -> None:
+async def test_what_is_done_in_a_thread_is_charged_to_whoever_the_task_works_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     taken: list[float] = []
-    token = weight.CHARGE.set(taken.append)
+    turns = Turns("session")
+    monkeypatch.setattr(turns, "charge", taken.append)
+    token = weight.TURNS.set(turns)
     try:
         small = await weight.beside(len, [1])
         large = await weight.beside(len, [1] * 100_000)
     finally:
-        weight.CHARGE.reset(token)
+        weight.TURNS.reset(token)
     assert (small, large, len(taken)) == (1, 100_000, 1) and taken[0] >= 0
+
+
+async def test_one_thread_at_a_time_works_for_a_session_however_many_calls_it_makes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    working: list[str] = []
+    together: list[list[str]] = []
+
+    async def to_thread(work: Callable[..., Any], *arguments: Any) -> Any:
+        working.append(NAME.get())
+        together.append(sorted(working))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        working.remove(NAME.get())
+        return work(*arguments)
+
+    async def call(name: str, turns: Turns) -> None:
+        NAME.set(name)
+        weight.TURNS.set(turns)
+        assert await weight.beside(len, [1] * 100_000) == 100_000
+
+    monkeypatch.setattr(weight.asyncio, "to_thread", to_thread)
+    mine, other = Turns("mine"), Turns("other")
+    async with asyncio.TaskGroup() as group:
+        for name, turns in [("mine", mine)] * 5 + [("other", other)]:
+            group.create_task(call(name, turns))
+    assert len(together) == 6 and ["mine", "other"] in together
+    assert not any(names.count("mine") > 1 for names in together)

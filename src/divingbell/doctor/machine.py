@@ -17,8 +17,6 @@ from divingbell.sandbox import registry
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 
-OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
-
 
 def examine(settings: Settings | None = None) -> list[Finding]:
     """Look at everything that matters to Divingbell, the most basic first.
@@ -60,15 +58,7 @@ def _look(row: registry.Row, reference: str, settings: Settings | None) -> Findi
 
 
 def _python() -> Finding:
-    detail = f"Python {platform.python_version()}"
-    if OLDEST_PYTHON <= sys.version_info[:2] <= NEWEST_PYTHON:
-        return Finding("python", "ok", detail)
-    return Finding(
-        "python",
-        "warn",
-        f"{detail}: 3.11 to 3.13 are tested",
-        "make the environment with another: PYTHON=/path/to/python3.12 ./dev setup",
-    )
+    return Finding("python", "ok", f"Python {platform.python_version()}")  # others can't import us
 
 
 def _cgroups(settings: Settings | None) -> Finding:

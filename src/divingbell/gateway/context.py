@@ -47,8 +47,6 @@ class CallContext:
     """The cell; 0 between cells."""
     asker: Asker | None = None
     tell: Callable[[Event], None] = to_nobody
-    charge: Callable[[float], object] = lambda _: None
-    """Takes seconds of processor time that were spent on it beside the event loop."""
     sent: bool = False
     """Whether the call has left for its server."""
     counted: bool = False

@@ -1,8 +1,9 @@
 """Questions that code puts to the gateway itself: what is there, and what does it say."""
 
+import functools
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from divingbell.gateway.catalog.catalog import MAX_LIMIT, Catalog
 from divingbell.gateway.catalog.descriptions import SERVERS, described
 from divingbell.gateway.catalog.wrappers import module_source
 from divingbell.gateway.context import Answer, CallContext
+from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.requests import ServerRequests
 from divingbell.gateway.search.index import MAX_QUERY
 from divingbell.gateway.search.stemming import stems
@@ -32,12 +34,14 @@ class Discovery:
         fleet: Fleet,
         visible: VisibleTools,
         requests: ServerRequests,
+        host: HostTools,
     ) -> None:
         self._policy = rules
         self._catalog = catalog
         self._fleet = fleet
         self._visible = visible
         self._requests = requests
+        self._host = host
 
     async def answer(self, context: CallContext, name: str, arguments: Mapping[str, Any]) -> Answer:
         """Answer one of `OWN`.
@@ -60,7 +64,7 @@ class Discovery:
         limit: int,
         server: str | None,
         user: str,
-        charge: Callable[[float], object] = lambda _: None,
+        session: str = "",
     ) -> "Findings":
         """Search as `Gateway.search` does, which is not all that there is: count the rest too.
 
@@ -73,15 +77,17 @@ class Discovery:
         await self._fleet.wait_for_tools(where)
         if where is not None and not self._catalog.tools(where):
             self._fleet.check(where)
-        found = await self._visible.search(query, detail_level, limit, where, user, charge)
+        find = functools.partial(
+            self._visible.search, query, limit=limit, server=where, user=user, session=session
+        )
+        found = await find(detail_level=detail_level)
         if detail_level == SERVERS:
             return Findings(found, len(found), not stems(query))
         fitting = len(found)
         if detail_level == "full":  # of which there are as many as are not too long together
-            names = await self._visible.search(query, "name_only", limit, where, user, charge)
-            fitting = len(names)
+            fitting = len(await find(detail_level="name_only"))
         is_cut = fitting > len(found) or fitting >= min(limit, MAX_LIMIT)
-        total = self._visible.count(where, user) if is_cut else len(found)
+        total = self._visible.count(where, user, session) if is_cut else len(found)
         return Findings(found, total, not stems(query))
 
     async def _search_tools(
@@ -98,7 +104,7 @@ class Discovery:
             limit,
             None if server is None else str(server),
             context.user,
-            context.charge,
+            context.key,
         )
         rest = found.rest()
         return _value(found.items, note=rest and f"search_tools: {rest}")
@@ -106,10 +112,11 @@ class Discovery:
     async def _list_tools(self, context: CallContext, server: str | None = None) -> Answer:
         where = None if server is None else self._catalog.check_server(str(server))
         await self._fleet.wait_for_tools(where)
-        return _value([tool.full_name for tool in self._visible.tools(where, context.user)])
+        found = self._visible.tools(where, context.user, context.key)
+        return _value([tool.full_name for tool in found])
 
     async def _tool_details(self, context: CallContext, name: str) -> Answer:
-        tool = await self._visible.find(str(name), context.user)
+        tool = await self._visible.find(str(name), context.user, context.key)
         if (denied := self._denied(tool, context)) is not None:
             raise denied
         [found] = await described([self._policy.without_bound(tool)], "full")
@@ -128,19 +135,27 @@ class Discovery:
             context.tell(Event("progress", text="connecting to the server", tool=name))
         await self._fleet.wait_for_tools(name)
         await self._fleet.refresh(name)
+        await self._fleet.written()
         if not self._catalog.tools(name):
             self._fleet.check(name)
-        seen = [] if tool is None else self._visible.tools(name, context.user)
+        seen = [] if tool is None else self._visible.tools(name, context.user, context.key)
         source = next((module_source(each) for each in seen if each.function == tool), None)
-        known = None if tool is None else self._catalog.known(f"{name}.{tool}")
+        known = None if tool is None else self._known(f"{name}.{tool}", context)
         denied = None if known is None else self._denied(known, context)
         return _value(
             {
-                "generation": self._catalog.generation,
+                "generation": self.generation(context.key),
                 "source": source,
                 "denied": None if denied is None else str(denied),
             }
         )
+
+    def generation(self, session: str) -> int:
+        """Return a number that changes when the session with this key has others to import."""
+        return self._catalog.generation + self._host.revision(session)
+
+    def _known(self, name: str, context: CallContext) -> Tool | None:
+        return self._host.find(name, context.key) or self._catalog.known(name)
 
     def _denied(self, tool: Tool, context: CallContext) -> ToolFailed | None:
         """Why this user may not call a tool with any arguments."""

@@ -6,14 +6,16 @@ server passes the pipeline (divingbell.gateway.pipeline), and nowhere else.
 
 import asyncio
 import logging
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, overload
 
 from divingbell.border.border import Border
 from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.discovery import OWN, Discovery
+from divingbell.gateway.functions.function import HostFunction
+from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.pipeline import Pipeline, Request
 from divingbell.gateway.policy.approvals import Approver
 from divingbell.gateway.policy.pins import Pins
@@ -24,7 +26,8 @@ from divingbell.gateway.upstream.fleet import Fleet, MakeUpstream, OnChange, Ser
 from divingbell.gateway.visible_tools import VisibleTools
 from divingbell.journal.journal import Journal
 from divingbell.settings.policy import Policy
-from divingbell.settings.servers import Entry
+from divingbell.settings.servers import Entry, read_entries
+from divingbell.settings.tables import Place
 from divingbell.shares import weight
 from divingbell.tool import Tool
 
@@ -57,19 +60,48 @@ class Gateway:
         )
         self.fleet = Fleet(self.catalog, make_upstream, journal)
         self.fleet.on_change(self._tools_changed)
-        self.visible = VisibleTools(rules, self.catalog, self.fleet, index)
+        self.host = HostTools(rules, self.fleet)
+        self.visible = VisibleTools(rules, self.catalog, self.fleet, index, self.host)
         self.pipeline = Pipeline(
-            rules, self.catalog, self.fleet, pins, journal, border, self.visible.find, on_approval
+            rules,
+            self.catalog,
+            self.fleet,
+            pins,
+            journal,
+            border,
+            self.visible.find,
+            self.host,
+            on_approval,
         )
         self.requests = ServerRequests(rules, self.pipeline)
-        self.discovery = Discovery(rules, self.catalog, self.fleet, self.visible, self.requests)
+        self.discovery = Discovery(
+            rules, self.catalog, self.fleet, self.visible, self.requests, self.host
+        )
 
     # Servers come and go while it runs: see divingbell.gateway.upstream.fleet.
 
-    def add(self, entry: Entry) -> None:
+    @overload
+    def add(self, entry: Entry) -> None: ...
+
+    @overload
+    def add(self, entry: str, table: Mapping[str, Any]) -> None: ...
+
+    def add(self, entry: Entry | str, table: Mapping[str, Any] | None = None) -> None:
+        """Add a server: its name and the table that the settings would have for it, or an entry.
+
+        Raises:
+            ConfigError: the table can't be used, or there is a server of that name.
+        """
+        if isinstance(entry, str):
+            [entry] = read_entries({entry: table}, Place("gateway.add"))
         self.fleet.add(entry)
 
     async def remove(self, name: str) -> None:
+        """Take a server away; calls to it that are under way fail.
+
+        Raises:
+            ConfigError: it is `host`, whose functions `remove_tool` takes away.
+        """
         await self.fleet.remove(name)
 
     def servers(self) -> list[ServerState]:
@@ -81,6 +113,7 @@ class Gateway:
     async def stop(self) -> None:
         """End every connection, and remember what is to be remembered."""
         await self.fleet.stop()
+        self.host.stop()
         if self._embedding_worker is not None:
             await asyncio.to_thread(self._embedding_worker.stop)
         await self.pipeline.stop()
@@ -99,9 +132,11 @@ class Gateway:
 
     # What code may ask for (divingbell.session.calls.ToolGateway)
 
-    @property
-    def generation(self) -> int:
-        return self.catalog.generation
+    def generation(self, session: str) -> int:
+        return self.discovery.generation(session)
+
+    async def offer(self, session: str, functions: Sequence[HostFunction]) -> None:
+        await self.host.offer(session, functions)
 
     def cost(self, arguments: bytes) -> int:
         if len(arguments) > self.policy.max_arguments:
@@ -121,12 +156,11 @@ class Gateway:
     async def forget(self, session: str) -> None:
         await self.pipeline.meter.forget(session)
         self.pipeline.approvals.forget(session)
+        self.host.forget(session)
         await self.fleet.forget(session)
 
     def end_run(self, session: str) -> None:
         self.pipeline.approvals.end_run(session)
-
-    # What hints name (divingbell.session.hints.Surroundings)
 
     # What hints name (divingbell.session.hints.Surroundings)
 

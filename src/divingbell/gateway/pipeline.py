@@ -10,12 +10,14 @@ becomes of a request, the journal has its end.
 """
 
 import asyncio
+import copy
 import itertools
 import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from divingbell.border.border import Border
@@ -23,12 +25,13 @@ from divingbell.errors import DivingbellError, NotRecorded, ToolFailed
 from divingbell.gateway.catalog import wrappers
 from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.context import Answer, CallContext
+from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.policy.approval_form import ElicitingApprover
 from divingbell.gateway.policy.approvals import Approval, Approvals, Approver
 from divingbell.gateway.policy.meter import Meter
 from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.policy.preview import preview
-from divingbell.gateway.schema import check
+from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
 from divingbell.gateway.upstream.fleet import Fleet
 from divingbell.journal.events import (
@@ -136,7 +139,8 @@ class Pipeline:
         pins: Pins,
         journal: Journal,
         border: Border,
-        find: Callable[[str, str], Awaitable[Tool]],
+        find: Callable[[str, str, str], Awaitable[Tool]],
+        host: HostTools,
         on_approval: Approver | None = None,
     ) -> None:
         self.pins = pins
@@ -148,6 +152,7 @@ class Pipeline:
         self._journal = journal
         self._border = border
         self._find = find
+        self._host = host
         self._on_approval = on_approval
         self._saving: asyncio.Task[None] | None = None
         self._to_server: tuple[Step, ...] = (
@@ -260,7 +265,8 @@ class Pipeline:
     async def find(self, request: Request) -> None:
         """Find the tool, or for what is none of a tool, its server."""
         if request.is_tool:
-            request.found = await self._find(request.name, request.context.user)
+            context = request.context
+            request.found = await self._find(request.name, context.user, context.key)
         else:
             name, _, what = request.name.rpartition(".")
             server = self._catalog.check_server(name)
@@ -312,10 +318,11 @@ class Pipeline:
             )
 
     async def pin(self, request: Request) -> None:
-        """Compare the definition with the one that was seen first."""
+        """Compare the definition with the one that was seen first; our own are no server's."""
         request.must_ask = request.decision.action == "ask"
         request.reason = request.decision.reason
-        if self._policy.pin:
+        is_ours = self._fleet.is_published(request.tool.server)
+        if self._policy.pin and not is_ours:
             review = self.pins.review(request.tool, request.decision.action)
             if review == "warn":
                 name = request.tool.full_name
@@ -350,6 +357,7 @@ class Pipeline:
             run=context.run,
             rule=request.decision.rule,
             definition=self.pins.digest(tool),
+            values=MappingProxyType(await weight.beside(copy.deepcopy, dict(request.arguments))),
         )
         was_listed = self._catalog.lists(tool)
         await self.approvals.ask(approval, approver)
@@ -359,8 +367,9 @@ class Pipeline:
                 "look at it again, then call it again",
                 "tool_denied",
             )
-        self.pins.approve(tool)
-        self._save_pins()
+        if not self._fleet.is_published(tool.server):
+            self.pins.approve(tool)
+            self._save_pins()
 
     async def intend(self, request: Request) -> None:
         """Have it written down before it leaves, by those who keep everything."""
@@ -372,9 +381,12 @@ class Pipeline:
             raise ToolFailed(f"{name}: no call was made: {error}", "tool_unavailable") from None
 
     async def send(self, request: Request) -> None:
-        """Put it to its server."""
+        """Put it to its server, or to the function that it is for."""
         assert request.send is not None
         server = request.tool.server
+        if self._fleet.is_published(server):
+            await self._ask_host(request)
+            return
         await self._fleet.begin(server)
         upstream = self._fleet.upstream(server, request.context.key)
         entry = self._fleet.server(server)
@@ -382,16 +394,25 @@ class Pipeline:
         request.context.sent = True
         request.result = await request.send(upstream, request, timeout)
 
+    async def _ask_host(self, request: Request) -> None:
+        context, timeout = request.context, self._policy.tool_timeout
+        if request.kind == "list":
+            request.result = []
+        elif request.is_tool:
+            context.sent = True
+            result = await self._host.call(request.tool, request.arguments, context, timeout)
+            request.result = result if request.by == "code" else result.for_client()
+        else:
+            words = f"{request.tool.server} has functions only: no resources, and no prompts"
+            raise ToolFailed(words, "tool_unknown")
+
     async def check_result(self, request: Request) -> None:
         """Refuse a result that is too large, or for code not what the server has promised."""
         if request.by == "client":
             size = await weight.beside(_size, request.result)
             self._policy.check_result_size(request.tool.full_name, size)
         elif request.is_tool:
-            from divingbell.gateway.schema import outcome  # it loads the SDK
-
-            charge = request.context.charge
-            request.wire = await outcome.wire_of(request.tool, request.result, charge)
+            request.wire = await outcome.wire_of(request.tool, request.result)
         elif request.form is not None:
             request.wire = await weight.beside(request.form.made, request.result)
 
@@ -413,7 +434,7 @@ class Pipeline:
 
     async def _problems(self, request: Request) -> list[Problem]:
         known = self._policy.without_bound(request.tool).input_schema or {}
-        found = await check.checked(request.given, known, request.context.charge)
+        found = await check.checked(request.given, known)
         return found or check.unknown_names(request.given, known)
 
     def _note_decision(self, request: Request) -> None:
@@ -445,7 +466,7 @@ def _size(result: Any) -> int:
 async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
     try:
         if len(arguments) > LARGE_ARGUMENTS:
-            return await weight.charged(lambda: frames.parse(arguments), weight.CHARGE.get())
+            return await weight.in_thread(lambda: frames.parse(arguments))
         return frames.parse(arguments)
     except frames.FrameError as error:
         words = str(error).removeprefix("the header ")

@@ -83,7 +83,8 @@ class Hierarchy(ABC):
     def create(self, name: str, limits: Limits) -> Group: ...
 
     @abstractmethod
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Remove it, with what is left of sessions, which have all ended."""
 
 
 def find() -> Hierarchy:
@@ -173,12 +174,17 @@ def owner_is_gone(name: str) -> bool:
 def _remove_leftovers(above: Path) -> None:
     for path in above.glob(f"{PREFIX}*-*"):
         if owner_is_gone(path.name):
-            # Another host that starts now may be removing the same.
-            with contextlib.suppress(FileNotFoundError):
-                for below in path.iterdir():
-                    if below.is_dir():
-                        _rmdir(below)
-            _rmdir(path)
+            _remove_all(path)
+
+
+def _remove_all(base: Path) -> None:
+    """Remove the group of a process and those of its sessions, which have all ended."""
+    # Another host that starts now may be removing the same.
+    with contextlib.suppress(FileNotFoundError):
+        for below in base.iterdir():
+            if below.is_dir():
+                _rmdir(below)
+    _rmdir(base)
 
 
 def _rmdir(path: Path) -> None:
@@ -297,7 +303,7 @@ class HierarchyV1(Hierarchy):
 
     def close(self) -> None:
         for base in set(self._bases.values()):
-            _rmdir(base)
+            _remove_all(base)
 
 
 class GroupV1(Group):
@@ -390,7 +396,7 @@ class HierarchyV2(Hierarchy):
         return GroupV2(folder)
 
     def close(self) -> None:
-        _rmdir(self._base)
+        _remove_all(self._base)
 
 
 class GroupV2(Group):

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from divingbell.command import CommandResult
 from divingbell.models import Result
 from divingbell.principal import Principal
 
@@ -38,6 +39,8 @@ class SessionOpened:
     key: str
     """A name that no other session has, nor a later one of its id."""
     at: float = field(default_factory=_now)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Those that it was opened with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,31 @@ class CellEnded:
     cell: int
     code: str
     result: Result | None
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandStarted:
+    """A command is about to run (an intent: durable subscribers may refuse it)."""
+
+    principal: Principal
+    key: str
+    number: int
+    """Commands of a session are counted by themselves, from 1."""
+    command: str
+    """As it was asked for; words are quoted as for a shell."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEnded:
+    """A command has ended. There is no result where no sandbox could be had for it."""
+
+    principal: Principal
+    key: str
+    number: int
+    command: str
+    result: CommandResult | None
     at: float = field(default_factory=_now)
 
 
@@ -204,12 +232,14 @@ class SignedIn:
     at: float = field(default_factory=_now)
 
 
-Intent: TypeAlias = CellStarted | CallSent
+Intent: TypeAlias = CellStarted | CommandStarted | CallSent
 JournalEvent: TypeAlias = (
     SessionOpened
     | SessionEnded
     | CellStarted
     | CellEnded
+    | CommandStarted
+    | CommandEnded
     | CallRequested
     | CallDecided
     | CallSent

@@ -12,7 +12,15 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from divingbell.errors import NotRecorded
-from divingbell.journal.events import CallEnded, CellEnded, CellStarted, Intent, JournalEvent
+from divingbell.journal.events import (
+    CallEnded,
+    CellEnded,
+    CellStarted,
+    CommandEnded,
+    CommandStarted,
+    Intent,
+    JournalEvent,
+)
 
 log = logging.getLogger("divingbell")
 
@@ -98,6 +106,11 @@ def _size_of(event: JournalEvent) -> int:
     if isinstance(event, CellEnded):
         outputs = () if event.result is None else event.result.outputs
         return len(event.code) + sum(len(output.data) for output in outputs)
+    if isinstance(event, CommandEnded):
+        shown = (event.result.stdout, event.result.stderr) if event.result else ()
+        return len(event.command) + sum(map(len, shown))
+    if isinstance(event, CommandStarted):
+        return len(event.command)
     return len(event.code) if isinstance(event, CellStarted) else 0
 
 

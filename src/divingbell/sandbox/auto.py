@@ -60,10 +60,15 @@ class AutoBackend(Backend):
 
     async def create(self, limits: Limits) -> Sandbox:
         assert self.chosen is not None
-        if self._first is not None and self._first.limits == limits:
+        if self._first is not None and self._first.limits.sealed_like(limits):
             first, self._first = self._first, None
+            first.limits = limits
             return first
         return await self.chosen.create(limits)
+
+    def abandon(self) -> None:
+        if self.chosen is not None:
+            self.chosen.abandon()
 
     async def stop(self) -> None:
         first, self._first = self._first, None

@@ -25,6 +25,8 @@ class Sandbox(ABC):
 
     isolation: Isolation
     limits: Limits
+    """Those of the session. One that waited for its user has the user's from then on; the limits
+    that it is sealed with are the same (`Limits.sealed_like`)."""
 
     on_ended: Callable[[int], None]
     """Called when the interpreter has ended by itself, with its wait status."""
@@ -61,6 +63,18 @@ class Sandbox(ABC):
     @abstractmethod
     def open_files(self) -> int:
         """Start a file server; return the descriptor of a socket to it."""
+
+    @abstractmethod
+    def open_command(self, number: int) -> int:
+        """Start a command server; return the descriptor of a socket to it.
+
+        Raises:
+            SandboxUnavailable: the sandbox is gone.
+        """
+
+    @abstractmethod
+    def end_command(self, number: int) -> None:
+        """End the command server of this number, and everyone in its session. Never raises."""
 
     @abstractmethod
     def consumption(self) -> Consumption:
@@ -130,6 +144,9 @@ class Backend(ABC):
     async def create(self, limits: Limits) -> Sandbox:
         """Return a new sandbox that is not started yet.
 
+        It enforces those of the limits that `models.SEALED_LIMITS` names; the host sees to the
+        others.
+
         Raises:
             SandboxUnavailable: it could not be made.
         """
@@ -137,3 +154,10 @@ class Backend(ABC):
     @abstractmethod
     async def stop(self) -> None:
         """End what is left of it."""
+
+    def abandon(self) -> None:
+        """Remove what can be removed when the program ends without `stop`; no loop runs any more.
+
+        What is left is removed by the next one that starts.
+        """
+        return None

@@ -66,9 +66,20 @@ class SupervisedSandbox(Sandbox):
         return await self._answer(running, b"running") == b"running copy"
 
     def open_files(self) -> int:
+        return self._open(b"start files")
+
+    def open_command(self, number: int) -> int:
+        return self._open(b"start command %d" % number)
+
+    def end_command(self, number: int) -> None:
+        with contextlib.suppress(SandboxUnavailable):
+            self._send(b"end command %d" % number)
+
+    def _open(self, verb: bytes) -> int:
+        """Have a server started; return the descriptor of a socket to it."""
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            self._send(b"start files", [theirs.fileno()])
+            self._send(verb, [theirs.fileno()])
             return ours.detach()
 
     def consumption(self) -> Consumption:

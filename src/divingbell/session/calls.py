@@ -6,12 +6,13 @@ import itertools
 import logging
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.gateway.context import Answer, Asker, CallContext, key_of, to_nobody
+from divingbell.gateway.functions.function import HostFunction
 from divingbell.models import NOT_MADE, Event, ToolCall
 from divingbell.principal import Principal
 from divingbell.session.hints import Surroundings
@@ -54,9 +55,16 @@ class ToolGateway(Surroundings, Protocol):
 
     calls_at_once: int
 
-    @property
-    def generation(self) -> int:
-        """A number that changes when the files under /servers do."""
+    def generation(self, session: str) -> int:
+        """Return a number that changes when the session with this key has others to import."""
+
+    async def offer(self, session: str, functions: Sequence[HostFunction]) -> None:
+        """Add functions of the host for the session with this key alone.
+
+        Raises:
+            ConfigError: a server has the name that is theirs.
+            InvalidInput: one has the name of a function that all sessions have.
+        """
 
     def cost(self, arguments: bytes) -> int:
         """Return about how many bytes of memory the arguments take once they are parsed."""
@@ -212,6 +220,10 @@ class Calls:
         elif (waiting := self._waiting.pop(number, None)) is not None:
             self._drop(number, waiting)
 
+    def charge(self, seconds: float) -> None:
+        """Count processor time that a thread has spent on the session."""
+        self._turns.charge(seconds)
+
     def adopt(self, run: Run) -> None:
         """Count what an earlier cell has left under way for the one that begins: it may wait."""
         for number in self._runs:
@@ -306,11 +318,10 @@ class Calls:
             run=run.number if run else 0,
             asker=self.asker,
             tell=run.tell if run else to_nobody,
-            charge=self._turns.charge,
         )
-        weight.CHARGE.set(self._turns.charge)
+        weight.TURNS.set(self._turns)
         try:
-            with counted(self._results):
+            with counted(self._results, self._turns.charge):
                 work = self._gateway.answer(context, name, waiting.body)
                 answer = await self._turns.take(work)
                 await self._drained()  # code that does not read its answers gets no more of them

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from divingbell.models import Event, Limits, Output, Result, Status, Usage
+from divingbell.models import Event, Limits, Result, Status, Usage
 from divingbell.session.calls import Record, Waiting
 from divingbell.session.clock import Clock
 from divingbell.session.interpreter import Interpreter
@@ -19,6 +19,7 @@ from divingbell.session.outcome import (
 )
 from divingbell.session.spool import Spool
 from divingbell.session.transcript import Sink, Transcript, cell_of
+from divingbell.session.value import CellValue
 from divingbell_inside import frames, layout
 
 MIN_CPU_CHECK = 0.02
@@ -133,7 +134,7 @@ class Cell:
             elif event == "clear":
                 self.transcript.clear(header.get("wait") is True)
             elif event == "done" and header.get("cell") == self.number:
-                self._end(Ending(True, header))
+                self._end(Ending(True, header, body=body))
         except frames.FrameError as error:
             self.end(BROKEN_LINE.format(error))
 
@@ -200,7 +201,7 @@ class Cell:
 
     # The result
 
-    def result(self, ending: Ending, change: StateChange) -> Result:
+    def result(self, ending: Ending, change: StateChange, value: CellValue) -> Result:
         """Return the result: everything that is known of the cell, put together."""
         used = self._interpreter.sandbox.consumption()
         outputs = self.transcript.finish(f"; {self._where_it_is_kept()}" if self._spool else "")
@@ -212,12 +213,14 @@ class Cell:
             used.memory_kills > self._before.memory_kills,
         )
         status, limit, failure = judgement.outcome(ending)
-        value = None
-        if status == "ok":
-            value = (ending.header or {}).get("value", _text_of_value(outputs))
+        if status != "ok":
+            value = CellValue()
+        elif value.kind != "data":
+            value = value.with_text(*self.transcript.result_in(outputs))
         return Result(
             status=status,
-            value=value,
+            value=value.data,
+            value_kind=value.kind,
             outputs=outputs,
             error=failure,
             limit=limit or ("output" if self.transcript.cut else None),
@@ -230,12 +233,17 @@ class Cell:
             cell=self.number,
             state=change.state,
             state_cell=change.cell,
-            notes=tuple(self._notes(judgement, ending, change, status)),
+            notes=tuple(self._notes(judgement, ending, change, status, value)),
             calls=tuple(self._record.calls),
         )
 
     def _notes(
-        self, judgement: Judgement, ending: Ending, change: StateChange, status: Status
+        self,
+        judgement: Judgement,
+        ending: Ending,
+        change: StateChange,
+        status: Status,
+        value: CellValue,
     ) -> list[str]:
         notes = []
         if self._spool is not None:
@@ -243,6 +251,8 @@ class Cell:
             if not self.transcript.cut:
                 words = "some of the output was cleared"
             notes.append(f"{words}; {self._where_it_is_kept()}")
+        if value.note:
+            notes.append(value.note)
         if judgement.killed_for_memory and ending.finished:
             notes.append(f"a process was ended because {judgement.memory_words()}")
         if change.state != "kept":
@@ -262,12 +272,3 @@ class Cell:
         if self._spool.failure is None:
             return f"all of it is in {where}"
         return f"as much as could be kept is in {where} ({self._spool.failure})"
-
-
-def _text_of_value(outputs: tuple[Output, ...]) -> str | None:
-    texts = [
-        str(output.data)
-        for output in outputs
-        if output.name == "result" and output.type == "text/plain"
-    ]
-    return "".join(texts) if texts else None

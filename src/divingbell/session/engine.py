@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from divingbell.border.border import Border, OpenBorder
-from divingbell.errors import CapacityError, InvalidInput, SessionClosed
+from divingbell.errors import CapacityError, SessionClosed
 from divingbell.host import requirements
 from divingbell.journal.journal import Journal
 from divingbell.models import Limits
@@ -19,6 +19,8 @@ from divingbell.session.copies import Copies
 from divingbell.session.hints import Hints
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.local import Ledgers, LocalSession, SessionServices
+from divingbell.session.loop_guard import LoopGuard
+from divingbell.session.options import SessionOptions, check_name, checked_labels
 from divingbell.session.pool import Pool
 from divingbell.session.session import Session
 from divingbell.settings import config
@@ -50,6 +52,7 @@ class Engine:
         journal: Journal | None = None,
         border: Border | None = None,
         ledgers: Ledgers | None = None,
+        guard: LoopGuard | None = None,
     ) -> None:
         self._settings = settings
         self._backend = backend
@@ -62,6 +65,7 @@ class Engine:
             journal or Journal(),
             border or OpenBorder(),
             ledgers,
+            guard or LoopGuard(),
         )
         self._sessions: dict[Key, LocalSession] = {}
         self._holders: dict[str, set[Session]] = {}
@@ -95,33 +99,55 @@ class Engine:
         finally:
             await self._backend.stop()
 
-    def sessions(self) -> list[Session]:
-        """Return the sessions that are open, for somebody who holds none of them."""
-        return [Session(session) for session in self._open()]
+    def sessions(
+        self, user: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> list[Session]:
+        """Return the sessions that are open, for somebody who holds none of them.
+
+        With a user those of that user, with labels those that have all of them.
+
+        Raises:
+            InvalidInput: the user or the labels can't be any.
+        """
+        check_name("user", user)
+        wanted = checked_labels(labels or {}).items()
+        return [
+            Session(session)
+            for session in self._open()
+            if user in (None, session.principal.user) and wanted <= session.labels.items()
+        ]
+
+    def find(self, identifier: str, principal: Principal) -> Session | None:
+        """Return the user's open session of that id, for somebody who does not hold it.
+
+        Raises:
+            InvalidInput: the id or the user is something else than a text.
+        """
+        _check_names(identifier, principal)
+        session = self._sessions.get((principal.user, identifier))
+        return None if session is None or session.closed else Session(session)
 
     def _open(self) -> list[LocalSession]:
         return list(self._sessions.values())
 
     async def open(
-        self, identifier: str | None, principal: Principal, changes: Mapping[str, Any]
+        self,
+        identifier: str | None,
+        principal: Principal,
+        changes: Mapping[str, Any],
+        options: SessionOptions | None = None,
     ) -> Session:
         """Return the user's session of that id, making it where there is none.
 
         The same id of another user is another session. `changes` are limits; for a session that
-        is open already they have no effect.
+        is open already they and the options have no effect.
 
         Raises:
-            InvalidInput: the id or the user is something else than a text.
+            InvalidInput: the id or the user is no text, or one that can't be used.
             CapacityError: all places were taken for `open_timeout` seconds.
             SandboxUnavailable: no sandbox could be made.
         """
-        for name, value in (("id", identifier), ("user", principal.user)):
-            if value is not None and not isinstance(value, str):
-                # To a dict 1, 1.0 and True are one key: three users would share a session.
-                raise InvalidInput(
-                    f"the {name} of a session must be a str or None, not {type(value).__name__}: "
-                    f"write {name}=str(...)"
-                )
+        _check_names(identifier, principal)
         key = (principal.user, identifier or f"session-{secrets.token_hex(16)}")
         opening = self._openings.setdefault(key, _Opening())
         opening.waiting += 1
@@ -129,7 +155,7 @@ class Engine:
             async with opening.lock:
                 session = self._sessions.get(key)
                 if session is None or session.closed:
-                    session = await self._make(key[1], principal, changes)
+                    session = await self._make(key[1], principal, changes, options)
                 held = Session(session)
                 self._holders.setdefault(session.key, set()).add(held)
                 return held
@@ -140,6 +166,8 @@ class Engine:
 
     async def release(self, session: Session) -> None:
         """Let one holder leave, for once and all; the last one ends the session."""
+        if self._services.guard.forked:
+            return  # out of a block that the parent is still in
         holders = self._holders.get(session.key, set())
         if session in holders:
             holders.remove(session)
@@ -147,7 +175,11 @@ class Engine:
                 await session.close()
 
     async def _make(
-        self, identifier: str, principal: Principal, changes: Mapping[str, Any]
+        self,
+        identifier: str,
+        principal: Principal,
+        changes: Mapping[str, Any],
+        options: SessionOptions | None,
     ) -> LocalSession:
         key = (principal.user, identifier)
         limits = config.with_limits(self._settings.limits, changes)
@@ -172,6 +204,7 @@ class Engine:
             self._prepare,
             lambda closed: self._forget(key, closed),
             self._gateway,
+            options,
         )
         self._sessions[key] = session
         return session
@@ -195,10 +228,19 @@ class Engine:
     async def _end_idle_sessions(self) -> None:
         while True:
             await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
-            oldest = time.monotonic() - self._settings.idle_timeout
             for session in self._open():
-                if session.last_used < oldest and not session.busy:
+                allowed = self._idle_timeout(session)
+                if time.monotonic() - session.last_used > allowed and not session.in_use:
                     try:
-                        await session.close(f"it was idle for {self._settings.idle_timeout:g} s")
+                        await session.close(f"it was idle for {allowed:g} s")
                     except Exception:  # one that can't be closed must not keep the others alive
                         log.exception("session %s was not closed well", session.id)
+
+    def _idle_timeout(self, session: LocalSession) -> float:
+        own = session.options.idle_timeout
+        return self._settings.idle_timeout if own is None else own
+
+
+def _check_names(identifier: str | None, principal: Principal) -> None:
+    check_name("id", identifier)
+    check_name("user", principal.user or None)  # of nobody it is empty

@@ -72,9 +72,13 @@ class Hints:
         """Return the result of a failed cell with a hint, where there is one to give."""
         if result.status != "error" or result.error is None:
             return result
-        stumble = _stumble_in(header)
-        hint = _KINDS[stumble[0]](self, stumble[1], user) if stumble is not None else ""
+        hint = self.hint_in(header, user)
         return replace(result, error=replace(result.error, hint=hint)) if hint else result
+
+    def hint_in(self, header: Mapping[str, Any] | None, user: str) -> str:
+        """Return the hint about what the frame says was stumbled over; empty for none."""
+        stumble = _stumble_in(header)
+        return _KINDS[stumble[0]](self, stumble[1], user) if stumble is not None else ""
 
     def _network(self, _: str, user: str) -> str:
         return f"{_NO_NETWORK}. {self._instead(user)}"
@@ -108,6 +112,12 @@ class Hints:
             "adds more with `packages` in divingbell.toml."
         )
 
+    def _program(self, _: str, user: str) -> str:
+        return (
+            "There is no such program in the sandbox, and none can be installed: Python is there, "
+            f"with its packages. {self._installed()}"
+        )
+
     def _arguments(self, name: str, user: str) -> str:
         if name in OWN_FUNCTIONS:
             return f"It is called as {name}({OWN_FUNCTIONS[name]})"
@@ -136,6 +146,7 @@ _KINDS: Mapping[str, Callable[[Hints, str, str], str]] = {
     "network": Hints._network,
     "module": Hints._module,
     "install": Hints._install,
+    "program": Hints._program,
     "arguments": Hints._arguments,
     "file": Hints._file,
     "key": Hints._key,

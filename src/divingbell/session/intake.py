@@ -33,8 +33,8 @@ MAX_ANSWERS_BYTES = 20 << 20
 """Answers that wait for text before them; a forged mark may not make us take in more."""
 MAX_EVENT_HEADER = 1 << 14
 MAX_WEIGHT = 200_000
-"""Of a header (see `divingbell.shares.weight`). Measured: it is parsed within 20 ms. A value of
-20,000 lists weighs this."""
+"""Of a header (see `divingbell.shares.weight`). Measured: it is parsed within 20 ms. 20,000
+lists weigh this; the value of a cell is in the body."""
 HEADER_WEIGHT = 25
 """A megabyte of JSON can be this many megabytes of objects."""
 PENDING_COST = 1 << 10
@@ -59,7 +59,7 @@ class Intake:
         self._mark = mark
         self._on_text = on_text
         self._on_frame = on_frame
-        self._decoder = frames.Decoder(_check_weight)
+        self._decoder = frames.Decoder(check_weight)
         self._text = bytearray()
         """Out of the pipe, not looked at yet."""
         self._unmarked = bytearray()
@@ -242,7 +242,8 @@ class Intake:
             self._on_text(text)
 
 
-def _check_weight(header: bytearray) -> None:
+def check_weight(header: bytearray) -> None:
+    """Raise FrameError for a header that would take too long to parse."""
     # Each weighs at most eight for a byte, and most are short.
     if len(header) * 8 > MAX_WEIGHT and weight.weight_of(bytes(header), MAX_WEIGHT) > MAX_WEIGHT:
         raise frames.FrameError("a header is made of too many values")

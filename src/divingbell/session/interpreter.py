@@ -14,6 +14,8 @@ from divingbell_inside import frames, layout
 READY_TIMEOUT = 30.0
 COPY_TIMEOUT = 3.0
 """A copy waits already: all it has to do is to say so."""
+LOOK_AGAIN = 0.5
+"""Seconds after which it is looked whether a flood is over that nobody has heard of since."""
 ENDING_PATIENCE = 0.5
 """After the line has closed, the supervisor says within this time how the interpreter ended."""
 
@@ -39,11 +41,13 @@ class Interpreter:
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.sandbox = sandbox
-        self.host_time = HostTime(self._overdrawn)
+        self.host_time = HostTime(self._overdrawn, self._flood)
         self.listener: Listener | None = None
         self.alive = False
         self.gone: str | None = None
         """The reason why the whole sandbox is gone, if it is."""
+        self._looking = False
+        """Whether it will be looked again if a flood is over."""
         self._tether: Tether | None = None
         self._ready: asyncio.Future[None] | None = None
         sandbox.on_ended = self._ended
@@ -154,6 +158,22 @@ class Interpreter:
     def _overdrawn(self, seconds: float, times: float) -> None:
         if self.listener is not None:
             self.listener.overdrawn(seconds, times)
+
+    def _flood(self, is_one: bool) -> None:
+        """Let other sessions have the processor first while this one floods the host: they wait for
+        a host that it keeps busy already."""
+        self.sandbox.give_way(is_one)
+        if is_one and not self._looking:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        self._looking = self.gone is None and self.host_time.is_flood
+        if self._looking:
+            asyncio.get_running_loop().call_later(LOOK_AGAIN, self._look_again)
+
+    def _look_again(self) -> None:
+        self.host_time.look()
+        self._look_later()
 
     def _line_closed(self, reason: str) -> None:
         loop = asyncio.get_running_loop()

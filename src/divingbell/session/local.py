@@ -3,38 +3,62 @@
 import asyncio
 import contextlib
 import dataclasses
+import json
 import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, Unpack, overload
 
 from divingbell.border.border import Border, OpenBorder
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
+from divingbell.gateway.functions.function import Tools, functions_of
+from divingbell.journal import log_lines
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
-from divingbell.models import Completion, Event, Isolation, Ledger, Limits, Result, Variable
+from divingbell.models import (
+    Completion,
+    DataFormat,
+    Event,
+    FrameLibrary,
+    Isolation,
+    Ledger,
+    Limits,
+    Result,
+    Variable,
+)
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Sandbox
 from divingbell.session.background import BackgroundOutput
-from divingbell.session.base import SessionHandle
+from divingbell.session.base import CommandHandle, SessionHandle
 from divingbell.session.calls import Calls, ToolGateway
+from divingbell.session.cancelling import see_through
 from divingbell.session.cell import INTERRUPT_EVERY, Cell
+from divingbell.session.commands.commands import Commands, CommandServices
 from divingbell.session.copies import Copies, Copy
+from divingbell.session.data import Data
 from divingbell.session.files import Files
 from divingbell.session.hints import Hints
 from divingbell.session.inputs import encoded
 from divingbell.session.interpreter import Interpreter
-from divingbell.session.looks import Looks, completions_of, variables_of
+from divingbell.session.looks import Looks, Seen, completions_of, variables_of
+from divingbell.session.loop_guard import LoopGuard
+from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.transcript import Sink, cell_of
+from divingbell.session.value import value_of
+from divingbell.shares import weight
 from divingbell.shares.running import cells
 from divingbell_inside import frames
 
 log = logging.getLogger("divingbell")
 
 LOOK_TIMEOUT = 5.0
+DATA_TIMEOUT = 60.0
+"""Seconds for a variable to be made or written down. Measured: 100 MB take half of one on an idle
+machine."""
 OVERDRAFT = 5.0
 """Seconds of the host's processor time that a cell may take beyond its share. By then it has been
 slowed down for twenty seconds."""
@@ -60,10 +84,13 @@ class SessionServices:
     journal: Journal = dataclasses.field(default_factory=Journal)
     border: Border = dataclasses.field(default_factory=OpenBorder)
     ledgers: Ledgers | None = None
+    guard: LoopGuard = dataclasses.field(default_factory=LoopGuard)
 
 
 class LocalSession(SessionHandle):
     """A session of this process: a sandbox, its interpreter, its owner, its state."""
+
+    files: Files
 
     def __init__(
         self,
@@ -74,10 +101,12 @@ class LocalSession(SessionHandle):
         renew: Callable[[Limits], Awaitable[Interpreter]],
         on_close: Callable[["LocalSession"], None],
         gateway: ToolGateway | None = None,
+        options: SessionOptions | None = None,
     ) -> None:
         self.id = identifier
+        self.options = options or SessionOptions()
         self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(self._open_files, lambda: self.limits.disk)
+        self.files = Files(identifier, self._open_files, lambda: self.limits.disk)
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter
@@ -93,11 +122,24 @@ class LocalSession(SessionHandle):
         self._looks = Looks()
         self._gateway = gateway
         self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
+        self._data = Data(
+            self.files, self._exchange, lambda: self.limits, self._calls.charge, self._outward
+        )
+        self._commands = Commands(
+            self,
+            CommandServices(
+                services.interrupt_grace, services.hints, services.journal, services.border
+            ),
+            self.environment,
+        )
         self._untold = StateChange()
         """A change of the state that no result has told of; the next one does."""
         self._ending: asyncio.Task[None] | None = None
         interpreter.listen(self, self.key)
-        services.journal.note(SessionOpened(self.principal, identifier, self.key))
+        self._send_environment()
+        services.journal.note(
+            SessionOpened(self.principal, identifier, self.key, labels=self.labels)
+        )
 
     @property
     def principal(self) -> Principal:
@@ -125,6 +167,26 @@ class LocalSession(SessionHandle):
         return self._calls.key
 
     @property
+    def labels(self) -> Mapping[str, str]:
+        return self.options.labels
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that it was opened with. Every new interpreter has them in `os.environ`;
+        whatever else is started in the session shall have them too."""
+        return self.options.env
+
+    @property
+    def guard(self) -> LoopGuard:
+        """The guard of the loop that it belongs to."""
+        return self._services.guard
+
+    def touch(self) -> None:
+        """Count as used now."""
+        self._check_open()
+        self.last_used = time.monotonic()
+
+    @property
     def copied_cell(self) -> int | None:
         """The cell whose state a copy of the interpreter keeps, where one waits."""
         return self._copy.cell
@@ -139,6 +201,11 @@ class LocalSession(SessionHandle):
         return self._queue.locked()
 
     @property
+    def in_use(self) -> bool:
+        """Whether somebody waits for something of it. A command in the background is not that."""
+        return self.busy or self._commands.awaited
+
+    @property
     def closed(self) -> bool:
         return self._closed is not None
 
@@ -151,8 +218,9 @@ class LocalSession(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> Result:
-        return await self._run(code, context, argv, timeout, asker, lambda event: None)
+        return await self._run(code, context, argv, timeout, asker, tools, lambda event: None)
 
     async def stream(
         self,
@@ -162,13 +230,15 @@ class LocalSession(SessionHandle):
         context: Mapping[str, Any] | None = None,
         argv: Sequence[str] | None = None,
         asker: Asker | None = None,
+        tools: Tools = (),
     ) -> AsyncGenerator[Event, None]:
+        self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
         def tell(event: Event) -> None:
             events.put_nowait(self._services.border.outward(event, self.principal))
 
-        task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tell))
+        task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tools, tell))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -180,6 +250,58 @@ class LocalSession(SessionHandle):
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[False] = False,
+        **options: Unpack[CommandOptions],
+    ) -> CommandResult: ...
+
+    @overload
+    async def command(
+        self,
+        command: CommandLine,
+        *,
+        background: Literal[True],
+        **options: Unpack[CommandOptions],
+    ) -> CommandHandle: ...
+
+    async def command(
+        self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
+    ) -> CommandResult | CommandHandle:
+        self._check_open()
+        try:
+            if background:
+                return await self._commands.begin(command, options)
+            return await self._commands.run(command, options)
+        finally:
+            self.last_used = time.monotonic()
+
+    async def command_stream(
+        self, command: CommandLine, **options: Unpack[CommandOptions]
+    ) -> AsyncGenerator[CommandEvent, None]:
+        self.guard.check()
+        self._check_open()
+        async with contextlib.aclosing(self._commands.stream(command, options)) as events:
+            async for event in events:
+                yield event
+                self.last_used = time.monotonic()
+
+    def commands(self) -> list[CommandHandle]:
+        return self._commands.running()
+
+    async def place_for_command(self) -> Interpreter:
+        """Return the interpreter in whose sandbox a command can run now."""
+        if self._interpreter.gone is not None:
+            async with self._queue:
+                self._check_open()
+                await self._ensure_alive()
+        self._check_open()
+        self.last_used = time.monotonic()
+        return self._interpreter
 
     async def interrupt(self) -> bool:
         if self._cell is None:
@@ -197,42 +319,74 @@ class LocalSession(SessionHandle):
             self._background.clear()
 
     async def variables(self) -> list[Variable]:
-        found = variables_of(await self._look({"op": "variables"}))
+        found = variables_of((await self._look({"op": "variables"})).items)
         return self._services.border.outward(found, self.principal)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
         source, _ = encoded(code, None, None)
         at = min(max(0, position), len(code))
         found = await self._look({"op": "complete", "position": at}, source)
-        return self._services.border.outward(completions_of(found, len(code)), self.principal)
+        return self._services.border.outward(completions_of(found.items, len(code)), self.principal)
 
-    async def _look(self, request: frames.Header, body: bytes = b"") -> list[Any]:
+    async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
+        await self._data.set(name, value, format)
+
+    async def get(
+        self,
+        name: str,
+        *,
+        format: DataFormat | None = None,
+        frame: FrameLibrary | None = None,
+        most: int | None = None,
+    ) -> Any:
+        return await self._data.get(name, format, frame, most)
+
+    def _outward(self, value: Any) -> Any:
+        return self._services.border.outward(value, self.principal)
+
+    async def _exchange(
+        self, request: frames.Header, body: bytes = b"", *, changes: bool = False
+    ) -> Seen:
+        """Have the interpreter make a variable, or write one down."""
+        async with self._queue:
+            self._copy.hold()
+            try:
+                return await self._ask(request, body, DATA_TIMEOUT)
+            finally:
+                if self._closed is None:
+                    self._copy.plan(self._interpreter, self.cells, changed=changes)
+
+    async def _look(self, request: frames.Header, body: bytes = b"") -> Seen:
         """Have the interpreter look at what it holds."""
         async with self._queue:
-            self._check_open()
-            self.last_used = time.monotonic()
-            await self._ensure_alive()
-            number, seen = self._looks.begin()
-            self._interpreter.send({**request, "look": number}, body)
-            ending: asyncio.Task[None] | None = None
-            try:
-                await asyncio.wait([seen], timeout=LOOK_TIMEOUT)
-                if not seen.done():
-                    ending = asyncio.create_task(self._end_look(seen))
-                    await asyncio.shield(ending)
-            except asyncio.CancelledError:
-                await _see_through(ending or asyncio.create_task(self._end_look(seen)))
-                raise
-            finally:
-                self._looks.end()
-            if not seen.done():
-                raise DivingbellError(
-                    "an object in the session did not answer when it was looked at, so the "
-                    "interpreter was replaced: the next result says which variables are left"
-                )
-            return seen.result()
+            return await self._ask(request, body, LOOK_TIMEOUT)
 
-    async def _end_look(self, seen: asyncio.Future[list[Any]]) -> None:
+    async def _ask(self, request: frames.Header, body: bytes, patience: float) -> Seen:
+        """Ask the interpreter for something; the queue is ours."""
+        self._check_open()
+        self.last_used = time.monotonic()
+        await self._ensure_alive()
+        number, seen = self._looks.begin()
+        self._interpreter.send({**request, "look": number}, body)
+        ending: asyncio.Task[None] | None = None
+        try:
+            await asyncio.wait([seen], timeout=patience)
+            if not seen.done():
+                ending = asyncio.create_task(self._end_look(seen))
+                await asyncio.shield(ending)
+        except asyncio.CancelledError:
+            await see_through(ending or asyncio.create_task(self._end_look(seen)))
+            raise
+        finally:
+            self._looks.end()
+        if not seen.done():
+            raise DivingbellError(
+                "an object in the session did not answer when it was looked at, so the "
+                "interpreter was replaced: the next result says which variables are left"
+            )
+        return seen.result()
+
+    async def _end_look(self, seen: asyncio.Future[Seen]) -> None:
         """Free the interpreter of a look that is stuck in an object of the user's, or that nobody
         waits for any more, so that the session stays usable."""
         until = time.monotonic() + self._services.interrupt_grace
@@ -249,6 +403,7 @@ class LocalSession(SessionHandle):
             self._copy.close()
             if self._cell is not None:
                 self._cell.end(f"the session ended: {reason}")
+            self._commands.lose(f"the session ended: {reason}")
             self._on_close(self)
         if self._ending is not None:
             self._ending.cancel()
@@ -256,6 +411,7 @@ class LocalSession(SessionHandle):
             await self._interpreter.stop()
         finally:
             await self._calls.close()
+            await self._commands.closed()
             if not self._told_closed:
                 self._told_closed = True
                 reason = self._closed or reason
@@ -271,15 +427,26 @@ class LocalSession(SessionHandle):
         argv: Sequence[str] | None,
         timeout: float | None,
         asker: Asker | None,
+        tools: Tools,
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
-        source, values = encoded(services.border.inward(code, whose), context, argv)
+        given = services.border.inward(code, whose), context, argv
+        # What is large is written in a thread, and in its turn: else a later run could pass it.
+        ready = None if weight.is_large(given) else encoded(*given)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
+        # Annotations are read beside the event loop: pydantic takes a sixth of a second to load.
+        functions = await asyncio.to_thread(functions_of, tools) if tools else ()
         async with self._queue:
             self._check_open()
+            if ready is None:
+                charge = self._interpreter.host_time.charge
+                ready = await weight.charged(lambda: encoded(*given), charge)
+            source, values = ready
             self._copy.hold()
+            if functions and self._gateway is not None:
+                await self._gateway.offer(self.key, functions)
             await self._ensure_alive()
             number = self.cells + 1
             await services.journal.intend(CellStarted(whose, self.key, number, code))
@@ -315,7 +482,7 @@ class LocalSession(SessionHandle):
         self._calls.asker = asker
         self._calls.adopt(cell)
         self._background.pass_on(cell.transcript)
-        made = self._gateway.generation if self._gateway else 0
+        made = self._gateway.generation(self.key) if self._gateway else 0
         self._interpreter.send(
             {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
             values + source,
@@ -333,7 +500,7 @@ class LocalSession(SessionHandle):
             return result
         except asyncio.CancelledError:
             cell.stop("cancelled")
-            await _see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
+            await see_through(concluding or asyncio.create_task(self._conclude(cell, code)))
             raise
         finally:
             self._cell = None
@@ -352,7 +519,8 @@ class LocalSession(SessionHandle):
         return await self._result_of(cell, ending, code)
 
     async def _result_of(self, cell: Cell, ending: Ending, code: str) -> Result:
-        result = cell.result(ending, self._untold)
+        value = await value_of(ending, self._interpreter.host_time.charge)
+        result = cell.result(ending, self._untold, value)
         services = self._services
         result = services.hints.added(result, ending.header, self.principal.user)
         result = services.border.outward(result, self.principal)
@@ -369,11 +537,12 @@ class LocalSession(SessionHandle):
     async def _replace(self, *, fresh: bool) -> StateChange:
         as_of = self._copy.use_up()
         self._calls.line_lost()
+        self._commands.lose("the interpreter was replaced, and all processes were ended with it")
         try:
             copied = await self._interpreter.replace(self.cells, fresh=fresh)
         except SandboxUnavailable as error:
             self._check_open()
-            log.warning("session %s: %s; it gets a new sandbox", self.id, error)
+            self._warn("%s; it gets a new sandbox", error)
             await self._interpreter.stop()
             renewed = await self._renew(self.limits)
             if self._closed is not None:  # meanwhile
@@ -381,16 +550,25 @@ class LocalSession(SessionHandle):
             self._check_open()
             self._interpreter = renewed
             renewed.listen(self, self.key)
+            self._send_environment()
             return StateChange("fresh", files_lost=True)
-        return StateChange("rewound", as_of) if copied else StateChange("fresh")
+        if copied:  # a copy has all that the interpreter had
+            return StateChange("rewound", as_of)
+        self._send_environment()
+        return StateChange("fresh")
+
+    def _send_environment(self) -> None:
+        """Give an interpreter that is new the variables, before the first cell that it runs."""
+        if self.environment:
+            self._send({"op": "environment"}, json.dumps(dict(self.environment)).encode())
 
     def _check_open(self) -> None:
         if self._closed is not None:
             raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
 
     def _open_files(self) -> int:
-        self._check_open()
-        self.last_used = time.monotonic()
+        self.guard.check()
+        self.touch()
         return self._interpreter.sandbox.open_files()
 
     # Text and frames of the interpreter (divingbell.session.interpreter.Listener)
@@ -410,7 +588,7 @@ class LocalSession(SessionHandle):
         elif event == "copied":
             self._copy.answered(header)
         elif event == "seen":
-            self._looks.answered(header)
+            self._looks.answered(header, body)
         elif self._cell is not None:
             self._cell.frame(header, body)
         elif event == "stdout" or event == "stderr":
@@ -435,7 +613,12 @@ class LocalSession(SessionHandle):
         self._looks.lost()
 
     def overdrawn(self, seconds: float, times: float) -> None:
-        if self._cell is not None:
+        if flooding := self._commands.flooding(seconds):
+            if seconds > OVERDRAFT:
+                self._interpreter.host_time.forgive()
+                for command in flooding:
+                    command.stop("host")
+        elif self._cell is not None:
             if seconds > OVERDRAFT:
                 self._interpreter.host_time.forgive()
                 self._cell.stop("host")
@@ -450,7 +633,7 @@ class LocalSession(SessionHandle):
 
     async def _end_all(self, reason: str) -> None:
         """End what runs between cells; the next result tells of it."""
-        log.warning("session %s: %s", self.id, reason)
+        self._warn("%s", reason)
         try:
             async with self._queue:
                 if self._closed is None and not self._interpreter.alive:
@@ -458,15 +641,10 @@ class LocalSession(SessionHandle):
                     change = await self._replace(fresh=False)
                     self._untold = dataclasses.replace(change, reason=reason)
         except DivingbellError as error:
-            log.warning("session %s: it could not be replaced: %s", self.id, error)
+            self._warn("it could not be replaced: %s", error)
         finally:
             self._ending = None
 
-
-async def _see_through(concluding: asyncio.Task[Any]) -> None:
-    """See what a cancelled call began to its end, so that the session stays usable."""
-    while not concluding.done():
-        # Cancelled again and again, we still may not leave a cell behind that runs on.
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait([concluding])
-    concluding.exception()  # whoever is gone is not told; the next run meets it again
+    def _warn(self, message: str, about: object) -> None:
+        extra = log_lines.marks(self.principal, self.key, self.cells)
+        log.warning(f"session %s: {message}", self.id, about, extra=extra)

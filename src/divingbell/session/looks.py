@@ -4,7 +4,7 @@ One look is under way at a time. What comes back is hostile, as everything from 
 """
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple
 
 from divingbell.models import Completion, Variable
 from divingbell.session.intake import field_of
@@ -14,14 +14,21 @@ MAX_COMPLETIONS = 200
 MAX_COMPLETION = 200
 
 
+class Seen(NamedTuple):
+    """An answer of the interpreter: a list of anything, and bytes."""
+
+    items: list[Any]
+    body: bytes = b""
+
+
 class Looks:
     """The look that is under way, and its number."""
 
     def __init__(self) -> None:
-        self._seen: asyncio.Future[list[Any]] | None = None
+        self._seen: asyncio.Future[Seen] | None = None
         self._number = 0
 
-    def begin(self) -> tuple[int, "asyncio.Future[list[Any]]"]:
+    def begin(self) -> tuple[int, "asyncio.Future[Seen]"]:
         """Return the number of a new look, and what will have been seen."""
         self._seen = asyncio.get_running_loop().create_future()
         self._number += 1  # one that was given up may still be answered
@@ -31,18 +38,18 @@ class Looks:
         """Forget the look: nobody waits for it any more."""
         self._seen = None
 
-    def answered(self, header: frames.Header) -> None:
+    def answered(self, header: frames.Header, body: bytes = b"") -> None:
         """Take what the interpreter says it has seen, perhaps without being asked."""
         if header.get("look") == self._number:
-            self._settle(field_of(header, "items", list, []))
+            self._settle(Seen(field_of(header, "items", list, []), body))
 
     def lost(self) -> None:
         """Settle the look without anything seen: the interpreter is gone."""
-        self._settle([])
+        self._settle(Seen([]))
 
-    def _settle(self, items: list[Any]) -> None:
+    def _settle(self, seen: Seen) -> None:
         if self._seen is not None and not self._seen.done():
-            self._seen.set_result(items)
+            self._seen.set_result(seen)
 
 
 def completions_of(items: list[Any], length: int) -> list[Completion]:

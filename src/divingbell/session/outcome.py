@@ -1,4 +1,4 @@
-"""The outcome of a cell: which status it has, and the words for how it ended."""
+"""The outcome of a cell or a command: which status it has, and the words for how it ended."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,6 +36,8 @@ class Ending:
     """The interpreter said so itself, and lives."""
     header: frames.Header | None = None
     reason: str = ""
+    body: bytes = b""
+    """The value of the cell as JSON, not looked at yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,38 +62,33 @@ class Outcome(NamedTuple):
 
 
 class _Stop(NamedTuple):
-    """The status, limit and words that go with one reason for stopping a cell."""
+    """The status, limit and words that go with one reason for stopping a cell or a command."""
 
     status: Status
     limit: LimitName | None
     words: Callable[[Limits, float], str]
-    """From the limits, and the seconds that the cell had."""
+    """From the limits, and the seconds that it had. They go on from "the cell"."""
 
 
 _STOPS: Mapping[StopReason, _Stop] = {
-    "timeout": _Stop(
-        "timeout", None, lambda _, timeout: f"the cell ran longer than its {timeout:g} s"
-    ),
+    "timeout": _Stop("timeout", None, lambda _, timeout: f"ran longer than its {timeout:g} s"),
     "ceiling": _Stop(
         "timeout",
         None,
         lambda limits, timeout: (
-            "the cell and its tools took longer than the ceiling of "
-            f"{max(limits.ceiling, timeout):g} s"
+            f"and its tools took longer than the ceiling of {max(limits.ceiling, timeout):g} s"
         ),
     ),
     "cpu": _Stop(
         "limit",
         "cpu",
-        lambda limits, _: f"the cell used more than its {limits.cpu_seconds:g} s of CPU time",
+        lambda limits, _: f"used more than its {limits.cpu_seconds:g} s of CPU time",
     ),
-    "output": _Stop(
-        "limit", "output", lambda _, __: "the cell printed more than its disk can keep"
-    ),
+    "output": _Stop("limit", "output", lambda _, __: "printed more than its disk can keep"),
     "host": _Stop(
         "limit",
         "host",
-        lambda _, __: "the cell sent more than the host could take in beside its other sessions",
+        lambda _, __: "sent more than the host could take in beside its other sessions",
     ),
 }
 
@@ -107,15 +104,18 @@ class Judgement:
     stopped_for: StopReason | None
     killed_for_memory: bool
     """A process of the session was ended because memory was used up."""
+    subject: str = "cell"
+    """What it is about, in a word."""
 
     def outcome(self, ending: Ending) -> Outcome:
         """Return how the cell ended; the first that fits counts."""
         header = ending.header or {}
         if self.stopped_for == "cancelled":
-            return Outcome("cancelled", None, Failure("Cancelled", "the cell was interrupted"))
+            words = f"the {self.subject} was interrupted"
+            return Outcome("cancelled", None, Failure("Cancelled", words))
         if self.stopped_for is not None:
             stop = _STOPS[self.stopped_for]
-            words = stop.words(self.limits, self.timeout)
+            words = f"the {self.subject} {stop.words(self.limits, self.timeout)}"
             return Outcome(stop.status, stop.limit, _exceeded(self.stopped_for, words))
         if not ending.finished and self.killed_for_memory:
             return Outcome("limit", "memory", _exceeded("memory", self.memory_words()))

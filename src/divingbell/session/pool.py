@@ -112,10 +112,17 @@ class Pool:
     async def take(self, limits: Limits) -> Interpreter | None:
         """Return one that waits, or the one that is about to; None if there is neither.
 
-        All have the same limits: whoever wants others gets none.
+        All are sealed with the same limits: whoever wants other walls gets none. The limits that
+        the host enforces may differ.
         """
-        if self._keeping is None or limits != self._limits:
+        if self._keeping is None or not limits.sealed_like(self._limits):
             return None
+        interpreter = await self._next()
+        if interpreter is not None:
+            interpreter.sandbox.limits = limits
+        return interpreter
+
+    async def _next(self) -> Interpreter | None:
         self._demand.note(time.monotonic())
         self._looking.set()
         while self._waiting:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 
 from divingbell.errors import DivingbellError
-from divingbell.session.files import PIECE, Connection
+from divingbell.session.files import Connection
+from divingbell.session.source import PIECE
 
 HIGH_WATER = 4 << 20
 FINISH_TIMEOUT = 4.0

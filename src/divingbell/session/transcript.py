@@ -77,6 +77,8 @@ class Transcript:
         self._places: dict[str, _Shown] = {}
         self._events = 0
         self._emitted = 0
+        self._result_size = 0
+        """Characters of the text of the value."""
         self._decoder = TextDecoder()
         self._items: list[list[Output]] = []
         self._pieces: list[str] = []
@@ -231,6 +233,8 @@ class Transcript:
         if len(raw) > frames.MAX_DISPLAY_TEXT:
             raise frames.FrameError("a display has more text than it may")
         text = _decoded(raw)
+        if name == "result":
+            self._result_size += len(text)
         line = raw.rstrip(b"\n") + b"\n"
         if not in_place:
             self._record(line)
@@ -295,6 +299,18 @@ class Transcript:
             else:
                 outputs += entry
         return tuple(outputs)
+
+    def result_in(self, outputs: tuple[Output, ...]) -> tuple[str, bool]:
+        """Return the text of the value among the outputs, and whether some of it was left out."""
+        text = "".join(
+            str(output.data)
+            for output in outputs
+            if output.name == "result" and output.type == TEXT
+        )
+        is_short = self._tail.first_stream[0] == "result" or len(text) < self._result_size
+        if self.cut and is_short:
+            return text, True
+        return text[: self._result_size], False  # without the end of the line, where it got one
 
     def _pass_on_late(self, name: OutputName, cell: int, text: str) -> Output:
         output = Output(TEXT, settle_lines(text), name, cell)

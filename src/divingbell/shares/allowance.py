@@ -1,7 +1,7 @@
 """Memory of the host that one session, or one user, may take at once with what it has under way."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 
 
@@ -16,9 +16,13 @@ class Allowance:
 class Hold:
     """The part of an allowance that one call or request has taken; `close` gives it back."""
 
-    def __init__(self, allowance: Allowance) -> None:
+    def __init__(
+        self, allowance: Allowance, charge: Callable[[float], object] = lambda _: None
+    ) -> None:
         self._allowance = allowance
         self._size = 0
+        self.charge = charge
+        """Takes the seconds of processor time that reading the result took."""
         self.closed = False
 
     def grow(self, size: int) -> bool:
@@ -44,9 +48,14 @@ RESULT: ContextVar[Hold | None] = ContextVar("result", default=None)
 
 
 @contextlib.contextmanager
-def counted(allowance: Allowance) -> Iterator[Hold]:
-    """Have results of calls that are made in the block count against an allowance until its end."""
-    hold = Hold(allowance)
+def counted(
+    allowance: Allowance, charge: Callable[[float], object] = lambda _: None
+) -> Iterator[Hold]:
+    """Have results of calls that are made in the block count against an allowance until its end.
+
+    `charge` gets the processor time that reading them takes.
+    """
+    hold = Hold(allowance, charge)
     token = RESULT.set(hold)
     try:
         yield hold

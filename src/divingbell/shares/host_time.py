@@ -67,11 +67,18 @@ class HostTime:
     `on_overdrawn` gets the seconds that were taken since it was empty, whenever more are taken, and
     how many times as large its share is where it has it to itself. Where sessions together take
     most of a processor, each has its part of that and nothing in hand: many that flood at once are
-    no better off than one.
+    no better off than one. `on_flood` hears when more is taken than goes unnoticed, and when that
+    is over.
     """
 
-    def __init__(self, on_overdrawn: Callable[[float, float], None]) -> None:
+    def __init__(
+        self,
+        on_overdrawn: Callable[[float, float], None],
+        on_flood: Callable[[bool], None] = lambda _: None,
+    ) -> None:
         self._on_overdrawn = on_overdrawn
+        self._on_flood = on_flood
+        self.is_flood = False
         self._left = BURST
         self._overdrawn = 0.0
         self._looked = time.monotonic()
@@ -94,6 +101,7 @@ class HostTime:
         self._looked = now
         if share < SHARE and self.drawn > share * WINDOW:
             self._left = min(self._left, -seconds)
+        self._tell_flood()
         if self._left >= 0:
             if self._left > BURST / 2:
                 self._overdrawn = 0.0
@@ -101,6 +109,20 @@ class HostTime:
         self._overdrawn += seconds
         self._on_overdrawn(self._overdrawn, SHARE / share)
         return min(-self._left / share, LONGEST_REST)
+
+    def look(self) -> None:
+        """Look whether a flood is over, where nothing more has come."""
+        now = time.monotonic()
+        self._left = min(self._left + (now - self._looked) * SHARE, BURST)
+        self._looked = now
+        self._tell_flood()
+
+    def _tell_flood(self) -> None:
+        # It ends later than it begins, so that none begins and ends all the time.
+        enough = BURST - (UNNOTICED / 2 if self.is_flood else UNNOTICED)
+        if self.is_flood != (self._left < enough):
+            self.is_flood = not self.is_flood
+            self._on_flood(self.is_flood)
 
     def forgive(self) -> None:
         """Begin to count anew: whoever has overdrawn it was stopped."""

@@ -34,6 +34,8 @@ class Turns:
         self._looked = self._loop.time()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._next: asyncio.TimerHandle | None = None
+        self.thread = asyncio.Lock()
+        """Held while a thread works for the session."""
         self.not_before = 0.0
         """The time from which the next step may be taken, by the loop's clock."""
 

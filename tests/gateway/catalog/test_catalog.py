@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from divingbell.errors import InvalidInput, ToolFailed
-from divingbell.gateway.catalog.catalog import MAX_SERVERS, Catalog
+from divingbell.gateway.catalog.catalog import MAX_COMPARED, MAX_SERVERS, Catalog
 from divingbell.gateway.catalog.definitions import MAX_NAME, MAX_SCHEMA
 from divingbell.gateway.catalog.descriptions import MAX_BRIEF, MAX_DESCRIBED, described
 from divingbell.gateway.catalog.folder import Folder
@@ -67,6 +67,20 @@ def test_what_is_not_there_is_a_plain_failure(catalog: Catalog, name: str) -> No
     with pytest.raises(ToolFailed, match="there is no tool") as caught:
         catalog.find(name)
     assert caught.value.code == "tool_unknown" and len(str(caught.value)) < 500
+
+
+def test_no_more_names_are_looked_at_than_are_compared(
+    catalog: Catalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = [definition(f"report_{number:04}") for number in range(2000)]
+    catalog.replace(catalog.read("git-hub", told, ""))()
+    looked_at: list[str] = []
+    whole = Tool.full_name.fget  # type: ignore[attr-defined]
+    counted = property(lambda tool: looked_at.append(tool.name) or whole(tool))
+    monkeypatch.setattr(Tool, "full_name", counted)
+    with pytest.raises(ToolFailed, match=r"did you mean git-hub\.report_0000"):
+        catalog.find("git-hub.reprot_0000")
+    assert len(looked_at) == 2 * MAX_COMPARED
 
 
 def test_a_failure_names_what_is_near(catalog: Catalog) -> None:

@@ -19,6 +19,8 @@ from divingbell.gateway.schema.check import (
 from divingbell.gateway.schema.members import members_of
 from divingbell.gateway.schema.reference import resolve
 from divingbell.gateway.schema.walk import MAX_PROBLEMS, Walk
+from divingbell.shares import weight
+from divingbell.shares.turns import Turns
 from tests.tool_lists import tool_lists
 
 ISSUE: dict[str, Any] = {
@@ -413,8 +415,11 @@ async def test_a_long_check_is_made_beside_the_event_loop_and_charged(
 
     monkeypatch.setattr(Walk, "spend", counted)
     charged: list[float] = []
-    assert await checked([], ISSUE, charged.append) != [] and not charged
-    assert await checked(1, DOUBLING, charged.append) == []
+    turns = Turns("session")
+    monkeypatch.setattr(turns, "charge", charged.append)
+    weight.TURNS.set(turns)
+    assert await checked([], ISSUE) != [] and not charged
+    assert await checked(1, DOUBLING) == []
     here = steps.pop(threading.get_ident())
     assert here <= 2 * AT_ONCE < BUDGET < sum(steps.values())
     assert len(charged) == 1 and charged[0] > 0

@@ -96,6 +96,30 @@ async def test_files_go_in_and_come_out(session: Session) -> None:
     assert [file.path for file in await session.files.list()] == ["in/a.bin"]
 
 
+async def test_a_command_runs_beside_the_cells(session: Session) -> None:
+    result = await session.command("id -u; pwd; cat; echo bad >&2; exit 3", input="given\n")
+    assert result.stdout == "1000\n/workspace\ngiven\n", result
+    assert (result.status, result.exit_code, result.stderr) == ("error", 3, "bad\n")
+    missing = await session.command(["no-such-program"])
+    assert (missing.exit_code, missing.status) == (127, "error")
+
+
+async def test_a_command_ends_with_all_that_it_started(session: Session) -> None:
+    stubborn = "trap '' TERM; sleep 614 & echo began; kill -STOP $PPID; sleep 614"
+    handle = await session.command(stubborn, background=True)
+    await until(lambda: handle.stdout, "the command writes")
+    # As after the grace that it has, which is long here.
+    session._handle.sandbox.end_command(handle.number)
+    assert (await handle.wait()).status == "killed"
+
+    async def is_gone() -> bool:
+        listed = await session.command("cat /proc/[0-9]*/cmdline | tr '\\0' ' '")
+        return "sleep 614" not in listed.stdout
+
+    await until(is_gone, "its processes are gone")
+    assert (await session.run("1 + 1")).value == 2
+
+
 async def test_a_link_out_of_the_workspace_leads_nowhere(session: Session) -> None:
     from divingbell import FileRefused
 
@@ -133,7 +157,7 @@ left = os.listdir('/run/divingbell')
 shown = open('/proc/self/environ', 'rb').read() + repr(dict(os.environ)).encode()
 left, b'TOKEN' in shown
 """
-    assert (await session.run(code)).value == [[], False]
+    assert (await session.run(code)).value == ([], False)
 
 
 async def test_there_is_no_network_and_no_way_to_write_elsewhere(session: Session) -> None:

@@ -252,8 +252,8 @@ async def test_a_runsc_that_saves_nothing_is_quoted_and_sessions_start_cold(
     async with Divingbell(backend="gvisor", pool=0) as bell:
         async with bell.session() as session:
             assert (await session.run("1 + 1")).value == 2
-        assert isinstance(bell.backend, backend.GVisorBackend)
-        (tried,) = checkpoint.every(bell.backend._root)
+        assert isinstance(bell._backend, backend.GVisorBackend)
+        (tried,) = checkpoint.every(bell._backend._root)
     # One to be saved, one to see that it is not gVisor as a whole, and the session.
     assert launched == ["cold", "cold", "cold"]
     assert tried.refusal.startswith("runsc checkpoint: ")

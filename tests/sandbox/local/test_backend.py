@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, SandboxUnavailable
-from divingbell.host import cgroups
+from divingbell.host import cgroups, kernel
 from divingbell.sandbox.local import backend
 from tests.waiting import until
 
@@ -24,7 +24,7 @@ async def main():
         async with bell.session("a") as a, bell.session("b") as b:
             await a.run("import subprocess; subprocess.Popen(['sleep', '1000'])")
             pids = [session._handle.sandbox.pid for session in (a, b)]
-            print(json.dumps([bell.backend.zygote.pid, *pids]), flush=True)
+            print(json.dumps([bell._backend.zygote.pid, *pids]), flush=True)
             await b.run("import time; time.sleep(1000)", timeout=1000)
 asyncio.run(main())
 """
@@ -66,7 +66,7 @@ def _start_host(settings: dict[str, Any]) -> tuple[subprocess.Popen[str], list[i
 async def test_living_sessions_outlive_the_zygote_and_new_ones_get_another() -> None:
     async with Divingbell(pool=0) as bell, bell.session("old") as old:
         await old.run("x = 1")
-        zygote = bell.backend.zygote  # type: ignore[union-attr]
+        zygote = bell._backend.zygote  # type: ignore[union-attr]
         first = zygote.pid
         os.kill(first, signal.SIGKILL)
         assert (await old.run("x")).value == 1
@@ -87,7 +87,7 @@ async def test_a_zygote_that_dies_while_sessions_are_opened_is_started_again() -
 
         users = [asyncio.create_task(use(i)) for i in range(8)]
         await asyncio.sleep(0.02)  # they are somewhere on their way
-        os.kill(bell.backend.zygote.pid, signal.SIGKILL)  # type: ignore[union-attr]
+        os.kill(bell._backend.zygote.pid, signal.SIGKILL)  # type: ignore[union-attr]
         assert await asyncio.gather(*users) == list(range(8))
 
 
@@ -215,3 +215,53 @@ def test_names_of_the_dead_are_told_from_those_of_the_living() -> None:
     assert cgroups.owner_is_gone(f"divingbell-{os.getpid()}-1")
     assert cgroups.owner_is_gone("divingbell-999999999-1")
     assert not cgroups.owner_is_gone("divingbell-something-else")
+
+
+async def test_walls_are_checked_before_anything_is_downloaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIVINGBELL_HOME", str(tmp_path))  # where no profile is
+    monkeypatch.setattr(kernel, "why_not", lambda: "user namespaces are off; turn them on")
+    steps: list[str] = []
+    with pytest.raises(SandboxUnavailable, match="user namespaces are off; turn them on"):
+        await Divingbell(pool=0, progress=steps.append).__aenter__()
+    assert steps == []
+    assert not (tmp_path / "profiles").exists()
+
+
+async def test_control_groups_that_are_required_are_looked_for_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none() -> cgroups.Hierarchy:
+        raise cgroups.NoCgroups("there are none")
+
+    monkeypatch.setenv("DIVINGBELL_HOME", str(tmp_path))
+    monkeypatch.setattr(cgroups, "find", none)
+    with pytest.raises(SandboxUnavailable, match="there are none"):
+        await Divingbell(pool=0, cgroups="require").__aenter__()
+    assert not (tmp_path / "profiles").exists()
+
+
+LEFT_OPEN = """
+import asyncio, json, sys
+from divingbell import Divingbell
+kept = []
+async def main():
+    bell = Divingbell(pool=1, preload=(), workspace=sys.argv[1])
+    await bell.__aenter__()
+    kept.append(await bell.open("a"))
+    await kept[0].run("open('file', 'w').write('x')")
+    print(json.dumps([bell._backend.zygote.pid, kept[0]._handle.sandbox.pid]))
+asyncio.run(main())
+"""
+
+
+async def test_a_program_that_leaves_it_open_leaves_nothing_behind(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", LEFT_OPEN, str(tmp_path / "work")]
+    done = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [line] = done.stderr.splitlines()
+    assert "use `async with Divingbell() as bell`" in line
+    pids = json.loads(done.stdout)
+    await until(lambda: not any(_alive(pid) for pid in pids), "all processes have ended")
+    assert list((tmp_path / "work").iterdir()) == []

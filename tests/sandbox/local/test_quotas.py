@@ -74,7 +74,7 @@ async def test_shares_come_back_when_sessions_end(monkeypatch: pytest.MonkeyPatc
         assert (await bell.execute(TAKE_ALL)).value == 0
     monkeypatch.undo()
     async with Divingbell(pool=0, preload=()) as bell:
-        free = bell.backend._quotas._free  # type: ignore[attr-defined]
+        free = bell._backend._quotas._free  # type: ignore[attr-defined]
         before = len(free)
         async with asyncio.TaskGroup() as tasks:
             for _ in range(3):

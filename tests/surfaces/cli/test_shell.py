@@ -247,7 +247,7 @@ def test_dot_commands(screen: Screen, tmp_path: Path) -> None:
     assert "NameError" in screen.run("text")
     assert "in.txt" in screen.run(".files")
     assert "no .nonsense" in screen.run(".nonsense")
-    assert "can't be copied" in screen.run(".get nothing")
+    assert "no such file" in screen.run(".get nothing")
     assert "name a file" in screen.run(".put")
     assert screen.run(".5 + 1").endswith("\n1.5")
     screen.type(".quit", ENTER)

@@ -6,11 +6,12 @@ from typing import Any
 import pytest
 from mcp import Client
 
-from divingbell import Divingbell
+from divingbell import CommandEvent, Divingbell
 from divingbell.models import Completion, Event, FileInfo, Isolation, Result, Variable
 from divingbell.principal import Principal
-from divingbell.session.base import FilesHandle, SessionHandle, Source
+from divingbell.session.base import CommandHandle, FilesHandle, OpenFileHandle, SessionHandle
 from divingbell.session.session import Session
+from divingbell.session.source import Source
 from divingbell.surfaces.mcp.server import Surface
 from tests.surfaces.mcp.conftest import Era, text_of
 
@@ -30,6 +31,12 @@ class FilesElsewhere(FilesHandle):
 
     async def list(self, path: str = "") -> list[FileInfo]:
         return await self._files.list(path)
+
+    async def open(self, path: Any, *, most: int | None = None) -> OpenFileHandle:
+        return await self._files.open(path, most=most)
+
+    async def stat(self, path: Any) -> FileInfo:
+        return await self._files.stat(path)
 
     async def remove(self, path: str) -> None:
         await self._files.remove(path)
@@ -73,6 +80,15 @@ class Elsewhere(SessionHandle):
     def stream(self, code: str, **options: Any) -> AsyncGenerator[Event, None]:
         return self._session.stream(code, **options)
 
+    async def command(self, command: Any, **options: Any) -> Any:
+        return await self._session.command(command, **options)
+
+    def command_stream(self, command: Any, **options: Any) -> AsyncGenerator[CommandEvent, None]:
+        return self._session.command_stream(command, **options)
+
+    def commands(self) -> list[CommandHandle]:
+        return self._session.commands()
+
     async def interrupt(self) -> bool:
         return await self._session.interrupt()
 
@@ -81,6 +97,12 @@ class Elsewhere(SessionHandle):
 
     async def variables(self) -> list[Variable]:
         return await self._session.variables()
+
+    async def set(self, name: str, value: Any, **options: Any) -> None:
+        await self._session.set(name, value, **options)
+
+    async def get(self, name: str, **options: Any) -> Any:
+        return await self._session.get(name, **options)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
         return await self._session.complete(code, position)

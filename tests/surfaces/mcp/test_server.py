@@ -40,6 +40,18 @@ async def test_code_runs_and_its_output_comes_back(client: Client) -> None:
     assert result.meta is not None and "divingbell/usage" in result.meta
 
 
+async def test_a_value_is_data_that_says_what_it_is_and_never_text(client: Client) -> None:
+    code = "{'days': {1}, 'price': __import__('decimal').Decimal('1.10')}"
+    data = await client.call_tool("execute_python", {"code": code})
+    assert data.structured_content["value"] == {
+        "days": {"$set": [1]},
+        "price": {"$decimal": "1.10"},
+    }
+    for code in ("print", "'x' * 5_000", "list(range(5_000))"):
+        other = await client.call_tool("execute_python", {"code": code})
+        assert "value" not in other.structured_content
+
+
 async def test_variables_stay_from_call_to_call(client: Client) -> None:
     await client.call_tool("execute_python", {"code": "x = 5"})
     assert text_of(await client.call_tool("execute_python", {"code": "x + 1"})) == "6\n"

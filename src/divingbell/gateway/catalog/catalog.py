@@ -1,6 +1,7 @@
 """The catalog of all tools of all servers: by name, by what they do, and as files to read."""
 
 import difflib
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -166,12 +167,12 @@ class Catalog:
         tool = self.known(name)
         if tool is not None:
             return tool
-        query = _split(name)[1] or name
+        query = split_name(name)[1] or name
         raise ToolFailed(self._unknown_tool_message(name, query, wanted), "tool_unknown")
 
     def known(self, name: str) -> Tool | None:
         """Return the tool of that name, if there is one."""
-        server, called = _split(name)
+        server, called = split_name(name)
         tools = self._tools.get(self._server_called(server) or "", {})
         return tools.get(called) or _by_function(tools.values(), called)
 
@@ -185,7 +186,7 @@ class Catalog:
 
     def server_in(self, name: str) -> str | None:
         """Return the server in the name of a tool, whether it has that tool or not."""
-        return self._server_called(_split(name)[0])
+        return self._server_called(split_name(name)[0])
 
     def _server_called(self, name: str) -> str | None:
         """The server of that name, else the one whose package has that name."""
@@ -196,13 +197,14 @@ class Catalog:
     def _unknown_tool_message(self, name: str, query: str, wanted: Callable[[Tool], bool]) -> str:
         near: list[str] = []
         if len(name) <= MAX_COMPARED_LENGTH:
-            known = [
+            alike = (
                 tool
                 for tool in self.tools(self.server_in(name))
                 if abs(len(tool.full_name) - len(name)) <= MAX_SLIPS
-            ]
-            wanted_ones = filter(wanted, known[:MAX_COMPARED])
-            near = difflib.get_close_matches(name, [tool.full_name for tool in wanted_ones], 3)
+            )
+            # No more are looked at than are compared: a server may have thousands.
+            compared = filter(wanted, itertools.islice(alike, MAX_COMPARED))
+            near = difflib.get_close_matches(name, [tool.full_name for tool in compared], 3)
         # By words alone: whoever calls what is not there without end must not cost much.
         found = self._index.search(query, 3, wanted=wanted, near={}) if not near else []
         near = near or [tool.full_name for tool in found]
@@ -304,8 +306,8 @@ def package_names(names: Iterable[str], taken: Mapping[str, str] | None = None) 
     return found
 
 
-def _split(name: str) -> tuple[str, str]:
-    """The server and the tool in `server.tool` or `mcp__server__tool`."""
+def split_name(name: str) -> tuple[str, str]:
+    """Return the server and the tool in `server.tool` or `mcp__server__tool`."""
     if name.startswith(PREFIX):
         server, _, wanted = name.removeprefix(PREFIX).partition("__")
     else:

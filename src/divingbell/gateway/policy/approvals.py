@@ -8,9 +8,9 @@ until the run ends, "session" until the session does.
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from divingbell.errors import ToolFailed
 from divingbell.journal.events import ApprovalAnswered, ApprovalAsked
@@ -50,6 +50,8 @@ class Approval:
     """The hash of the tool's definition: a yes does not outlive it."""
     waiting: int = 0
     """How many calls of the same kind wait for this answer too."""
+    values: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """The arguments as data, whole: a copy that can't be changed. Secrets are in it as well."""
     identifier: int = field(default_factory=lambda: next(_numbers))
 
 

@@ -14,7 +14,7 @@ The `jsonschema` package has no budget and runs the patterns, so it is not used 
 
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from divingbell.gateway.schema.keywords import RULES
@@ -30,15 +30,12 @@ AT_ONCE = 1_000
 """Steps that are taken on the event loop: some 5 ms. What takes more is done in a thread."""
 
 
-async def checked(value: Any, schema: Schema, charge: Callable[[float], object]) -> list[Problem]:
-    """Return the problems that `check` finds, without holding up others on the event loop.
-
-    `charge` gets the processor time that was spent on it elsewhere.
-    """
+async def checked(value: Any, schema: Schema) -> list[Problem]:
+    """Return the problems that `check` finds, without holding up others on the event loop."""
     found, is_whole = _look(value, schema, AT_ONCE)
     if is_whole:
         return _problems(found)
-    return await weight.charged(lambda: check(value, schema), charge)
+    return await weight.in_thread(lambda: check(value, schema))
 
 
 def check(

@@ -1,16 +1,22 @@
 """The outcome of a call: the result of a tool in the form that the code inside gets."""
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Any
-
-import mcp_types
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from divingbell import text
 from divingbell.errors import ToolFailed
 from divingbell.gateway.schema import check
 from divingbell.shares import weight
 from divingbell.tool import Tool
+
+if TYPE_CHECKING:
+    # The SDK takes most of a second to load, and functions of the host need none of it.
+    import mcp_types
+
+    from divingbell.gateway.functions.host_result import HostResult
+
+    Outcome = mcp_types.CallToolResult | HostResult
 
 MAX_MESSAGE = 10_000
 MAX_PROBLEMS = 3
@@ -32,27 +38,21 @@ UNREADABLE = (TOO_LONG, TOO_MANY_VALUES, TOO_MUCH_AT_ONCE)
 """Messages that stand in the place of a result that is too large."""
 
 
-async def wire_of(
-    tool: Tool,
-    result: mcp_types.CallToolResult,
-    charge: Callable[[float], object] = lambda _: None,
-) -> dict[str, Any]:
+async def wire_of(tool: Tool, result: "Outcome") -> dict[str, Any]:
     """Return the content and, where there is one, the structured value, which is checked.
-
-    `charge` gets the processor time that was spent on the check beside the event loop.
 
     Raises:
         ToolFailed: the tool says that it failed, or the value breaks the tool's own schema.
     """
     wire = await weight.beside(lambda found: _wire(tool, found), result)
     if tool.output_schema is not None:
-        await _check(tool, wire, charge)
+        await _check(tool, wire)
         if tool.wraps_result:
             wire["structured"] = wire["structured"]["result"]
     return wire
 
 
-def _wire(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
+def _wire(tool: Tool, result: "Outcome") -> dict[str, Any]:
     if result.is_error:
         raise ToolFailed(_error_message(tool, result))
     wire: dict[str, Any] = {}
@@ -65,16 +65,16 @@ def _wire(tool: Tool, result: mcp_types.CallToolResult) -> dict[str, Any]:
     blocks = result.content
     if "structured" in wire:
         # Text beside a structured value is the same value once more, for older clients.
-        blocks = [block for block in blocks if not isinstance(block, mcp_types.TextContent)]
+        blocks = [block for block in blocks if block.type != "text"]
     wire["content"] = [
         block.model_dump(mode="json", by_alias=True, exclude_none=True) for block in blocks
     ]
     return wire
 
 
-def _parsed(tool: Tool, result: mcp_types.CallToolResult) -> tuple[Any] | None:
+def _parsed(tool: Tool, result: "Outcome") -> tuple[Any] | None:
     """The value of a result that is one text with JSON in it."""
-    if len(result.content) != 1 or not isinstance(result.content[0], mcp_types.TextContent):
+    if len(result.content) != 1 or result.content[0].type != "text":
         return None
     found = result.content[0].text.encode("utf-8", "surrogatepass")
     if weight.weight_of(found, weight.MAX_RESULT) > weight.MAX_RESULT:
@@ -85,14 +85,14 @@ def _parsed(tool: Tool, result: mcp_types.CallToolResult) -> tuple[Any] | None:
         return None
 
 
-async def _check(tool: Tool, wire: Mapping[str, Any], charge: Callable[[float], object]) -> None:
+async def _check(tool: Tool, wire: Mapping[str, Any]) -> None:
     if "structured" not in wire:
         raise ToolFailed(
             f"{tool.full_name}: the server promises a structured result and sent none. "
             "The call was made",
             "tool_result",
         )
-    problems = await check.checked(wire["structured"], tool.output_schema, charge)
+    problems = await check.checked(wire["structured"], tool.output_schema)
     if problems:
         words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
         raise ToolFailed(
@@ -102,7 +102,7 @@ async def _check(tool: Tool, wire: Mapping[str, Any], charge: Callable[[float], 
         )
 
 
-def _error_message(tool: Tool, result: mcp_types.CallToolResult) -> str:
-    texts = [block.text for block in result.content if isinstance(block, mcp_types.TextContent)]
+def _error_message(tool: Tool, result: "Outcome") -> str:
+    texts = [block.text for block in result.content if block.type == "text"]
     words = text.visible("\n".join(texts), MAX_MESSAGE).strip()
     return words or f"{tool.full_name} failed and did not say why"

@@ -212,7 +212,14 @@ class Index:
         return found
 
     def _points(self, asked: Sequence[str], weights: Weights) -> dict[int, float]:
-        """Return the points that tools have for their words."""
+        """Return the points that tools have for their words.
+
+        Words that nearly all have count only where there are no others: of a small server every
+        tool may be about orders.
+        """
+        return self._counted(asked, weights, _NEGLIGIBLE) or self._counted(asked, weights, 0.0)
+
+    def _counted(self, asked: Sequence[str], weights: Weights, least: float) -> dict[int, float]:
         scores: dict[int, float] = {}
         seen: dict[str, float] = {}
         for alternatives in self._expanded(asked, weights.synonym):
@@ -224,8 +231,8 @@ class Index:
             for term, share in alternatives.items():
                 seen[term] = max(seen.get(term, 0.0), share)
                 value = share * min(ceiling, self._rarity(term))
-                if value < _NEGLIGIBLE and self._holders(term) > _CONSIDERED:
-                    continue  # so many have it that it takes long and says little
+                if value < least or (value < _NEGLIGIBLE and self._holders(term) > _CONSIDERED):
+                    continue  # it says little, and where many have it it takes long
                 for postings in self._postings[term].values():
                     for number, weight in postings.items():
                         gained = value * weight

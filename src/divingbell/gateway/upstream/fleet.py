@@ -4,17 +4,19 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import ConfigError, ToolFailed
 from divingbell.gateway.catalog.catalog import Catalog
+from divingbell.gateway.catalog.definitions import Definition
 from divingbell.journal.events import ServerDown, ServerUp
 from divingbell.journal.journal import Journal
 from divingbell.settings.servers import Entry, Server, UnusableServer
 from divingbell.text import one_line, without_folders
+from divingbell.tool import Tool
 
 if TYPE_CHECKING:
     from divingbell.gateway.upstream.upstream import Upstream
@@ -55,6 +57,8 @@ class Fleet:
         self._make_upstream = make_upstream
         self._entries: dict[str, Server] = {}
         self._broken: dict[str, str] = {}
+        self._published: set[str] = set()
+        """Servers without a connection: what they have is in this program."""
         self._upstreams: dict[str, Upstream] = {}
         self._later: dict[str, Server] = {}
         """The entries of servers that nobody has asked for yet."""
@@ -81,8 +85,9 @@ class Fleet:
             ConfigError: there is one of that name.
         """
         if entry.name in self._catalog.servers:
+            whose = " for the functions of this program" * self.is_published(entry.name)
             raise ConfigError(
-                f"there is a server {entry.name!r} already; give this one another name"
+                f"there is a server {entry.name!r}{whose} already; give this one another name"
             )
         self._catalog.add_server(entry.name)
         if isinstance(entry, UnusableServer):
@@ -100,6 +105,55 @@ class Fleet:
         else:
             self._broken[entry.name] = "it is turned off: its entry says that it is not `enabled`"
         self._changed("servers", entry.name)
+
+    def publish(self, server: str, definitions: Sequence[Definition]) -> dict[str, Tool]:
+        """Have these tools of a server that is part of this program, and no others of it.
+
+        Returns:
+            The tools by their names. Their files are written soon: see `written`.
+
+        Raises:
+            ConfigError: a server that was configured has this name.
+        """
+        is_new = server not in self._published
+        if is_new:
+            self._check_free(server)
+            self._catalog.add_server(server)
+            self._published.add(server)
+        read = self._catalog.read(server, definitions, "")
+        self._write_soon(self._catalog.replace(read))
+        if is_new:
+            self._changed("servers", server)
+        self._changed("tools", server)
+        return read.tools
+
+    def withdraw(self, server: str) -> None:
+        """Take a server away that was published."""
+        self._published.remove(server)
+        self._write_soon(self._catalog.remove(server))
+        self._changed("servers", server)
+        self._changed("tools", server)
+
+    def _check_free(self, server: str) -> None:
+        for known in self._catalog.servers:
+            if server in (known, self._catalog.package(known)):
+                raise ConfigError(
+                    f"the name {server!r} is for the functions of this program: give the server "
+                    f"{known!r} another name in the settings, or give no functions"
+                )
+
+    def is_published(self, server: str) -> bool:
+        """Whether a server is part of this program."""
+        return server in self._published
+
+    def published(self) -> list[str]:
+        """The packages of the servers that are part of this program."""
+        return [self._catalog.package(name) for name in self._published]
+
+    async def written(self) -> None:
+        """Wait until the files are those of what has been published and listed."""
+        if self._writes:
+            await asyncio.wait(self._writes)
 
     def _connect(self, entry: Server, lazy: bool) -> None:
         upstream = self._upstreams[entry.name] = self._make_upstream(
@@ -119,7 +173,13 @@ class Fleet:
                 self._connect(entry, lazy=True)
 
     async def remove(self, name: str) -> None:
-        """Take a server away, at any time; calls to it that are under way fail."""
+        """Take a server away, at any time; calls to it that are under way fail.
+
+        Raises:
+            ConfigError: it is part of this program.
+        """
+        if self.is_published(name):
+            raise ConfigError(f"{name!r} are the functions of this program: use remove_tool")
         unwrite = self._catalog.remove(name)
         self._broken.pop(name, None)
         self._entries.pop(name, None)
@@ -160,7 +220,7 @@ class Fleet:
 
     def __bool__(self) -> bool:
         """Whether there is any server."""
-        return bool(self._entries or self._broken)
+        return bool(self._entries or self._broken or self._published)
 
     def servers(self) -> list[ServerState]:
         """The states of all servers."""
@@ -174,11 +234,13 @@ class Fleet:
                 found.append(ServerState(name, upstream.state, count, upstream.reason or ""))
             elif name in self._later:
                 found.append(ServerState(name, "idle"))
+            elif self.is_published(name):
+                found.append(ServerState(name, "ready", len(self._catalog.tools(name))))
         return found
 
     def packages(self) -> list[str]:
         """The packages of the servers that can be used, whether they answer or not."""
-        return [self._catalog.package(name) for name in self._entries]
+        return [*map(self._catalog.package, self._entries), *self.published()]
 
     def server(self, name: str) -> Server | None:
         """The entry of a server, if it can be used."""

@@ -8,6 +8,7 @@ PromiseBroken if a promise is not kept.
 from divingbell.promises.check import (
     admission,
     calls,
+    commands,
     definitions,
     exits,
     files,
@@ -35,6 +36,7 @@ __all__ = [
     "Watch",
     "admission",
     "calls",
+    "commands",
     "definitions",
     "exits",
     "files",

@@ -13,6 +13,8 @@ from divingbell.shares.host_time import SHARE
 MOST_OUTPUTS = 20_000
 """A result with more parts than this is not counted by anyone."""
 SETTLE = 0.5
+READING_ALLOWANCE = 2.0
+"""Seconds of processor time. Measured: a tenth of a second, and 5 s where the set is made."""
 SLOWED_AFTER = 4.0
 """Seconds in which a session has used up all that it has in hand."""
 MOST_SHARE = 2 * SHARE
@@ -97,6 +99,18 @@ async def forged_answers(rig: CheckRig) -> str:
         expect(all(isinstance(item.name, str) for item in variables), "forged variables")
         await rig.works(session)
     return "the next result was its own"
+
+
+@checks("H73", alone=True)
+async def keys_with_one_hash(rig: CheckRig) -> str:
+    async with rig.session() as session:
+        before = time.process_time()
+        result = await rig.run(session, "H73.py", CELL=session.cells + 1)
+        spent = time.process_time() - before
+        expect(result.value_kind == "text", f"the value is {result.value_kind}")
+        expect(spent < READING_ALLOWANCE, f"the host spent {spent:.1f} s of processor time on it")
+        await rig.works(session)
+    return f"text, after {spent:.2f} s of the host's processor time"
 
 
 @checks("H44", alone=True)

@@ -17,6 +17,7 @@ from divingbell.models import MB, Result
 from divingbell.promises import PREAMBLE, PROBES
 from divingbell.sandbox.base import Zygote
 from divingbell.session.session import Session
+from divingbell.shares import loop_thread
 
 MEMORY_ALLOWANCE = 192 * MB
 """Bytes that this process may grow by while one session does its worst."""
@@ -79,8 +80,8 @@ class CheckRig:
     @property
     def zygote(self) -> Zygote | None:
         """The process that sessions are cloned from, None with a backend that has none."""
-        assert self.bell.backend is not None
-        return self.bell.backend.zygote
+        assert self.bell._backend is not None
+        return self.bell._backend.zygote
 
     async def kill_zygote(self) -> None:
         """End the process that sessions are cloned from; the next session starts another.
@@ -103,6 +104,7 @@ class Watch:
 
     async def __aenter__(self) -> "Watch":
         gc.freeze()  # as `divingbell serve` does
+        loop_thread.hand_over_soon()
         self._base = _resident()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._sample, daemon=True)

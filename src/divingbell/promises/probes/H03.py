@@ -6,7 +6,7 @@ opened = b"[" * DEPTH  # noqa: F821
 closed = b"]" * DEPTH  # noqa: F821
 line = tether()
 if CLOSED:  # noqa: F821
-    head = b'{"event":"done","cell":%d,"status":"ok","value":' % CELL  # noqa: F821
-    line.sendall(frame(head + opened + closed + b"}"))
+    head = b'{"event":"done","cell":%d,"status":"ok"}' % CELL  # noqa: F821
+    line.sendall(frame(head, opened + closed))
 else:
     line.sendall(frame(b'{"x":' + opened))

@@ -19,6 +19,7 @@ from divingbell.models import Isolation, Limits
 from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.sandbox.local import bytecode, view
 from divingbell.sandbox.local.quotas import Inotify, Quotas
+from divingbell.sandbox.local.refusal import check_walls
 from divingbell.sandbox.local.sandbox import LocalSandbox
 from divingbell.sandbox.local.zygote import Zygote, ZygoteDied
 
@@ -66,18 +67,9 @@ class LocalBackend(Backend):
 
     async def start(self) -> None:
         settings = self._settings
-        prepared = await beside.run(
-            partial(profile.prepare, settings.packages, progress=self._request.progress)
-        )
-        self._prepared = prepared
+        await asyncio.to_thread(self._find_cgroups)
+        self._prepared = prepared = await beside.run(self._prepare)
         await asyncio.to_thread(bytecode.provide, view.INSIDE)
-        try:
-            if settings.cgroups != "off":
-                self._hierarchy = await asyncio.to_thread(cgroups.find)
-        except cgroups.NoCgroups as reason:
-            if settings.cgroups == "require":
-                raise SandboxUnavailable(f'cgroups = "require", but {reason}') from None
-            self.without_cgroups = str(reason)
         as_root = os.geteuid() == 0
         if as_root:
             self._uids = Uids(settings.uid_base, settings.uid_count)
@@ -106,6 +98,22 @@ class LocalBackend(Backend):
             uid_map,
         )
         await self.zygote.start()
+
+    def _find_cgroups(self) -> None:
+        try:
+            if self._settings.cgroups != "off":
+                self._hierarchy = cgroups.find()
+        except cgroups.NoCgroups as reason:
+            if self._settings.cgroups == "require":
+                raise SandboxUnavailable(f'cgroups = "require", but {reason}') from None
+            self.without_cgroups = str(reason)
+
+    def _prepare(self) -> profile.Profile:
+        packages = self._settings.packages
+        if profile.find(packages) is None:
+            # Downloading takes a minute, which shall not be for nothing.
+            check_walls()
+        return profile.prepare(packages, progress=self._request.progress)
 
     @property
     def limits_by(self) -> str:
@@ -186,6 +194,13 @@ class LocalBackend(Backend):
             self._uids.give_back(uid)
         if self._folders and folder:
             self._folders.remove(folder)
+
+    def abandon(self) -> None:
+        # Python ends the zygote's thread before this, and the kernel every session with it.
+        if self._hierarchy:
+            self._hierarchy.close()
+        if self._folders:
+            self._folders.close()
 
     async def stop(self) -> None:
         if self.zygote is not None:

@@ -1,7 +1,6 @@
 """`divingbell run` and `divingbell exec`: one cell in a fresh session."""
 
 import contextlib
-import json
 import os
 import re
 import shlex
@@ -23,7 +22,7 @@ from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.approving import TerminalApprover
 from divingbell.surfaces.cli.options import RunOptions, SandboxOptions
 from divingbell.surfaces.cli.terminal.notes import tell
-from divingbell.surfaces.cli.terminal.printing import Printer, as_json
+from divingbell.surfaces.cli.terminal.printing import Printer
 from divingbell.surfaces.cli.terminal.signals import Signals
 from divingbell.surfaces.cli.terminal.writer import STDOUT, Writer
 from divingbell_inside import layout
@@ -131,8 +130,6 @@ async def get_file(session: SessionHandle, name: str) -> Path:
                     raise
     except OSError as error:
         raise FileRefused(f"{target} can't be written: {error.strerror}") from None
-    except FileRefused as error:
-        raise FileRefused(f"{name} can't be copied: {error}") from None
     return target
 
 
@@ -158,7 +155,7 @@ async def run_once(
                 option = f"--put {shlex.quote(missing)}"
                 printer.note(f"{missing} is a file of this machine: copy it in with {option}")
             if options.json:
-                writer.write(STDOUT, json.dumps(as_json(result)) + "\n")
+                writer.write(STDOUT, result.to_json() + "\n")
             for name in options.get:
                 try:
                     printer.note(f"copied {await get_file(session, name)}")

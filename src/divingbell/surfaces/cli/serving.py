@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell.errors import ConfigError, DivingbellError
 from divingbell.models import KB, Limits
+from divingbell.shares import loop_thread
 from divingbell.surfaces.cli import exit_status, greeting
 from divingbell.surfaces.cli.serve_options import ServeOptions
 from divingbell.surfaces.cli.terminal.notes import tell
@@ -35,6 +36,12 @@ async def serve(options: ServeOptions, settings: "Settings") -> int:
     return await _over_stdio(options, settings)
 
 
+def _settle() -> None:
+    """Once all is loaded: have this process answer soon, whatever else its threads do."""
+    gc.freeze()  # else each large message has all that is loaded looked through: 70 ms
+    loop_thread.hand_over_soon()
+
+
 async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
     from divingbell.app import Divingbell
 
@@ -44,7 +51,7 @@ async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
         stdio = await asyncio.to_thread(import_module, "divingbell.surfaces.mcp.stdio")
         if typed:
             greeting.at_stdin(options, settings)
-        gc.freeze()  # as below
+        _settle()
         # The process is the client's own: a model can still be told why there is no sandbox.
         return await _watched(bell, stdio.serve(bell), stay=not typed)
 
@@ -58,7 +65,7 @@ async def _over_http(options: ServeOptions, settings: "Settings") -> int:
     listener = http.bound(options.host, options.port)
     with listener:
         async with Divingbell.of(settings, progress=tell).starting() as bell:
-            gc.freeze()  # else each large message has all that is loaded looked through: 70 ms
+            _settle()
             hosts = (*options.allow_host, *(() if local else (options.host,)))
             app = http.application(bell, known, hosts)
             greet = partial(

@@ -18,7 +18,7 @@ from divingbell.models import Event, Output, Result, as_text, with_line_ended
 from divingbell.session.base import SessionHandle
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.workspace import uri_of
-from divingbell_inside import layout
+from divingbell_inside import layout, values
 
 MAX_TIMEOUT = 3600.0
 PAUSE = 0.1
@@ -120,8 +120,8 @@ def as_tool_result(
         "session_id": session_id,
         "output": output or SILENT,
     }
-    if result.value is not None and _is_small(result.value):
-        structured["value"] = result.value
+    if result.value_kind == "data" and (small := _as_small_data(result.value)) is not None:
+        structured["value"] = small
     if seen:
         structured["images"] = [_mention(image, session_id) for image in seen]
     kept = [output for output in result.outputs if output.path and not _is_image(output)]
@@ -182,8 +182,10 @@ def _mention(output: Output, session_id: str) -> dict[str, Any]:
     return mention
 
 
-def _is_small(value: Any) -> bool:
+def _as_small_data(value: Any) -> Any:
+    """Return a value in its JSON form; None for one that is too long for a model."""
     try:
-        return len(json.dumps(value)) <= MAX_VALUE
-    except (TypeError, ValueError, RecursionError):
-        return False
+        data = values.encode(value, items=MAX_VALUE, text=MAX_VALUE)
+    except values.NotPlain:
+        return None
+    return data if len(json.dumps(data)) <= MAX_VALUE else None

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import NamedTuple
 
-from divingbell.errors import FileRefused
+from divingbell.errors import FileRefused, FileTooLarge
 from divingbell.session.base import SessionHandle
 from divingbell.shares import allowance
 from divingbell.shares.allowance import Hold
@@ -37,7 +37,6 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b"))
 _MOST_CONTROLS = 0.1
 """Of a text; each takes six times as much in JSON. What has more of them is no text."""
 
-_REFUSED_FOR_SIZE = f"{MAX_READ:,} are allowed"
 TOO_LARGE = (
     ": have execute_python print the part that you need, or cut the file into smaller ones with it "
     "and read those"
@@ -110,11 +109,8 @@ async def _pieces(session: SessionHandle, path: str) -> list[bytes]:
         async with contextlib.aclosing(session.files.stream(path, most=MAX_READ)) as pieces:
             async for piece in pieces:
                 found.append(piece)
-                await asyncio.sleep(0)  # what is there already is read without letting others run
-    except FileRefused as error:
-        if str(error).endswith(_REFUSED_FOR_SIZE):
-            raise FileRefused(str(error) + TOO_LARGE) from None
-        raise
+    except FileTooLarge as error:
+        raise FileTooLarge(str(error) + TOO_LARGE) from None
     return found
 
 

@@ -87,7 +87,8 @@ class Surface:
         self._bell = bell
         self.owned = bell.owned
         entries = {entry.name: entry for entry in bell.settings.servers if isinstance(entry, Entry)}
-        chosen = passthrough.chosen(bell.settings.mode, entries)
+        functions = bell.gateway.host.direct()
+        chosen = passthrough.chosen(bell.settings.mode, entries, functions)
         self._passthrough = Passthrough(bell.gateway, chosen, bell.settings.idle_timeout)
         self._exits = Exits(bell.border)
         self._suspended = SuspendedCalls()
@@ -101,7 +102,8 @@ class Surface:
         """Servers that are not available, as far as callers know."""
         self._conversing: Remembered[bool] = Remembered(MAX_CALLERS)
         """Callers that have run code: their models have read what there is to read."""
-        self._texts = self._texts_for(definitions.configured(bell.settings.servers))
+        configured = definitions.configured(bell.settings.servers)
+        self._texts = self._texts_for([*configured, *bell.gateway.fleet.published()])
         bell.ledgers.serve_models(
             self._texts.as_read(), lambda tool: not self._passthrough.passes(tool)
         )

@@ -144,3 +144,18 @@ async def test_a_question_or_a_notification_that_is_far_too_large_ends_the_conne
     with pytest.raises(StopAsyncIteration):
         await anext(pipe.messages)
     assert pipe.given_up == ["it sent a question or a notification that is far too large"]
+
+
+@pytest.mark.parametrize("result", ["{}", '{"text":"' + "x" * messages.LARGE_LINE + '"}'], ids=len)
+async def test_reading_an_answer_is_charged_to_whoever_waits_for_it(result: str) -> None:
+    mine: list[float] = []
+    theirs: list[float] = []
+    pipe = Pipe()
+    with counted(Allowance(1 << 30), mine.append):
+        pipe.messages.expect(7)
+        with counted(Allowance(1 << 30), theirs.append):
+            pipe.messages.expect(8)
+            pipe.hear(answer(7, result), said("notifications/message", "1"))
+            assert (await pipe.next()).id == 7
+            await pipe.next()
+    assert len(mine) == 1 and mine[0] > 0 and theirs == []

@@ -128,10 +128,7 @@ class Messages(ReadStream):
         while True:
             item = await self._next()
             large = isinstance(item, bytes) and len(item) > LARGE_LINE
-            if isinstance(item, bytes):
-                found = await asyncio.to_thread(_parsed, item) if large else _parsed(item)
-            else:
-                found = item
+            found = await self._parse(item) if isinstance(item, bytes) else item
             if found is None:
                 assert isinstance(item, bytes)
                 self.note_invalid(item)
@@ -142,6 +139,15 @@ class Messages(ReadStream):
             else:
                 self.first_invalid = b""
                 return SessionMessage(found)
+
+    async def _parse(self, line: bytes) -> mcp_types.JSONRPCMessage | None:
+        """Parse a line; the time that it takes is charged to whoever waits for it."""
+        number = _number_of(line)
+        hold = None if number is None else self._holds.get(number)
+        charge = weight.charge_nobody if hold is None else hold.charge
+        if len(line) > LARGE_LINE:
+            return await weight.charged(lambda: _parsed(line), charge)
+        return weight.timed(lambda: _parsed(line), charge)
 
     async def _next(self) -> bytes | mcp_types.JSONRPCError:
         while not self._queue:

@@ -1,11 +1,8 @@
 """Events of a session, as they come, to the terminal; and a result as JSON."""
 
-import base64
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from divingbell import escapes
 from divingbell.models import Event, Failure, Isolation, Limits, Output, Result
@@ -129,24 +126,6 @@ def _as_python_prints(error: Failure) -> str:
     return error.message if error.type == "SystemExit" else str(error)
 
 
-def as_json(result: Result) -> dict[str, Any]:
-    """Return the plain form of a result and everything else that it has; bytes are base64."""
-    return {
-        **result.to_dict(),
-        "status": result.status,
-        "limit": result.limit,
-        "value": result.value,
-        "cell": result.cell,
-        "state": result.state,
-        "state_cell": result.state_cell,
-        "usage": asdict(result.usage),
-        "outputs": [_output_as_json(output) for output in result.outputs],
-        "notes": list(result.notes),
-        "calls": [asdict(call) for call in result.calls],
-        "ledger": None if result.ledger is None else result.ledger.to_dict(),
-    }
-
-
 def _message_of_tool(event: Event) -> str:
     """Return the message of a tool that works, with its progress."""
     said = escapes.one_line(event.text).removeprefix(f"{event.tool}: ")
@@ -155,13 +134,6 @@ def _message_of_tool(event: Event) -> str:
         return words
     total = "" if event.total is None else f" of {event.total:g}"
     return f"{words} ({event.progress:g}{total})"
-
-
-def _output_as_json(output: Output) -> dict[str, Any]:
-    found = asdict(output)
-    if isinstance(output.data, bytes):
-        found |= {"data": base64.b64encode(output.data).decode(), "encoding": "base64"}
-    return found
 
 
 def in_force(isolation: Isolation) -> str:

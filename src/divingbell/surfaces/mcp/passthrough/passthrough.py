@@ -16,6 +16,7 @@ from mcp import MCPError
 
 from divingbell.errors import ToolFailed
 from divingbell.gateway import callers
+from divingbell.gateway.functions.host_tools import HOST
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.requests import ListKind
 from divingbell.settings.patterns import Patterns
@@ -296,13 +297,17 @@ class PassthroughCaller:
             return declined | await self._channel.answers(asked)
 
 
-def chosen(mode: str, servers: Mapping[str, Server]) -> dict[str, tuple[str, ...]]:
-    """Return the servers that are passed through, by the settings."""
+def chosen(
+    mode: str, servers: Mapping[str, Server], functions: tuple[str, ...] = ()
+) -> dict[str, tuple[str, ...]]:
+    """Return the servers that are passed through, by the settings, with the tools of each;
+    `functions` are those of the program itself."""
     if mode != "hybrid":
         return {}
-    return {
+    found = {
         name: server.direct for name, server in servers.items() if server.direct and server.enabled
     }
+    return found | {HOST: functions} if functions else found
 
 
 def _error(failed: ToolFailed, data: Any) -> MCPError:

@@ -1,0 +1,232 @@
+"""The commands of one session: they run beside its cells, a few at a time."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
+
+from divingbell.border.border import Border
+from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
+from divingbell.errors import CapacityError, InvalidInput
+from divingbell.journal.events import CommandEnded, CommandStarted
+from divingbell.journal.journal import Journal
+from divingbell.models import Limits
+from divingbell.principal import Principal
+from divingbell.session.base import CommandHandle
+from divingbell.session.cancelling import see_through
+from divingbell.session.commands import line
+from divingbell.session.commands.command import END_PATIENCE, Command, Place, Sink
+from divingbell.session.commands.request import CommandRequest, requested, text_of
+from divingbell.session.hints import Hints
+from divingbell.session.interpreter import Interpreter
+from divingbell.session.spool import FINISH_TIMEOUT
+from divingbell_inside import frames
+
+MAX_COMMANDS = 8
+"""Commands of one session at once. Each takes a process of the session besides its own."""
+
+
+class Owner(Protocol):
+    """The session that the commands belong to."""
+
+    limits: Limits
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def key(self) -> str: ...
+
+    async def place_for_command(self) -> Interpreter:
+        """Return the interpreter in whose sandbox a command can run now.
+
+        Raises:
+            SessionClosed: the session has ended.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class CommandServices:
+    """The parts that commands of all sessions share."""
+
+    grace: float
+    """Seconds between asking a command to end and ending it."""
+    hints: Hints
+    journal: Journal
+    border: Border
+
+
+class Commands:
+    """Starts commands, and knows those that run."""
+
+    def __init__(
+        self, owner: Owner, services: CommandServices, env: Mapping[str, str] | None = None
+    ) -> None:
+        self._owner = owner
+        self._env = env or {}
+        """Variables of the session, which commands have too."""
+        self._services = services
+        self._running: dict[int, Command] = {}
+        self._starting = 0
+        self._count = 0
+        self._awaited = 0
+
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits for a command."""
+        return self._awaited > 0
+
+    def running(self) -> list[CommandHandle]:
+        return list(self._running.values())
+
+    async def run(self, command: CommandLine, options: CommandOptions) -> CommandResult:
+        with self._being_awaited():
+            started = await self.start(command, options)
+            try:
+                return await started.wait()
+            except asyncio.CancelledError:
+                await see_through(asyncio.create_task(started.kill()))
+                raise
+
+    async def begin(self, command: CommandLine, options: CommandOptions) -> CommandHandle:
+        """Start a command in the background."""
+        with self._being_awaited():
+            return await self.start(command, options, background=True)
+
+    async def stream(
+        self, command: CommandLine, options: CommandOptions
+    ) -> AsyncGenerator[CommandEvent, None]:
+        events: asyncio.Queue[CommandEvent | None] = asyncio.Queue()
+        with self._being_awaited():
+            started = await self.start(command, options, sink=events.put_nowait)
+            started.task.add_done_callback(lambda _: events.put_nowait(None))
+            try:
+                while (event := await events.get()) is not None:
+                    yield self._services.border.outward(event, self._owner.principal)
+                yield CommandEvent("done", result=await started.wait())
+            finally:
+                if started.running:
+                    await see_through(asyncio.create_task(started.kill()))
+
+    async def start(
+        self,
+        command: CommandLine,
+        options: CommandOptions,
+        *,
+        background: bool = False,
+        sink: Sink = lambda event: None,
+    ) -> Command:
+        """Start a command, and return it once it runs or is over."""
+        services, whose = self._services, self._owner.principal
+        inward = {name: services.border.inward(each, whose) for name, each in options.items()}
+        request = requested(
+            services.border.inward(command, whose), cast(CommandOptions, inward), self._env
+        )
+        with self._having_place():
+            number = self._count = self._count + 1
+            started = CommandStarted(whose, self._owner.key, number, text_of(command))
+            await services.journal.intend(started)
+            try:
+                interpreter = await self._owner.place_for_command()
+                place = self._place(interpreter, request, background)
+                made = self._make(started, request, place, interpreter, sink)
+            except BaseException:
+                self._note_end(started, None)
+                raise
+        try:
+            await asyncio.shield(made.began)
+        except (asyncio.CancelledError, InvalidInput):  # it is over before its caller goes on
+            await see_through(asyncio.create_task(made.kill()))
+            raise
+        return made
+
+    @contextlib.contextmanager
+    def _having_place(self) -> Iterator[None]:
+        if len(self._running) + self._starting >= MAX_COMMANDS:
+            raise CapacityError(
+                f"the session runs {MAX_COMMANDS} commands already: wait for one of them, or end "
+                "one (session.commands() lists them)"
+            )
+        self._starting += 1
+        try:
+            yield
+        finally:
+            self._starting -= 1
+
+    @contextlib.contextmanager
+    def _being_awaited(self) -> Iterator[None]:
+        self._awaited += 1
+        try:
+            yield
+        finally:
+            self._awaited -= 1
+
+    def _place(self, interpreter: Interpreter, request: CommandRequest, background: bool) -> Place:
+        limits = self._owner.limits
+        return Place(
+            sandbox=interpreter.sandbox,
+            limits=limits,
+            grace=self._services.grace,
+            timeout=request.timeout or (None if background else limits.timeout),
+            cpu_seconds=None if background else limits.cpu_seconds,
+        )
+
+    def _make(
+        self,
+        started: CommandStarted,
+        request: CommandRequest,
+        place: Place,
+        interpreter: Interpreter,
+        sink: Sink,
+    ) -> Command:
+        number = started.number
+        descriptor = place.sandbox.open_command(number)
+        to_server = line.CommandLine(descriptor, interpreter.host_time)
+        made = Command(number, started.command, request, place, to_server, sink, self)
+        self._running[number] = made
+        made.on_over = lambda result: self._ended(started, result)
+        return made
+
+    def _ended(self, started: CommandStarted, result: CommandResult | None) -> None:
+        del self._running[started.number]
+        self._note_end(started, result)
+
+    def _note_end(self, started: CommandStarted, result: CommandResult | None) -> None:
+        self._services.journal.note(
+            CommandEnded(started.principal, started.key, started.number, started.command, result)
+        )
+
+    # The way out of what they write (divingbell.session.commands.command.Exit)
+
+    def text(self, shown: str) -> str:
+        return self._services.border.outward(shown, self._owner.principal)
+
+    def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
+        whose = self._owner.principal
+        if known.status == "error" and known.error is not None:
+            hint = self._services.hints.hint_in(ended, whose.user)
+            known = replace(known, error=replace(known.error, hint=hint))
+        return self._services.border.outward(known, whose)
+
+    # What happens to all of them
+
+    def lose(self, reason: str) -> None:
+        """Take note that all are about to be ended, and why."""
+        for command in self._running.values():
+            command.lose(reason)
+
+    async def closed(self) -> None:
+        """Wait until all are over, once their sandbox is gone."""
+        tasks = [command.task for command in self._running.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=END_PATIENCE + 2 * FINISH_TIMEOUT)
+
+    def flooding(self, overdrawn: float) -> list[Command]:
+        """Return those that take most of the host's time, if it was commands that took most of what
+        was overdrawn."""
+        drawn = {command: command.line.drawn for command in self._running.values()}
+        if sum(drawn.values()) <= overdrawn / 2:
+            return []
+        return [each for each, seconds in drawn.items() if seconds >= max(drawn.values()) / 2]

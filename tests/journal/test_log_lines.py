@@ -1,0 +1,81 @@
+"""What is in the log: who, which session, which cell and which call; never what ran."""
+
+import logging
+import re
+from typing import Any
+
+import pytest
+
+from divingbell import Divingbell
+from divingbell.journal import log_lines
+from divingbell.journal.events import CallEnded, CellEnded
+from divingbell.principal import Principal
+
+SECRET = "s3cret"
+
+
+def marks_of(record: logging.LogRecord) -> tuple[Any, ...]:
+    return tuple(
+        getattr(record, f"bell_{name}", "missing") for name in ("session", "user", "cell", "call")
+    )
+
+
+async def test_each_session_and_each_cell_has_a_record(
+    bell: Divingbell, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "divingbell"):
+        async with bell.session("logged", user="ada") as session:
+            await session.run(f"print({SECRET!r}); {SECRET!r}", context={"x": SECRET})
+            await session.run("1 / 0")
+            key = session.key
+    lines = {
+        re.sub(r", \d+ ms$", "", record.getMessage()): marks_of(record)
+        for record in caplog.records
+        if getattr(record, "bell_session", None) == key
+    }
+    assert lines == {
+        "session logged of ada opened": (key, "ada", None, None),
+        f"session {key}: cell 1: ok": (key, "ada", 1, None),
+        f"session {key}: cell 2: error": (key, "ada", 2, None),
+        "session logged of ada closed": (key, "ada", None, None),
+    }
+    records = "".join(repr(vars(record)) for record in caplog.records)
+    assert SECRET not in caplog.text + records
+
+
+def _call(name: str) -> CallEnded:
+    arguments = {"key": SECRET}
+    return CallEnded(
+        7, Principal("ada"), "k", 3, "code", "tool", name, "failed", "tool_error", True,
+        arguments, SECRET.encode(), SECRET, SECRET.encode(), 0.012,
+    )  # fmt: skip
+
+
+def test_a_call_has_one_on_the_level_debug(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "divingbell"):
+        log_lines.write(_call("shop.get\norder\x1b[31m" + "x" * 1000))
+    [record] = caplog.records
+    assert record.levelno == logging.DEBUG
+    assert marks_of(record) == ("k", "ada", 3, 7)
+    assert record.getMessage().startswith("session k: shop.get order")
+    assert record.getMessage().endswith(": tool_error, 12 ms")
+    assert len(record.getMessage()) < 200
+    assert SECRET not in repr(vars(record)) and "\x1b" not in record.getMessage()
+
+
+def test_nothing_is_put_together_for_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(log_lines, "marks", None)  # which would fail if it were called
+    with caplog.at_level(logging.WARNING, "divingbell"):
+        log_lines.write(_call("shop.get"))
+        log_lines.write(CellEnded(Principal(), "k", 1, SECRET, None))
+    assert not caplog.records
+
+
+def test_a_cell_whose_caller_has_left_has_one_too(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "divingbell"):
+        log_lines.write(CellEnded(Principal(), "k", 1, SECRET, None))
+    [record] = caplog.records
+    assert record.getMessage() == "session k: cell 1: its caller has left, 0 ms"
+    assert marks_of(record) == ("k", None, 1, None)
