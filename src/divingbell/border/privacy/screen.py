@@ -1,0 +1,30 @@
+"""The screen: what shapes find and what was learned, as one."""
+
+from collections.abc import Generator
+
+from divingbell.border.privacy.find import Find, merged
+from divingbell.border.privacy.learned import Learned
+from divingbell.border.privacy.scanner import Scanner
+
+
+class Screen:
+    """Finds values by their shapes, and learned values wherever they come again."""
+
+    def __init__(self, scanner: Scanner, learned: Learned) -> None:
+        self._scanner = scanner
+        self.learned = learned
+
+    @property
+    def longest(self) -> int:
+        """The most characters that a find can have together with what decides about it."""
+        return max(self._scanner.longest, self.learned.longest)
+
+    def finds(self, text: str) -> list[Find]:
+        """Return all finds, sorted and disjoint: what overlaps is one, of the longest's kind."""
+        return merged([*self._scanner.finds(text), *self.learned.finds(text)])
+
+    def scanning(self, text: str) -> Generator[None, None, list[Find]]:
+        """Do the same, and yield after each piece of 64 kB: an event loop can give way there."""
+        by_shape = yield from self._scanner.scanning(text)
+        known = yield from self.learned.scanning(text)
+        return merged([*by_shape, *known])
