@@ -8,7 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1] / "src"
 LAYERS = (
-    ("amounts", "errors", "models", "principal", "text", "tool", "escapes"),
+    ("amounts", "disguises", "errors", "models", "principal", "text", "tool", "escapes"),
     ("host", "shares"),
     ("settings", "journal", "border"),
     ("sandbox", "gateway"),
@@ -22,6 +22,7 @@ LAYERS = (
 )
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
 BESIDE = {
+    ("disguises", "text"),
     ("escapes", "text"),
     ("models", "errors"),
     ("surfaces.mcp", "surfaces"),

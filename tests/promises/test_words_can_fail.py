@@ -9,7 +9,7 @@ from mcp.client.auth import OAuthClientProvider
 from divingbell import Divingbell
 from divingbell.gateway import callers
 from divingbell.gateway.sign_in import issuer, oauth
-from divingbell.gateway.upstream import disguises
+from divingbell import disguises
 from divingbell.gateway.upstream.transport import server_log
 from divingbell.surfaces.mcp import exits
 from tests.promises.breaking import broken

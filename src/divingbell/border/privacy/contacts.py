@@ -16,8 +16,10 @@ _EMAIL = Shape(
         r"|[\w.-]{0,60}?(?:\.\.\.|…))"
     ),
     longest=330,
-    check=lambda match: validators.is_email_domain(match[0][1:])
-    and validators.is_personal_mailbox(match.string, match.start()),
+    check=lambda match: (
+        validators.is_email_domain(match[0][1:])
+        and validators.is_personal_mailbox(match.string, match.start())
+    ),
     backwards=re.compile(r"\"[^\"\n]{1,62}\"|[\w.+-]{1,64}(?:'\w{1,2}(?!\w))?"),
 )
 

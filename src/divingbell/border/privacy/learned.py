@@ -6,8 +6,8 @@ import re
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
-from urllib.parse import quote, quote_plus
 
+from divingbell.border.privacy import views
 from divingbell.border.privacy.find import Find, merged
 from divingbell.errors import ConfigError
 
@@ -26,12 +26,13 @@ COMMON = frozenset(
     "value data type date time list dict string number".split()
 )
 """Words that are not learned, even where a field holds them."""
-STEP = 32
+STEP = 16
 """So many times as large is each generation of values as the one after it. With 100,000 values
 there are three at most, and a value that is added is built into each of them a few times."""
 PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
+_SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
 _WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
 
 
@@ -111,19 +112,15 @@ class Learned:
         generations = list(self._generations)
         while generations and len(generations[-1].forms) < STEP * len(forms):
             forms = [*generations.pop().forms, *forms]
-        self.longest = max(self.longest, *(len(form.text) + 2 for form in forms))
+        self.longest = max(self.longest, max(len(form.text) for form in forms) + 2)
         self._generations = (*generations, _Generation(forms))
 
     def finds(self, text: str) -> list[Find]:
         """Return the finds, sorted and disjoint."""
-        found: list[Find] = []
-        for generation in self._generations:
-            for at in range(0, len(text), PIECE):
-                found += _finds_in_piece(text, at, generation, self.longest)
-        return merged(found)
+        return views.finished(views.scanning(text, [self]))
 
-    def scanning(self, text: str) -> Generator[None, None, list[Find]]:
-        """Do the same, and yield after each piece: an event loop can give way there."""
+    def plain(self, text: str) -> Generator[None, None, list[Find]]:
+        """Yield after each piece of work; return the finds in the text as it stands."""
         found: list[Find] = []
         for generation in self._generations:
             for at in range(0, len(text), PIECE):
@@ -192,19 +189,19 @@ def _forms(value: str, kind: str) -> Iterator[_Form]:
 
 
 def _written(value: str) -> set[str]:
-    """A value as it is, and as JSON, HTML, Python, CSV and addresses write it."""
-    if value.isascii() and value.isalnum():
-        return {value}
-    ways = {
-        value,
+    """A value as it is, and as JSON, HTML, Python and CSV write it.
+
+    Most need no form but one. What is escaped otherwise is found without its disguise.
+    """
+    ways = {value, " ".join(value.split())}
+    if value.isascii() and not _SPECIAL.search(value):
+        return ways
+    ways |= {
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
         repr(value)[1:-1],
         ascii(value)[1:-1],
         html.escape(value),
         value.replace('"', '""'),
-        " ".join(value.split()),
-        quote(value, safe="", errors="replace"),
-        quote_plus(value, errors="replace"),
     }
     return ways | {json.dumps(way)[1:-1] for way in ways if "\\" in way or '"' in way}

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Mapping
 
-from divingbell.border.privacy import shapes
+from divingbell.border.privacy import shapes, views
 from divingbell.border.privacy.engines import Engine, Gate, engine
 from divingbell.border.privacy.find import Find, merged
 from divingbell.border.privacy.shape import Shape
@@ -27,8 +27,12 @@ class Scanner:
     def __init__(self, kinds: Iterable[str], patterns: Mapping[str, str] | None = None) -> None:
         self._shapes = shapes.of_kinds(frozenset(kinds))
         self._own = list(patterns or {})
-        owners = [(number, gate) for number, shape in enumerate(self._shapes) for gate in shape.gates]
-        own = [Gate(_checked(name, expression), True) for name, expression in (patterns or {}).items()]
+        owners = [
+            (number, gate) for number, shape in enumerate(self._shapes) for gate in shape.gates
+        ]
+        own = [
+            Gate(_checked(name, expression), True) for name, expression in (patterns or {}).items()
+        ]
         self._owner = [number for number, _ in owners]
         self._engine: Engine = engine((*(gate for _, gate in owners), *own))
         reaches = [shape.reach for shape in self._shapes]
@@ -37,16 +41,14 @@ class Scanner:
 
     def finds(self, text: str) -> list[Find]:
         """Return the finds, sorted and disjoint."""
-        steps = self.scanning(text)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                found: list[Find] = done.value
-                return found
+        return views.finished(self.scanning(text))
 
     def scanning(self, text: str) -> Generator[None, None, list[Find]]:
         """Do the same, and yield after each piece of 64 kB: an event loop can give way there."""
+        return views.scanning(text, [self])
+
+    def plain(self, text: str) -> Generator[None, None, list[Find]]:
+        """Do the same in the text as it stands, escapes and all."""
         found: list[Find] = []
         decided = [0] * len(self._shapes)
         for at in range(0, len(text), PIECE):

@@ -2,7 +2,8 @@
 
 from collections.abc import Generator
 
-from divingbell.border.privacy.find import Find, merged
+from divingbell.border.privacy import views
+from divingbell.border.privacy.find import Find
 from divingbell.border.privacy.learned import Learned
 from divingbell.border.privacy.scanner import Scanner
 
@@ -21,10 +22,8 @@ class Screen:
 
     def finds(self, text: str) -> list[Find]:
         """Return all finds, sorted and disjoint: what overlaps is one, of the longest's kind."""
-        return merged([*self._scanner.finds(text), *self.learned.finds(text)])
+        return views.finished(self.scanning(text))
 
     def scanning(self, text: str) -> Generator[None, None, list[Find]]:
         """Do the same, and yield after each piece of 64 kB: an event loop can give way there."""
-        by_shape = yield from self._scanner.scanning(text)
-        known = yield from self.learned.scanning(text)
-        return merged([*by_shape, *known])
+        return views.scanning(text, [self._scanner, self.learned])

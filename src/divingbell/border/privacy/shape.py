@@ -122,5 +122,3 @@ class Shape:
         assert self.backwards is not None
         more = self.backwards.match(text[max(0, start - 66) : start][::-1])
         return more[0] if more else ""
-
-
