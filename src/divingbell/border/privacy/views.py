@@ -167,13 +167,18 @@ def _in_utf8(characters: Iterable[int]) -> str:
     for number in characters:
         data = chr(number).encode()
         by_head.setdefault(data[:-1], []).append(data[-1])
-    return "|".join(
-        "".join(f"\\x{byte:02x}" for byte in head)
-        + "["
-        + "".join(f"\\x{byte:02x}" for byte in sorted(set(lasts)))
-        + "]"
-        for head, lasts in by_head.items()
-    )
+    return "|".join(f"{_bytes(head)}[{_ranges(lasts)}]" for head, lasts in by_head.items())
+
+
+def _bytes(data: Iterable[int]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in data)
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    ordered = sorted(set(numbers))
+    runs = itertools.groupby(ordered, key=lambda number: number - ordered.index(number))
+    members = [list(run) for _, run in runs]
+    return "".join(f"{_bytes(run[:1])}-{_bytes(run[-1:])}" for run in members)
 
 
 @functools.cache
