@@ -10,6 +10,8 @@ from divingbell.errors import ConfigError
 
 PIECE = 1 << 16
 """Characters that are looked through at once."""
+LONGEST_GATE = 400
+"""Characters that a match of a gate has at most."""
 LONGEST_OWN = 256
 """Characters that a find of a pattern from the settings can have, if it is to be found in a stream."""
 
@@ -59,7 +61,7 @@ class Scanner:
     def _finds_in_piece(self, text: str, at: int, decided: list[int]) -> Iterable[Find]:
         # A hit belongs to the piece that it ends in. One more character, because what follows a
         # value decides where it ends.
-        begin = max(0, at - self.longest)
+        begin = max(0, at - LONGEST_GATE)
         data = text[begin : at + PIECE + 1].encode("latin-1", "replace")
         for gate, start, end in self._engine.hits(data):
             if not at < begin + end <= at + PIECE:

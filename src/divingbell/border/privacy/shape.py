@@ -43,7 +43,7 @@ class Shape:
     kind: str
     gate: str
     pattern: "re.Pattern[str]"
-    """Its first group is the value; without one, all of it is."""
+    """The group that matches last is the value; without groups, all of it is."""
     longest: int
     """Characters that a match has at most."""
     check: Callable[["re.Match[str]"], bool] = _always
@@ -111,7 +111,7 @@ class Shape:
         return bool(behind and behind.start() <= end + NEAR_BEHIND)
 
     def _place(self, text: str, match: "re.Match[str]") -> tuple[int, int]:
-        start, end = match.span(1 if match.re.groups else 0)
+        start, end = match.span(match.lastindex or 0)
         if self.backwards is not None and (more := self._before_match(text, start)):
             start -= len(more)
         if start and text[start - 1] in "\\%" and (escaped := _ESCAPED.match(text, start, end)):

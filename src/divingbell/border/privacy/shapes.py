@@ -1,11 +1,16 @@
 """All shapes."""
 
-from divingbell.border.privacy import contacts
+from divingbell.border.privacy import contacts, identities, payments, secrets
 from divingbell.border.privacy.kinds import KINDS
 from divingbell.border.privacy.shape import Shape
 from divingbell.errors import ConfigError
 
-_SHAPES: tuple[Shape, ...] = contacts.SHAPES
+_SHAPES: tuple[Shape, ...] = (
+    *secrets.SHAPES,
+    *payments.SHAPES,
+    *identities.SHAPES,
+    *contacts.SHAPES,
+)
 
 
 def of_kinds(kinds: frozenset[str]) -> list[Shape]:
