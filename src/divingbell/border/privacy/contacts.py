@@ -4,11 +4,11 @@ import re
 from collections.abc import Callable
 
 from divingbell.border.privacy import validators
-from divingbell.border.privacy.numerals import AT, TO, gate
+from divingbell.border.privacy.numerals import TO, gate
 from divingbell.border.privacy.shape import BEGIN, Shape
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
-_PASSWORD = re.compile(r"://[^\s/@:]*:[^\s/@]*$")
+_PASSWORD = re.compile(r"://[^\s/@:]*:$")
 """What stands before the @ of an address that has a password: the rest of it is a machine."""
 _EMAIL = Shape(
     "EMAIL",
@@ -20,12 +20,10 @@ _EMAIL = Shape(
         r"|[\w.-]{0,60}?(?:\.\.\.|…))"
     ),
     longest=330,
-    check=lambda match: (
-        validators.is_email_domain(match[0][1:])
-        and validators.is_personal_mailbox(match.string, match.start())
-        and not _PASSWORD.search(match.string, max(0, match.start() - 80), match.start())
-    ),
-    backwards=re.compile(r"\"[^\"\n]{1,62}\"|[\w.+-]{1,64}(?:'\w{1,2}(?!\w))?"),
+    check=validators.is_email,
+    unless=_PASSWORD,
+    # Quotation marks belong to it if there is a name between them, and not the end of a text.
+    backwards=re.compile(r"\"\w[\w .+-]{0,60}\"(?![\w\\])|[\w.+-]{1,64}(?:'\w{1,2}(?!\w))?"),
 )
 
 _EXTENSION = r"(?: ?(?:x|ext\.?|#) ?\d{1,6})?"
@@ -38,47 +36,70 @@ _NATIONAL = r"\(?0[1-9]\d{0,4}\)?(?:[ .\-/]\d{2,8}){1,5}"
 _ANY = rf"[(+]?\d(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
 _PHONE_AT = r"(?:(?<![\w.(+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 _PHONE_WORDS = (
-    r"phone|mobile|mobil\b|\bcall\b|\bcalling\b|\btel\b|\btel[.:]|telefon|t[ée]l[ée]ph|fax|\bcell\b|whatsapp|\bsms\b"
-    r"|\bcontact\b|\breach\b|\bdial|hotline|handy|m[óo]vil|\bring\b|answering|messages? to|registered"
-    r"|\bdesk\b|\btext\b|voicemail|landline|rufnummer"
+    r"phone|mobile|mobil\b|\btel\b|\btel[.:]|telefon|t[ée]l[ée]ph|fax|\bcell\b|whatsapp|\bsms\b"
+    r"|hotline|handy|m[óo]vil|voicemail|landline|rufnummer|\bcall me"
+)
+_WEAK_PHONE_WORDS = (
+    r"\bcall\b|\bcalling\b|\bcontact\b|\breach\b|\bdial|\bring\b|answering|messages? to"
+    r"|registered|\bdesk\b|\btext (?:me|us)"
 )
 _PHONE_WORDS_BEHIND = r"office|fax|mobile|\bcell\b|\bdesk\b|\bhome\b|phone"
 
 
-def _is_number_of(least: int, most: int) -> Callable[["re.Match[str]"], bool]:
-    def check(match: "re.Match[str]") -> bool:
-        number = re.split(r" ?[xe#]", match[0])[0]
+def _without_extension(number: str) -> str:
+    return re.split(r" ?[xe#]", number)[0]
+
+
+def _of_length(least: int, most: int) -> Callable[[str], bool]:
+    def check(number: str) -> bool:
+        number = _without_extension(number)
         length = len(validators.digits_of(number))
         return least <= length <= most and not validators.is_date(number)
 
     return check
 
 
-def _is_international(match: "re.Match[str]") -> bool:
-    return validators.is_international(re.split(r" ?[xe#]", match[0])[0])
+def _is_international(number: str) -> bool:
+    number = _without_extension(number)
+    return not _DECIMAL.fullmatch(number) and validators.is_international(number)
 
 
-def _is_meant_as_phone(match: "re.Match[str]") -> bool:
-    number = re.split(r" ?[xe#]", match[0])[0]
-    is_one = not validators.is_date(number) and not re.fullmatch(r"\d+\.\d+|[\d.]+", number)
-    is_plain = number.isdecimal()
-    return (is_one or is_plain or number.count(".") > 1) and not _OTHER_NUMBER.search(
-        match.string, max(0, match.start() - 24), match.start()
+def _is_meant_as_phone(number: str) -> bool:
+    number = _without_extension(number)
+    return not validators.is_date(number) and not _DECIMAL.fullmatch(number)
+
+
+_DECIMAL = re.compile(r"\+?\d+\.\d+")
+_OTHER_NUMBER = re.compile(
+    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|ref|iban|serial|sku|part|uuid|hash)"
+    r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
+    # Another field than that of the word.
+    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w+\\?[\"']\s?:\s?\\?[\"']?$",
+    re.IGNORECASE,
+)
+
+
+def _phone_beside(words: str, written: str = "", behind: str = "") -> Shape:
+    return Shape(
+        "PHONE",
+        gate(r"\d(?:[ .\-/()]{0,2}\d){6,14}"),
+        re.compile(rf"(?:(?<![\w.(+])|(?<=\\[nrt])){written}{_ANY}{TO}"),
+        longest=60,
+        check=_is_meant_as_phone,
+        unless=_OTHER_NUMBER,
+        unless_behind=re.compile(r"\\?[\"']\s?:"),
+        words=words,
+        words_behind=behind,
     )
 
 
-_OTHER_NUMBER = re.compile(
-    r"(?:order|invoice|tracking|ticket|account|card|ssn|\bid\b|version|ref|iban|serial|sku|part)"
-    r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$",
-    re.IGNORECASE,
-)
 _PHONES = (
     Shape(
         "PHONE",
         gate(_NORTH_AMERICAN),
         re.compile(f"{_PHONE_AT}(?:{_NORTH_AMERICAN}){TO}"),
         longest=40,
-        check=_is_number_of(10, 11),
+        check=_of_length(10, 11),
     ),
     Shape(
         "PHONE",
@@ -98,35 +119,25 @@ _PHONES = (
         gate(_WITH_ZEROS),
         re.compile(f"{_PHONE_AT}{_WITH_ZEROS}{TO}"),
         longest=60,
-        check=_is_number_of(10, 15),
+        check=_of_length(10, 15),
     ),
     Shape(
         "PHONE",
         gate(r"\(?0[1-9]\d{0,4}\)?[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,4}"),
         re.compile(f"{_PHONE_AT}{_NATIONAL}{TO}"),
         longest=60,
-        check=_is_number_of(9, 12),
+        check=_of_length(9, 12),
     ),
-    Shape(
-        "PHONE",
-        gate(r"\d(?:[ .\-/()]{0,2}\d){6,14}"),
-        re.compile(f"(?:(?<![\\w.(+])|(?<=\\\\[nrt])){_ANY}{TO}"),
-        longest=60,
-        check=_is_meant_as_phone,
-        words=_PHONE_WORDS,
-        words_behind=_PHONE_WORDS_BEHIND,
-    ),
+    _phone_beside(_PHONE_WORDS, behind=_PHONE_WORDS_BEHIND),
+    # Beside weaker words, with something between the digits, or ten of them.
+    _phone_beside(_WEAK_PHONE_WORDS, r"(?=\d{10}|[(+]?\d{1,9}[ .\-/()])"),
 )
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _VERSION = re.compile(
-    r"(?:\b(?:v|ver|version|release|rev)\W{0,2}|[A-Za-z]/|[=~<>!]=\s?)$", re.IGNORECASE
+    r"(?:\b(?:v|ver|version|release|rev|section|chapter)\W{0,2}|[A-Za-z]/|[=~<>!]=\s?)$",
+    re.IGNORECASE,
 )
-
-
-def _is_public(match: "re.Match[str]") -> bool:
-    before = match.string[max(0, match.start() - 12) : match.start()]
-    return not _VERSION.search(before) and validators.is_public_ip(match[0])
 
 
 _GROUP = "[0-9a-fA-F]{1,4}"
@@ -136,7 +147,8 @@ _IPS = (
         gate(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"),
         re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.\w)"),
         longest=16,
-        check=_is_public,
+        check=validators.is_public_ip,
+        unless=_VERSION,
     ),
     Shape(
         "IP",
@@ -145,7 +157,8 @@ _IPS = (
             rf"(?:(?<![\w:.])|(?<=\\[nrt]))(?:{_GROUP}:){{1,7}}(?::?{_GROUP}|:)(?::{_GROUP}){{0,6}}(?![\w:])"
         ),
         longest=42,
-        check=_is_public,
+        check=validators.is_public_ip,
+        unless=_VERSION,
     ),
 )
 

@@ -1,7 +1,7 @@
 """Shapes of identity, tax and passport numbers, and of dates of birth."""
 
+import functools
 import re
-from collections.abc import Callable
 
 from divingbell.border.privacy import validators
 from divingbell.border.privacy.numerals import AT, TO, gate
@@ -10,31 +10,23 @@ from divingbell.border.privacy.shape import Shape
 _SSN_WORDS = r"\bssn\b|ssn[_\"':= #]|social.?security|\bsocial\b"
 
 
-def _is_ssn(match: "re.Match[str]") -> bool:
-    return validators.is_ssn(match[0])
-
-
 _SSNS = (
     Shape(
         "SSN",
         gate(r"\d{3}-\d{2}-\d{4}"),
         re.compile(rf"{AT}\d{{3}}-\d{{2}}-\d{{4}}{TO}"),
         longest=12,
-        check=_is_ssn,
+        check=validators.is_ssn,
     ),
     Shape(
         "SSN",
         gate(r"\d{3}[ .-]?\d{2}[ .-]?\d{4}"),
         re.compile(rf"{AT}\d{{3}}[ .-]?\d{{2}}[ .-]?\d{{4}}{TO}"),
         longest=12,
-        check=_is_ssn,
+        check=validators.is_ssn,
         words=_SSN_WORDS,
     ),
 )
-
-
-def _checked_by(module: str) -> Callable[["re.Match[str]"], bool]:
-    return lambda match: validators.has_check_digits(module, match[0])
 
 
 def _number(kind: str, expression: str, module: str, words: str = "") -> Shape:
@@ -44,7 +36,7 @@ def _number(kind: str, expression: str, module: str, words: str = "") -> Shape:
         gate(expression),
         re.compile(f"{AT}(?:{expression}){TO}"),
         longest=26,
-        check=_checked_by(module),
+        check=functools.partial(validators.has_check_digits, module),
         words=words,
     )
 
@@ -104,7 +96,7 @@ _PASSPORT = Shape(
     r"\b[A-Z0-9]{6,12}\b",
     re.compile(r"(?:(?<![\w-])|(?<=\\[nrt]))[A-Z]{0,3}\d[A-Z0-9]{4,9}(?![\w-])"),
     longest=14,
-    check=lambda match: len(validators.digits_of(match[0])) >= 5,
+    check=lambda number: len(validators.digits_of(number)) >= 5,
     words=r"passport|reisepass|passeport|pasaporte|passaporto|paspoort",
 )
 
@@ -114,19 +106,21 @@ _MONTH = (
     r"|janvier|f.vrier|mars|avril|juin|juillet|ao.t|septembre|octobre|novembre|d.cembre"
     r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
 )
+_DAY = r"\d{1,2}(?:st|nd|rd|th|\.)?"
 _DATE = (
     r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](?:\d{4}|\d{2})"
-    rf"|\d{{1,2}}(?:st|nd|rd|th|\.)? (?:of )?(?:{_MONTH}),? \d{{4}}|(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?,? \d{{4}}"
+    rf"|{_DAY} (?:of )?(?:{_MONTH}),? \d{{4}}|(?:{_MONTH}) {_DAY},? \d{{4}}"
 )
 _BIRTH_DATE = Shape(
     "BIRTH_DATE",
     rf"\b(?i:{_DATE})\b",
     re.compile(rf"(?:(?<![\w./-])|(?<=\\[nrt]))(?:{_DATE})(?![\w/-])", re.IGNORECASE),
     longest=32,
-    check=lambda match: (
-        validators.is_date(match[0]) or match[0][-1:].isdecimal() and " " in match[0]
+    check=lambda date: validators.is_date(date) or " " in date,
+    words=(
+        r"\bborn\b|birth|\bdob\b|d\.o\.b|geboren|geburts|\bn[ée]e? le\b|naissance|nacimiento"
+        r"|nacid[oa]|nascita|nat[oa] il"
     ),
-    words=r"\bborn\b|birth|\bdob\b|d\.o\.b|geboren|geburts|\bn[ée]e? le\b|naissance|nacimiento|nacid[oa]|nascita|nat[oa] il",
 )
 
 SHAPES = (*_SSNS, *_NUMBERS, _BRITISH, _PASSPORT, _BIRTH_DATE)

@@ -44,5 +44,5 @@ _RANKS = {name: rank for rank, name in enumerate(KINDS)}
 
 
 def rank(name: str) -> int:
-    """Return the place of a kind among all. Kinds of the settings come first: someone meant them."""
+    """Return the place of a kind among all. Those of the settings come first: they were meant."""
     return _RANKS.get(name, -1)

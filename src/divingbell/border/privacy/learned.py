@@ -16,15 +16,17 @@ SHORTEST = 3
 LONGEST = 512
 """Characters of a value that are looked for; of longer ones, the first so many."""
 SHORT_WORD = 5
-"""Single words with fewer letters are found as names are written: `Will`, `WILL`, and not `will`."""
+"""Words with fewer letters are found as names are written: `Will`, `WILL`, and not `will`."""
 SHORTEST_NUMBER = 5
 """Digits of a number at least: shorter ones stand everywhere."""
-COMMON = frozenset(
-    "the and for not you are was his her all any can had has one out who its our new now old see "
-    "way may day get use man two how let put say she too use from with that this have were what "
-    "when your they will true false null none nan yes unknown other test user admin name n/a "
-    "value data type date time list dict string number".split()
-)
+COMMON = frozenset({
+    "the", "and", "for", "not", "you", "are", "was", "his", "her", "all", "any", "can", "had",
+    "has", "one", "out", "who", "its", "our", "new", "now", "old", "see", "way", "may", "day",
+    "get", "use", "man", "two", "how", "let", "put", "say", "she", "too", "from", "with", "that",
+    "this", "have", "were", "what", "when", "your", "they", "will", "true", "false", "null",
+    "none", "nan", "yes", "unknown", "other", "test", "user", "admin", "name", "n/a", "value",
+    "data", "type", "date", "time", "list", "dict", "string", "number",
+})  # fmt: skip
 """Words that are not learned, even where a field holds them."""
 STEP = 16
 """So many times as large is each generation of values as the one after it. With 100,000 values

@@ -1,7 +1,5 @@
 """What shapes of numbers begin and end with: a number is no part of a longer one."""
 
-from divingbell.border.privacy.shape import BEGIN
-
 # Not after a decimal point, nor as a later part of a UUID.
 AT = r"(?:(?<![\w.])(?<![0-9a-fA-F]-)|(?<=\\[nrt]))"
 """Where a number begins, in a pattern."""
@@ -10,5 +8,5 @@ TO = r"(?![\w])(?!\.\d)(?!-\d)(?!-[0-9a-f]{4})"
 
 
 def gate(expression: str) -> str:
-    """Return a gate for a number of this expression."""
-    return f"{BEGIN}(?:{expression})\\b"
+    """Return a gate for a number of this expression. Before a text there is a line end for it."""
+    return rf"(?:[^\w.]|\\[nrt])(?:{expression})\b"

@@ -21,23 +21,19 @@ _CARDS = (
         gate(_ISSUED),
         re.compile(f"{AT}(?:{_ISSUED}){TO}"),
         longest=25,
-        check=lambda match: validators.is_issued_card(match[0]),
+        check=validators.is_issued_card,
     ),
     Shape(
         "CARD",
         gate(_ANY),
         re.compile(f"{AT}{_ANY}{TO}"),
         longest=40,
-        check=lambda match: validators.is_card(match[0]),
+        check=validators.is_card,
         words=_CARD_WORDS,
     ),
 )
 
 _COUNTRIES = "|".join(validators.IBAN_LENGTHS)
-
-
-def _is_account(match: "re.Match[str]") -> bool:
-    return validators.is_iban(match[1].replace(" ", "").replace("-", ""))
 
 
 def _of_length(length: int) -> str:
@@ -49,9 +45,9 @@ _EXACT = "|".join(map(_of_length, sorted(set(validators.IBAN_LENGTHS.values())))
 _IBAN = Shape(
     "IBAN",
     rf"{BEGIN}(?i:(?:{_COUNTRIES})\d{{2}}[ -]?[A-Z0-9]{{4}}[ -]?[A-Z0-9]{{3}})",
-    re.compile(f"{START}({_EXACT})(?![A-Z0-9])", re.IGNORECASE),
+    re.compile(f"{START}(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE),
     longest=66,
-    check=_is_account,
+    check=validators.is_iban,
 )
 
 SHAPES = (*_CARDS, _IBAN)

@@ -5,7 +5,6 @@ from collections.abc import Generator, Iterable, Mapping
 from divingbell.border.privacy import shapes, views
 from divingbell.border.privacy.engines import Engine, Gate, engine
 from divingbell.border.privacy.find import Find, merged
-from divingbell.border.privacy.shape import Shape
 from divingbell.errors import ConfigError
 
 PIECE = 1 << 16
@@ -13,7 +12,7 @@ PIECE = 1 << 16
 LONGEST_GATE = 400
 """Characters that a match of a gate has at most."""
 LONGEST_OWN = 256
-"""Characters that a find of a pattern from the settings can have, if it is to be found in a stream."""
+"""Characters of a find of a pattern from the settings, if it is to be found in a stream."""
 
 
 class Scanner:
@@ -37,7 +36,7 @@ class Scanner:
         ]
         self._owner = [number for number, _ in owners]
         self._engine: Engine = engine((*(gate for _, gate in owners), *own))
-        reaches = [shape.reach for shape in self._shapes]
+        reaches = [shape.longest_with_context for shape in self._shapes]
         self.longest = max([*reaches, LONGEST_OWN if own else 0], default=0)
         """The most characters that a find can have together with what decides about it."""
 
@@ -60,10 +59,12 @@ class Scanner:
 
     def _finds_in_piece(self, text: str, at: int, decided: list[int]) -> Iterable[Find]:
         # A hit belongs to the piece that it ends in. One more character, because what follows a
-        # value decides where it ends.
+        # value decides where it ends; and one before the first, because gates ask for it.
         begin = max(0, at - LONGEST_GATE)
-        data = text[begin : at + PIECE + 1].encode("latin-1", "replace")
-        for gate, start, end in self._engine.hits(data):
+        piece = text[begin : at + PIECE + 1]
+        if begin == 0:
+            begin, piece = -1, "\n" + piece
+        for gate, start, end in self._engine.hits(piece.encode("latin-1", "replace")):
             if not at < begin + end <= at + PIECE:
                 continue
             if gate >= len(self._owner):

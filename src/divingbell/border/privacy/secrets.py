@@ -1,4 +1,4 @@
-"""Shapes of secrets: keys of known services, private keys, passwords in assignments and addresses."""
+"""Shapes of secrets: keys of services, private keys, passwords in assignments and addresses."""
 
 import re
 
@@ -43,9 +43,9 @@ _SERVICES = {
 """Keys that say whose they are, by how they begin."""
 
 
-def _is_key(match: "re.Match[str]") -> bool:
+def _is_key(key: str) -> bool:
     # `sk-learn-…` and names in small letters are words.
-    return bool(re.search(r"\d", match[0])) and validators.entropy(match[0]) >= 3.0
+    return bool(re.search(r"\d", key)) and validators.entropy(key) >= 3.0
 
 
 def _service(expression: str) -> Shape:
@@ -66,35 +66,38 @@ def _shortened(expression: str) -> str:
 _JWT = Shape(
     "API_KEY",
     r"\beyJ[A-Za-z0-9_-]{8}",
-    re.compile(
-        r"(?:(?<![\w-])|(?<=\\[nrt])|(?<=%[0-9A-F]{2}))"
-        r"eyJ[\w-]{8,2000}+\.[\w-]{2,4000}+\.(?:[\w-]{10,2000}+|(?![\w-]))"
-    ),
-    longest=LONGEST_TOKEN,
+    re.compile(rf"{_KEY_AT}(?=eyJ[\w-]{{8}})"),
+    longest=12,
+    rest=re.compile(r"eyJ[\w-]{8,2000}+\.[\w-]{2,4000}+\.(?:[\w-]{10,2000}+|(?![\w-]))"),
+    longest_rest=LONGEST_TOKEN,
 )
 _BEARER = Shape(
     "API_KEY",
     r"(?i:bearer|basic|apikey|token)(?: |%20|\+)[A-Za-z0-9._~+/=-]{12}",
     re.compile(
-        r"(?:bearer|(?<=authorization: )basic|(?<=authorization\": \")basic|apikey|token)(?: |%20|\+)"
-        r"([A-Za-z0-9._~+/-]{12,4000}+={0,2})",
+        r"(?:bearer|(?<=authorization: )basic|(?<=authorization\": \")basic|apikey|token)"
+        r"(?: |%20|\+)(?=[A-Za-z0-9._~+/-]{12})",
         re.IGNORECASE,
     ),
-    longest=4100,
-    check=lambda match: _is_opaque(match[1]) and len(match[1]) >= 16,
+    longest=30,
+    rest=re.compile(r"[A-Za-z0-9._~+/-]{16,4000}+={0,2}"),
+    longest_rest=4000,
+    check=lambda token: _is_opaque(token) and _is_key(token),
 )
 _PEM_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 _PEM = Shape(
     "PRIVATE_KEY",
     f"-----BEGIN {_PEM_NAME}",
-    re.compile(
+    re.compile(f"(?=-----BEGIN {_PEM_NAME})"),
+    longest=70,
+    rest=re.compile(
         # To its end; where that is missing, as far as there are lines of base64. Their ends may be
         # escaped. No key reaches into the next one.
         f"-----BEGIN {_PEM_NAME}"
-        rf"(?:(?:[^-]|-(?!----)){{20,{LONGEST_KEY}}}+-----END {_PEM_NAME}"
+        rf"(?:(?:[^-]|-(?!----)){{8,{LONGEST_KEY}}}+-----END {_PEM_NAME}"
         r"|(?:(?:\s|\\[nr]|\\){0,6}[A-Za-z0-9+/=]{16,100}+){1,400})"
     ),
-    longest=LONGEST_KEY + 120,
+    longest_rest=LONGEST_KEY + 120,
 )
 _AGE = Shape(
     "PRIVATE_KEY",
@@ -127,20 +130,23 @@ _PLACEHOLDER = re.compile(
 _ASSIGNED = Shape(
     "PASSWORD",
     rf"(?i:{_NAMES})[\\\"'\]]{{0,3}}\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}[^\s]{{6}}",
-    re.compile(
-        rf"(?:{_NAMES}){_TO}(?:\\?\"([^\"\\\s]{{6,256}}+)(?=\\?\")|\\?'([^'\\\s]{{6,256}}+)(?=\\?')"
-        r"|([^\"'\\\s,;&]{6,256}+)(?![\"'(\\]))",
-        re.IGNORECASE,
+    re.compile(rf"(?:{_NAMES}){_TO}", re.IGNORECASE),
+    longest=40,
+    rest=re.compile(
+        r"\\?\"([^\"\\\s]{6,256}+)(?=\\?\")|\\?'([^'\\\s]{6,256}+)(?=\\?')"
+        r"|[^\"'\\\s,;&]{6,256}+(?![\"'(\\])"
     ),
-    longest=320,
-    check=lambda match: _is_opaque(match[match.lastindex or 0]),
+    longest_rest=260,
+    check=_is_opaque,
 )
 _IN_ADDRESS = Shape(
     "PASSWORD",
-    r"[a-z]://[^\s/@\"'<>:]{0,64}:[^\s/@\"'<>]{1,128}@",
-    re.compile(r"(?<=[A-Za-z])://[^\s/@\"'<>:]{0,64}:([^\s@\"'<>]{1,128}?)@[\w\[]"),
-    longest=220,
-    check=lambda match: not re.match(r"[${<*\[]|%[sd(]|\.\.\.|…", match[1]),
+    r"[a-z]://[^\s/@\"'<>:]{0,64}:[^\s@\"'<>]{1,128}@",
+    re.compile(r"(?<=[A-Za-z])://[^\s/@\"'<>:]{0,64}:(?=[^\s@\"'<>]{1,128}@)"),
+    longest=200,
+    rest=re.compile(r"([^\s@\"'<>]{1,128})@[\w\[]"),
+    longest_rest=130,
+    check=lambda password: not re.match(r"[${<*\[]|%[sd(]|\.\.\.|…|\d{2,5}/", password),
 )
 
 SHAPES = (

@@ -5,9 +5,10 @@ much, never too little. Around its hits the pattern says exactly where a value b
 the check whether it is one.
 """
 
+import functools
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from divingbell.border.privacy.engines import Gate
 
@@ -17,6 +18,10 @@ NEAR_BEHIND = 12
 """The same for a word that comes after the value."""
 LONGEST_WORDS = 40
 """Characters that the words of a shape take at most."""
+LONGEST_UNLESS = 80
+"""Characters around a value that are asked whether something else is meant."""
+LONGEST_BACKWARDS = 66
+"""Characters of the first part of a value: the mailbox of an e-mail address."""
 
 # JSON and repr write the end of a line as two characters, and the second one is a letter.
 BEGIN = r"(?:\b|\\[nrt])"
@@ -27,11 +32,11 @@ START = r"(?:(?<!\w)|(?<=\\[nrt]))"
 _ESCAPED = re.compile(r"(?<=\\)(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf])|(?<=%)[0-9a-fA-F]{2}")
 
 
-def _always(match: "re.Match[str]") -> bool:
+def _always(value: str) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Shape:
     """One way in which values of a kind are written.
 
@@ -43,26 +48,26 @@ class Shape:
     kind: str
     gate: str
     pattern: "re.Pattern[str]"
-    """The group that matches last is the value; without groups, all of it is."""
+    """The value; or what it begins after, if there is a `rest`."""
     longest: int
-    """Characters that a match has at most."""
-    check: Callable[["re.Match[str]"], bool] = _always
+    """Characters that a match of the pattern has at most."""
+    check: Callable[[str], bool] = _always
+    """Says of a text that looks like a value whether it is one."""
+    rest: "re.Pattern[str] | None" = None
+    """The value after the pattern's match: for those that may be long. Its last group counts."""
+    longest_rest: int = 0
+    backwards: "re.Pattern[str] | None" = None
+    """The first part of a value, before the pattern's match, read from right to left."""
     words: str = ""
     """An expression for words, one of which must stand shortly before the value."""
     words_behind: str = ""
     """The same for words after it; one of either is enough."""
-    backwards: "re.Pattern[str] | None" = None
-    """What belongs to a value before its match, as an expression that is read from right to left."""
-    _before: "re.Pattern[str] | None" = field(init=False, repr=False, default=None)
-    _behind: "re.Pattern[str] | None" = field(init=False, repr=False, default=None)
+    unless: "re.Pattern[str] | None" = None
+    """What must not stand right before the value."""
+    unless_behind: "re.Pattern[str] | None" = None
+    """What must not stand right after it."""
 
-    def __post_init__(self) -> None:
-        if self.words:
-            object.__setattr__(self, "_before", re.compile(self.words, re.IGNORECASE))
-        if self.words_behind:
-            object.__setattr__(self, "_behind", re.compile(self.words_behind, re.IGNORECASE))
-
-    @property
+    @functools.cached_property
     def gates(self) -> list[Gate]:
         """The expressions for an engine."""
         if not self.words and not self.words_behind:
@@ -75,11 +80,16 @@ class Shape:
             gates.append(Gate(f"{self.gate}{behind}"))
         return gates
 
-    @property
+    @functools.cached_property
     def reach(self) -> int:
-        """Characters before the end of a hit among which the value begins; with its context."""
-        around = NEAR + LONGEST_WORDS if self.words or self.words_behind else 1
-        return self.longest + around + (self.backwards is not None) * 70
+        """Characters before the end of a hit among which a match begins."""
+        return self.longest + (NEAR + LONGEST_WORDS if self.words or self.words_behind else 1)
+
+    @property
+    def longest_with_context(self) -> int:
+        """Characters of a value together with all that decides about it."""
+        back = LONGEST_BACKWARDS if self.backwards else 0
+        return self.reach + back + max(self.longest_rest, LONGEST_UNLESS)
 
     def look(self, text: str, end: int, decided: int) -> tuple[int, list[tuple[int, int]]]:
         """Look around a hit that ends there. Values that begin before `decided` are known already.
@@ -93,32 +103,48 @@ class Shape:
         while match := self.pattern.search(text, at, limit + self.longest + 1):
             if match.start() >= limit:
                 break
-            if self._is_meant(text, match) and self.check(match):
-                found.append(self._place(text, match))
-                at = match.end()
+            place = self._place(text, match)
+            if place and self._is_meant(text, *place) and self.check(text[slice(*place)]):
+                found.append(place)
+                at = max(match.end(), place[1])
             else:
                 at = match.start() + 1
         return max(limit, at), found
 
-    def _is_meant(self, text: str, match: "re.Match[str]") -> bool:
-        if self._before is None and self._behind is None:
-            return True
+    def _place(self, text: str, match: "re.Match[str]") -> tuple[int, int] | None:
         start, end = match.span()
-        if self._before and self._before.search(text, max(0, start - NEAR - LONGEST_WORDS), start):
-            return True
-        reach = end + NEAR_BEHIND + LONGEST_WORDS
-        behind = self._behind and self._behind.search(text, end, reach)
-        return bool(behind and behind.start() <= end + NEAR_BEHIND)
-
-    def _place(self, text: str, match: "re.Match[str]") -> tuple[int, int]:
-        start, end = match.span(match.lastindex or 0)
-        if self.backwards is not None and (more := self._before_match(text, start)):
-            start -= len(more)
+        if self.rest is not None:
+            if not (rest := self.rest.match(text, end)):
+                return None
+            start, end = rest.span(rest.lastindex or 0)
+        if self.backwards is not None:
+            before = text[max(0, start - LONGEST_BACKWARDS) : start]
+            if not (first := self.backwards.match(before[::-1])):
+                return None
+            start -= first.end()
         if start and text[start - 1] in "\\%" and (escaped := _ESCAPED.match(text, start, end)):
             start = escaped.end()
         return start, end
 
-    def _before_match(self, text: str, start: int) -> str:
-        assert self.backwards is not None
-        more = self.backwards.match(text[max(0, start - 66) : start][::-1])
-        return more[0] if more else ""
+    def _is_meant(self, text: str, start: int, end: int) -> bool:
+        before = max(0, start - LONGEST_UNLESS)
+        if self.unless and self.unless.search(text, before, start):
+            return False
+        if self.unless_behind and self.unless_behind.match(text, end):
+            return False
+        return not (self.words or self.words_behind) or self._has_words(text, start, end)
+
+    def _has_words(self, text: str, start: int, end: int) -> bool:
+        before, behind = self._word_patterns
+        if before and before.search(text, max(0, start - NEAR - LONGEST_WORDS), start):
+            return True
+        near = behind and behind.search(text, end, end + NEAR_BEHIND + LONGEST_WORDS)
+        return bool(near and near.start() <= end + NEAR_BEHIND)
+
+    @functools.cached_property
+    def _word_patterns(self) -> tuple["re.Pattern[str] | None", "re.Pattern[str] | None"]:
+        before, behind = (
+            re.compile(words, re.IGNORECASE) if words else None
+            for words in (self.words, self.words_behind)
+        )
+        return before, behind

@@ -8,31 +8,26 @@ import re
 from collections import Counter
 from typing import Any
 
-FILE_ENDINGS = frozenset(
-    "png jpg jpeg gif svg webp ico css js ts json html htm py md txt log service socket timer "
-    "mount target slice conf yaml yml toml lock zip gz".split()
-)
+FILE_ENDINGS = frozenset({
+    "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "js", "ts", "json", "html", "htm",
+    "py", "md", "txt", "log", "service", "socket", "timer", "mount", "target", "slice", "conf",
+    "yaml", "yml", "toml", "lock", "zip", "gz", "whl",
+})  # fmt: skip
 """Endings of names such as logo@2x.png and getty@tty1.service, none of them a domain of the top."""
-MACHINE_MAILBOXES = ("git", "hg", "svn")
+MACHINE_MAILBOXES = frozenset(("git", "hg", "svn"))
 """Users of addresses such as git@github.com:x/y.git, which are no mailboxes."""
 
 
-def is_email_domain(domain: str) -> bool:
-    """Say whether that may follow the @ of an e-mail address; it may be cut: `cust...`."""
+def is_email(address: str) -> bool:
+    """Say whether a person may read what is sent there. It may be cut: `ann@cust...`."""
+    mailbox, _, domain = address.rpartition("@")
+    if mailbox in MACHINE_MAILBOXES:
+        return False
     if domain.endswith(("...", "…")):
         return domain[0] not in ".…"
     labels = domain.lower().split(".")
     is_version = labels[0].isdecimal() and labels[1].isdecimal()
     return labels[-1] not in FILE_ENDINGS and not is_version
-
-
-def is_personal_mailbox(text: str, at: int) -> bool:
-    """Say whether a person may read what is sent to the name before this @."""
-    for name in MACHINE_MAILBOXES:
-        start = at - len(name)
-        if text.startswith(name, max(0, start)) and start >= 0:
-            return start > 0 and (text[start - 1].isalnum() or text[start - 1] in "._+-")
-    return True
 
 
 def digits_of(text: str) -> str:
@@ -104,8 +99,8 @@ IBAN_LENGTHS = {
 
 
 def is_iban(number: str) -> bool:
-    """Say whether the check digits of an account number, without its spaces, are right."""
-    number = number.upper()
+    """Say whether the check digits of an account number are right; it may have spaces."""
+    number = number.upper().replace(" ", "").replace("-", "")
     if IBAN_LENGTHS.get(number[:2]) != len(number):
         return False
     return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
@@ -142,7 +137,7 @@ def entropy(text: str) -> float:
 
 
 def is_random(text: str, least: float = 3.0) -> bool:
-    """Say whether a text may be made by chance: of several kinds of characters, few of them twice."""
+    """Say whether a text may be made by chance: several kinds of signs, few of them twice."""
     kinds = sum(bool(re.search(kind, text)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
     return kinds > 1 and bool(re.search(r"[\d\W]", text)) and entropy(text) >= least
 
