@@ -36,8 +36,8 @@ _NATIONAL = r"\(?0[1-9]\d{0,4}\)?(?:[ .\-/]\d{2,8}){1,5}"
 _ANY = rf"[(+]?\d(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
 _PHONE_AT = r"(?:(?<![\w.(+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 _PHONE_WORDS = (
-    r"phone|mobile|mobil\b|\btel\b|\btel[.:]|telefon|t[ée]l[ée]ph|fax|\bcell\b|whatsapp|\bsms\b"
-    r"|hotline|handy|m[óo]vil|voicemail|landline|rufnummer|\bcall me"
+    r"phone|mobile|mobil\b|\btel\b|\btel[.:]|telefon|t(?:é|e)l(?:é|e)ph|fax|\bcell\b|whatsapp|\bsms\b"
+    r"|hotline|handy|m(?:ó|o)vil|voicemail|landline|rufnummer|\bcall me"
 )
 _WEAK_PHONE_WORDS = (
     r"\bcall\b|\bcalling\b|\bcontact\b|\breach\b|\bdial|\bring\b|answering|messages? to"

@@ -1,12 +1,12 @@
 """Engines that look for many expressions in one pass, in time that grows with the text alone.
 
-Neither knows what stands around a match; both are told what may, and shapes look closer. Texts
-are bytes with one byte a character, so that places need no translation.
+Neither knows what stands around a match; both are told what may, and shapes look closer. They
+read UTF-8 byte by byte, and `.` is one byte.
 """
 
 import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -49,7 +49,7 @@ class HyperscanEngine:
         leftmost = hyperscan.HS_FLAG_SOM_LEFTMOST
         try:
             self._database.compile(
-                [gate.expression.encode("latin-1") for gate in gates],
+                [gate.expression.encode() for gate in gates],
                 ids=list(range(len(gates))),
                 elements=len(gates),
                 flags=[leftmost if gate.has_start else 0 for gate in gates],
@@ -79,7 +79,7 @@ class Re2Engine:
     """RE2: says first which expressions match at all, then looks for each of those."""
 
     def __init__(self, gates: Sequence[Gate]) -> None:
-        import re2
+        import re2  # type: ignore[import-untyped]
 
         options = re2.Options()
         options.encoding = re2.Options.Encoding.LATIN1
@@ -88,7 +88,7 @@ class Re2Engine:
         self._expressions = []
         try:
             for gate in gates:
-                expression = gate.expression.encode("latin-1")
+                expression = gate.expression.encode()
                 self._expressions.append(re2.compile(expression, options))
                 self._which.Add(expression)
         except re2.error as error:
@@ -112,7 +112,7 @@ def _unusable(error: Exception) -> ConfigError:
     )
 
 
-ENGINES = {"hyperscan": HyperscanEngine, "re2": Re2Engine}
+ENGINES: tuple[Callable[[Sequence[Gate]], Engine], ...] = (HyperscanEngine, Re2Engine)
 
 
 @functools.lru_cache(16)
@@ -122,7 +122,7 @@ def engine(gates: tuple[Gate, ...]) -> Engine:
     Raises:
         ConfigError: no engine is installed, or an expression is not one that it knows.
     """
-    for made in ENGINES.values():
+    for made in ENGINES:
         try:
             return made(gates)
         except ImportError:

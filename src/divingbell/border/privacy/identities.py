@@ -69,7 +69,7 @@ _NUMBERS = (
     _number(
         _NATIONAL, r"\d{6}[-+A]\d{3}[0-9A-Y]", "fi.hetu", r"\bhetu\b|henkil|personal.?identity"
     ),
-    _number(_NATIONAL, r"\d{6} ?\d{5}", "no.fodselsnummer", r"f[øo]dsels|personnummer"),
+    _number(_NATIONAL, r"\d{6} ?\d{5}", "no.fodselsnummer", r"f(?:ø|o)dsels|personnummer"),
     _number(_NATIONAL, r"\d{6}-?\d{4}", "dk.cpr", r"\bcpr\b"),
     _number(_NATIONAL, r"\d{4} ?\d{4} ?\d{4}", "in_.aadhaar", r"aadha?ar|\buid(?:ai)?\b"),
     _number(_NATIONAL, r"\d{3}[ -]?\d{3}[ -]?\d{3}", "ca.sin", r"\bsin\b|social.?insurance"),
@@ -102,8 +102,8 @@ _PASSPORT = Shape(
 
 _MONTH = (
     r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}"
-    r"|Januar|Februar|M.rz|Mai|Juni|Juli|August|Oktober|Dezember"
-    r"|janvier|f.vrier|mars|avril|juin|juillet|ao.t|septembre|octobre|novembre|d.cembre"
+    r"|Januar|Februar|M(?:ä|a)rz|Mai|Juni|Juli|August|Oktober|Dezember"
+    r"|janvier|f(?:é|e)vrier|mars|avril|juin|juillet|ao(?:û|u)t|septembre|octobre|novembre|d(?:é|e)cembre"
     r"|enero|febrero|marzo|abril|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre"
 )
 _DAY = r"\d{1,2}(?:st|nd|rd|th|\.)?"
@@ -118,7 +118,7 @@ _BIRTH_DATE = Shape(
     longest=32,
     check=lambda date: validators.is_date(date) or " " in date,
     words=(
-        r"\bborn\b|birth|\bdob\b|d\.o\.b|geboren|geburts|\bn[ée]e? le\b|naissance|nacimiento"
+        r"\bborn\b|birth|\bdob\b|d\.o\.b|geboren|geburts|\bn(?:é|e)e? le\b|naissance|nacimiento"
         r"|nacid[oa]|nascita|nat[oa] il"
     ),
 )

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from divingbell.border.privacy import views
 from divingbell.border.privacy.find import Find, merged
+from divingbell.border.privacy.scanner import Scanner
 from divingbell.errors import ConfigError
 
 MOST_VALUES = 100_000
@@ -119,7 +120,7 @@ class Learned:
 
     def finds(self, text: str) -> list[Find]:
         """Return the finds, sorted and disjoint."""
-        return views.finished(views.scanning(text, [self]))
+        return views.finished(Scanner(()).scanning(text, self))
 
     def plain(self, text: str) -> Generator[None, None, list[Find]]:
         """Yield after each piece of work; return the finds in the text as it stands."""

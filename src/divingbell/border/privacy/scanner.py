@@ -1,25 +1,25 @@
 """The scanner: finds values by their shapes."""
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 
 from divingbell.border.privacy import shapes, views
-from divingbell.border.privacy.engines import Engine, Gate, engine
+from divingbell.border.privacy.engines import Gate, Hit, engine
 from divingbell.border.privacy.find import Find, merged
-from divingbell.errors import ConfigError
 
 PIECE = 1 << 16
 """Characters that are looked through at once."""
 LONGEST_GATE = 400
-"""Characters that a match of a gate has at most."""
+"""Characters that a match of a gate has at most; a little more than the longest has."""
 LONGEST_OWN = 256
-"""Characters of a find of a pattern from the settings, if it is to be found in a stream."""
+"""Characters of a find of a pattern from the settings: of longer ones, the last so many."""
 
 
 class Scanner:
     """Finds personal data and secrets in texts by how they are written.
 
     `kinds` are names of `kinds.KINDS`; `patterns` are expressions of one's own by the name of
-    their kind, in the syntax of RE2. The time grows with the text, whatever stands in it.
+    their kind, in the syntax of RE2. The time grows with the text, whatever stands in it. May be
+    used by several threads.
 
     Raises:
         ConfigError: a kind is not known, an expression can't be used, or a package is missing.
@@ -28,61 +28,93 @@ class Scanner:
     def __init__(self, kinds: Iterable[str], patterns: Mapping[str, str] | None = None) -> None:
         self._shapes = shapes.of_kinds(frozenset(kinds))
         self._own = list(patterns or {})
-        owners = [
+        owned = [
             (number, gate) for number, shape in enumerate(self._shapes) for gate in shape.gates
         ]
-        own = [
-            Gate(_checked(name, expression), True) for name, expression in (patterns or {}).items()
-        ]
-        self._owner = [number for number, _ in owners]
-        self._engine: Engine = engine((*(gate for _, gate in owners), *own))
-        reaches = [shape.longest_with_context for shape in self._shapes]
-        self.longest = max([*reaches, LONGEST_OWN if own else 0], default=0)
+        self._owners = [number for number, _ in owned]
+        own = (Gate(expression, has_start=True) for expression in (patterns or {}).values())
+        self._engine = engine((*(gate for _, gate in owned), *own, *views.gates()))
+        longest = [shape.longest_with_context for shape in self._shapes]
+        self.longest = max([*longest, LONGEST_OWN if self._own else 0], default=0)
         """The most characters that a find can have together with what decides about it."""
 
     def finds(self, text: str) -> list[Find]:
         """Return the finds, sorted and disjoint."""
         return views.finished(self.scanning(text))
 
-    def scanning(self, text: str) -> Generator[None, None, list[Find]]:
-        """Do the same, and yield after each piece of 64 kB: an event loop can give way there."""
-        return views.scanning(text, [self])
+    def scanning(self, text: str, *more: views.Finder) -> Generator[None, None, list[Find]]:
+        """Find, together with other finders, also in what the text says without its disguises.
 
-    def plain(self, text: str) -> Generator[None, None, list[Find]]:
-        """Do the same in the text as it stands, escapes and all."""
-        found: list[Find] = []
-        decided = [0] * len(self._shapes)
-        for at in range(0, len(text), PIECE):
-            found += self._finds_in_piece(text, at, decided)
+        Yields after each piece of 64 kB, so that an event loop can give way there; returns the
+        finds, sorted and disjoint.
+        """
+        scan = _Scan(self, text)
+        found = yield from scan.steps()
+        for finder in more:
+            found += yield from finder.plain(text)
+        for start, end in views.neighbourhoods(scan.disguised):
+            near = views.finds_without_disguise(text[start:end], [self, *more])
+            found += (Find(start + find.start, start + find.end, find.kind) for find in near)
             yield
         return merged(found)
 
-    def _finds_in_piece(self, text: str, at: int, decided: list[int]) -> Iterable[Find]:
-        # A hit belongs to the piece that it ends in. One more character, because what follows a
-        # value decides where it ends; and one before the first, because gates ask for it.
+    def plain(self, text: str) -> Generator[None, None, list[Find]]:
+        """Yield after each piece; return the finds in the text as it stands, escapes and all."""
+        return _Scan(self, text).steps()
+
+
+class _Scan:
+    """One text on its way through a scanner."""
+
+    def __init__(self, scanner: Scanner, text: str) -> None:
+        self._scanner, self._text = scanner, text
+        self._decided = [0] * len(scanner._shapes)
+        self.disguised: list[int] = []
+        """Where disguises end, sorted."""
+
+    def steps(self) -> Generator[None, None, list[Find]]:
+        found: list[Find] = []
+        for at in range(0, len(self._text), PIECE):
+            for hit in self._hits(at):
+                found += self._finds_at(hit)
+            yield
+        return merged(found)
+
+    def _hits(self, at: int) -> Iterator[Hit]:
+        """The hits that end in a piece, by their places in the text."""
+        # One more character, because what follows a value decides where it ends; and one before
+        # the first, because gates ask for it.
         begin = max(0, at - LONGEST_GATE)
-        piece = text[begin : at + PIECE + 1]
+        piece = self._text[begin : at + PIECE + 1]
         if begin == 0:
             begin, piece = -1, "\n" + piece
-        for gate, start, end in self._engine.hits(piece.encode("latin-1", "replace")):
-            if not at < begin + end <= at + PIECE:
-                continue
-            if gate >= len(self._owner):
-                yield Find(begin + start, begin + end, self._own[gate - len(self._owner)])
-                continue
-            number = self._owner[gate]
-            if begin + end >= decided[number]:
-                shape = self._shapes[number]
-                decided[number], places = shape.look(text, begin + end, decided[number])
-                for place in places:
-                    yield Find(*place, shape.kind)
+        data = piece.encode("utf-8", "replace")
+        hits = self._scanner._engine.hits(data)
+        for gate, start, end in hits if len(data) == len(piece) else _in_characters(hits, data):
+            if at < begin + end <= at + PIECE:
+                yield Hit(gate, begin + start, begin + end)
+
+    def _finds_at(self, hit: Hit) -> Iterator[Find]:
+        owners, own = self._scanner._owners, self._scanner._own
+        if hit.gate < len(owners):
+            number = owners[hit.gate]
+            if hit.end >= self._decided[number]:
+                shape = self._scanner._shapes[number]
+                decided, places = shape.look(self._text, hit.end, self._decided[number])
+                self._decided[number] = decided
+                yield from (Find(start, end, shape.kind) for start, end in places)
+        elif hit.gate < len(owners) + len(own):
+            yield Find(max(0, hit.start), hit.end, own[hit.gate - len(owners)])
+        else:
+            self.disguised.append(hit.end)
 
 
-def _checked(name: str, expression: str) -> str:
-    try:
-        expression.encode("latin-1")
-    except UnicodeEncodeError:
-        raise ConfigError(
-            f"The pattern of {name} has characters beyond Latin-1: write it with others."
-        ) from None
-    return expression
+def _in_characters(hits: Iterable[Hit], data: bytes) -> Iterator[Hit]:
+    """The same hits, which are sorted, by characters of the text that these bytes are."""
+    last = place = 0
+    for gate, start, end in hits:
+        place += len(data[last:end].decode("utf-8", "ignore"))
+        last = end
+        # Only own patterns say where they start, and what they find has an end.
+        length = len(data[max(start, end - LONGEST_OWN) : end].decode("utf-8", "ignore"))
+        yield Hit(gate, place - length, place)

@@ -26,4 +26,4 @@ class Screen:
 
     def scanning(self, text: str) -> Generator[None, None, list[Find]]:
         """Do the same, and yield after each piece of 64 kB: an event loop can give way there."""
-        return views.scanning(text, [self._scanner, self.learned])
+        return self._scanner.scanning(text, self.learned)

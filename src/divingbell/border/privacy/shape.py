@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from divingbell.border.privacy.engines import Gate
 
 NEAR = 40
-"""Characters between a word and the value that it speaks of."""
+"""Characters between a word and the value that it speaks of; for a gate, bytes."""
 NEAR_BEHIND = 12
 """The same for a word that comes after the value."""
 LONGEST_WORDS = 40

@@ -12,7 +12,7 @@ import unicodedata
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import Protocol
 
-from divingbell.border.privacy.engines import Engine, Gate, engine
+from divingbell.border.privacy.engines import Gate
 from divingbell.border.privacy.find import Find, merged
 from divingbell.disguises import Disguises
 
@@ -22,14 +22,12 @@ context usually has."""
 PIECE = 1 << 16
 _SIZE = 1 << 18
 """More than any neighbourhood has, so that it is one piece for `Disguises`."""
-_GATES = (
-    Gate(r"\\(?:u00|U000000|x|u\{0{0,4})[2-7][0-9a-fA-F]|\\/"),
-    Gate(r"%(?:25){0,4}[2-7][0-9a-fA-F]"),
-    Gate(r"&(?:amp;){0,4}#[xX]?[0-9]"),
-    Gate(
-        r"&(?:amp;){0,4}(?:commat|period|lowbar|hyphen|dash|nbsp|shy|plus|colon|sol|num|lpar|Tab);"
-    ),
-    Gate(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\xad]"),
+_ESCAPES = (
+    r"\\(?:u00|U000000|x|u\{0{0,4})[2-7][0-9a-fA-F]|\\/",
+    r"%(?:25){0,4}[2-7][0-9a-fA-F]",
+    r"&(?:amp;){0,4}#[xX]?[0-9]",
+    r"&(?:amp;){0,4}(?:commat|period|lowbar|hyphen|dash|nbsp|shy|plus|colon|sol|num|lpar|Tab);",
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]",
 )
 _WRITTEN = "".join(map(chr, range(0x20, 0x7F))) + "\n\r\t"
 _REMOVED = "\x7f"
@@ -49,20 +47,6 @@ class Finder(Protocol):
         """Yield after each piece of work; return the finds, sorted and disjoint."""
 
 
-def scanning(text: str, finders: Sequence[Finder]) -> Generator[None, None, list[Find]]:
-    """Find values in a text as it stands, and in what it says without its disguises.
-
-    Yields after each piece of work; returns the finds, sorted and disjoint.
-    """
-    found: list[Find] = []
-    for finder in finders:
-        found += yield from finder.plain(text)
-    for start, end in _merged_places((yield from _places(text))):
-        found += _finds_in_view(text[start:end], start, finders)
-        yield
-    return merged(found)
-
-
 def finished(steps: Generator[None, None, list[Find]]) -> list[Find]:
     """Do all the work at once, and return what it returns."""
     while True:
@@ -73,49 +57,11 @@ def finished(steps: Generator[None, None, list[Find]]) -> list[Find]:
             return found
 
 
-def _finds_in_view(text: str, offset: int, finders: Sequence[Finder]) -> Iterator[Find]:
-    plain = text if text.isascii() else text.translate(_table())
-    views = _disguises().views(plain, _SIZE)
-    for view in views:
-        said = "".join(piece for _, piece in view.pieces())
-        finds = merged(
-            itertools.chain.from_iterable(finished(each.plain(said)) for each in finders)
-        )
-        ends = (index for find in finds for index in (find.start, find.end - 1))
-        places = view.located(ends)
-        for find, (start, _), (_, end) in zip(finds, places, places, strict=False):
-            yield Find(offset + start, offset + end, find.kind)
-    if not views:  # characters that take one another's place
-        for finder in finders:
-            for start, end, kind in finished(finder.plain(plain)):
-                yield Find(offset + start, offset + end, kind)
+def neighbourhoods(places: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield what stands around disguises at these places, which are sorted.
 
-
-def _places(text: str) -> Generator[None, None, list[int]]:
-    """Where disguises stand, sorted."""
-    places: list[int] = []
-    for at in range(0, len(text), PIECE):
-        piece = text[at : at + PIECE + 40]
-        hits = _engine().hits(piece.encode("latin-1", "replace"))
-        places += (at + hit.end for hit in hits)
-        if not piece.isascii():
-            places += (at + place for place in _places_of_hidden(piece))
-        yield
-    return sorted(places)
-
-
-def _places_of_hidden(text: str) -> Iterator[int]:
-    # As UTF-8, which an engine reads a hundred times as fast as a class of characters in `re`.
-    data = text.encode("utf-8", "surrogatepass")
-    last = place = 0
-    for hit in _engine_of_hidden().hits(data):
-        place += len(data[last : hit.end].decode("utf-8", "surrogatepass"))
-        last = hit.end
-        yield place
-
-
-def _merged_places(places: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Neighbourhoods of about a piece at most. Two that had to be parted overlap."""
+    Each has about a piece at most. Two that had to be parted overlap.
+    """
     start = end = -1
     for place in places:
         if start >= 0 and place - AROUND <= end and end - start < PIECE:
@@ -128,9 +74,21 @@ def _merged_places(places: Iterable[int]) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-@functools.cache
-def _engine() -> Engine:
-    return engine(_GATES)
+def finds_without_disguise(text: str, finders: Sequence[Finder]) -> Iterator[Find]:
+    """Yield what is found in what a text says without its disguises, by where it stands in it."""
+    plain = text if text.isascii() else text.translate(_table())
+    views = _disguises().views(plain, _SIZE)
+    for view in views:
+        finds = _finds("".join(piece for _, piece in view.pieces()), finders)
+        places = view.located(index for find in finds for index in (find.start, find.end - 1))
+        for find, (start, _), (_, end) in zip(finds, places, places, strict=False):
+            yield Find(start, end, find.kind)
+    if not views:  # characters that take one another's place
+        yield from _finds(plain, finders)
+
+
+def _finds(text: str, finders: Sequence[Finder]) -> list[Find]:
+    return merged(itertools.chain.from_iterable(finished(each.plain(text)) for each in finders))
 
 
 @functools.cache
@@ -146,19 +104,19 @@ def _digits() -> dict[int, str]:
 
 
 @functools.cache
-def _engine_of_hidden() -> Engine:
+def gates() -> tuple[Gate, ...]:
+    """Return expressions for disguises."""
     removed = _in_utf8(_members(_REMOVED_CLASS))
     between = _in_utf8([*_members(_SPACES), *_members(_DASHES)])
     other = _in_utf8([*range(0xFF01, 0xFF5F), *_digits()])
     # Dashes, spaces and selectors of emoji are everywhere; they hide nothing but between these.
-    return engine(
-        (
-            Gate(rf"[\w@.+-](?:{removed})"),
-            Gate(rf"(?:{removed})[\w@.+-]"),
-            Gate(rf"[0-9).](?:{between})[0-9(+]"),
-            Gate(other),
-        )
+    hidden = (
+        rf"[\w@.+-](?:{removed})",
+        rf"(?:{removed})[\w@.+-]",
+        rf"[0-9).](?:{between})[0-9(+]",
+        other,
     )
+    return (*map(Gate, (*_ESCAPES, *hidden)),)
 
 
 def _in_utf8(characters: Iterable[int]) -> str:
