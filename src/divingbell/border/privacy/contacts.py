@@ -33,7 +33,9 @@ _PART = r"(?:[ .\-/]|[ .\-/]?\([0-9]{1,4}\)[ .\-/]?)?\d{1,8}"
 _INTERNATIONAL = rf"\+[1-9](?:{_PART}){{2,8}}{_EXTENSION}"
 _WITH_ZEROS = rf"00[1-9]\d{{0,2}}(?:[ .\-/]\d{{2,8}}){{2,6}}{_EXTENSION}"
 _NATIONAL = r"\(?0[1-9]\d{0,4}\)?(?:[ .\-/]\d{2,8}){1,5}"
-_ANY = rf"[(+]?\d(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
+# Begins with a set of characters and looks behind it: `re` skips what is not in the set.
+_PHONE_DIGIT = r"[(+\d](?:(?<![\w.(+].)|(?<=\\[nrt].))"
+_ANY = rf"(?:(?<=[(+])\d)?(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
 _PHONE_AT = r"(?:(?<![\w.(+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 _PHONE_WORDS = (
     r"phone|mobile|mobil\b|\btel\b|\btel[.:]|telefon|t(?:é|e)l(?:é|e)ph|fax|\bcell\b|whatsapp|\bsms\b"
@@ -79,17 +81,17 @@ _OTHER_NUMBER = re.compile(
 )
 
 
-def _phone_beside(words: str, written: str = "", behind: str = "") -> Shape:
+def _phone_beside(words: str = "", words_behind: str = "", written: str = "") -> Shape:
     return Shape(
         "PHONE",
         gate(r"\d(?:[ .\-/()]{0,2}\d){6,14}"),
-        re.compile(rf"(?:(?<![\w.(+])|(?<=\\[nrt])){written}{_ANY}{TO}"),
+        re.compile(rf"{_PHONE_DIGIT}{written}{_ANY}{TO}"),
         longest=60,
         check=_is_meant_as_phone,
         unless=_OTHER_NUMBER,
         unless_behind=re.compile(r"\\?[\"']\s?:"),
         words=words,
-        words_behind=behind,
+        words_behind=words_behind,
     )
 
 
@@ -128,9 +130,10 @@ _PHONES = (
         longest=60,
         check=_of_length(9, 12),
     ),
-    _phone_beside(_PHONE_WORDS, behind=_PHONE_WORDS_BEHIND),
+    _phone_beside(_PHONE_WORDS),
+    _phone_beside(words_behind=_PHONE_WORDS_BEHIND),
     # Beside weaker words, with something between the digits, or ten of them.
-    _phone_beside(_WEAK_PHONE_WORDS, r"(?=\d{10}|[(+]?\d{1,9}[ .\-/()])"),
+    _phone_beside(_WEAK_PHONE_WORDS, written=r"(?=\d{9}|\d{0,9}[ .\-/()])"),
 )
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
@@ -144,7 +147,8 @@ _GROUP = "[0-9a-fA-F]{1,4}"
 _IPS = (
     Shape(
         "IP",
-        gate(r"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}"),
+        # Without those of this machine and of private networks, which stand everywhere.
+        gate(r"(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|2\d\d)(?:\.\d{1,3}){3}"),
         re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.\w)"),
         longest=16,
         check=validators.is_public_ip,

@@ -83,13 +83,13 @@ class Shape:
     @functools.cached_property
     def reach(self) -> int:
         """Characters before the end of a hit among which a match begins."""
-        return self.longest + (NEAR + LONGEST_WORDS if self.words or self.words_behind else 1)
+        return self.longest + (NEAR_BEHIND + LONGEST_WORDS if self.words_behind else 1)
 
     @property
     def longest_with_context(self) -> int:
         """Characters of a value together with all that decides about it."""
-        back = LONGEST_BACKWARDS if self.backwards else 0
-        return self.reach + back + max(self.longest_rest, LONGEST_UNLESS)
+        before = NEAR + LONGEST_WORDS if self.words else LONGEST_UNLESS
+        return before + LONGEST_BACKWARDS + self.reach + self.longest_rest
 
     def look(self, text: str, end: int, decided: int) -> tuple[int, list[tuple[int, int]]]:
         """Look around a hit that ends there. Values that begin before `decided` are known already.
