@@ -96,7 +96,7 @@ _PASSPORT = Shape(
     r"\b[A-Z0-9]{6,12}\b",
     re.compile(r"(?:(?<![\w-])|(?<=\\[nrt]))[A-Z]{0,3}\d[A-Z0-9]{4,9}(?![\w-])"),
     longest=14,
-    check=lambda number: len(validators.digits_of(number)) >= 5,
+    check=lambda number: len(validators.digits_of(number)) >= 4,
     words=r"passport|reisepass|passeport|pasaporte|passaporto|paspoort",
 )
 

@@ -6,7 +6,7 @@ from divingbell.border.privacy import shapes, views
 from divingbell.border.privacy.engines import Gate, Hit, engine
 from divingbell.border.privacy.find import Find, merged
 
-PIECE = 1 << 16
+PIECE = 1 << 15
 """Characters that are looked through at once."""
 LONGEST_GATE = 400
 """Characters that a match of a gate has at most; a little more than the longest has."""
@@ -45,7 +45,7 @@ class Scanner:
     def scanning(self, text: str, *more: views.Finder) -> Generator[None, None, list[Find]]:
         """Find, together with other finders, also in what the text says without its disguises.
 
-        Yields after each piece of 64 kB, so that an event loop can give way there; returns the
+        Yields after each piece of 32 kB, so that an event loop can give way there; returns the
         finds, sorted and disjoint.
         """
         scan = _Scan(self, text)

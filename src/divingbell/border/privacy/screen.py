@@ -25,5 +25,5 @@ class Screen:
         return views.finished(self.scanning(text))
 
     def scanning(self, text: str) -> Generator[None, None, list[Find]]:
-        """Do the same, and yield after each piece of 64 kB: an event loop can give way there."""
+        """Do the same, and yield after each piece of 32 kB: an event loop can give way there."""
         return self._scanner.scanning(text, self.learned)

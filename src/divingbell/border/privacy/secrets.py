@@ -117,11 +117,11 @@ def _is_opaque(value: str) -> bool:
     """No name, path or call of a program, but something that was made by chance or thought up."""
     if _PROGRAM.search(value) or _PLACEHOLDER.search(value):
         return False
-    return validators.is_random(value, 2.5)
+    return validators.is_random(value)
 
 
 _PROGRAM = re.compile(
-    r"^[$<{%*\[(]|[(){}<>\[\]]|^[A-Za-z_][\w-]*(?:[./:-][A-Za-z_][\w-]*)+$|^[a-z_]+\d{0,2}$|^[A-Z_]+\d{0,2}$"
+    r"^[$<{%*\[(]|[(){}<>\[\]]|^[A-Za-z_]+\d{0,2}(?:[./:-][A-Za-z_]+\d{0,2})+$|^[a-z_]+\d{0,2}$|^[A-Z_]+\d{0,2}$"
     r"|^https?:|^/[\w/.-]+$|^\.|\.(?:py|js|json|md|txt|toml|yaml)$"
 )
 _PLACEHOLDER = re.compile(

@@ -136,10 +136,10 @@ def entropy(text: str) -> float:
     return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
 
 
-def is_random(text: str, least: float = 3.0) -> bool:
+def is_random(text: str) -> bool:
     """Say whether a text may be made by chance: several kinds of signs, few of them twice."""
     kinds = sum(bool(re.search(kind, text)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
-    return kinds > 1 and bool(re.search(r"[\d\W]", text)) and entropy(text) >= least
+    return kinds > 1 and bool(re.search(r"[\d\W]", text)) and entropy(text) >= 2.5
 
 
 def is_international(number: str) -> bool:
