@@ -10,6 +10,7 @@ import json
 import os
 import random
 import re
+import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -48,8 +48,11 @@ _WEAK_PHONE_WORDS = (
 _PHONE_WORDS_BEHIND = r"office|fax|mobile|\bcell\b|\bdesk\b|\bhome\b|phone"
 
 
+_EXTENDED = re.compile(r" ?[xe#]")
+
+
 def _without_extension(number: str) -> str:
-    return re.split(r" ?[xe#]", number)[0]
+    return _EXTENDED.split(number, 1)[0]
 
 
 def _of_length(least: int, most: int) -> Callable[[str], bool]:
@@ -125,7 +128,9 @@ _PHONES = (
     ),
     Shape(
         "PHONE",
-        gate(r"\(?0[1-9]\d{0,4}\)?[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,4}"),
+        # Not the later part of a date.
+        r"(?:[^\w.\-/:]|\\[nrt])\(?0[1-9]\d{0,4}\)?"
+        r"(?:[ .\-/]\d{5,8}|[ .\-/]\d{2,8}[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,3})\b",
         re.compile(f"{_PHONE_AT}{_NATIONAL}{TO}"),
         longest=60,
         check=_of_length(9, 12),

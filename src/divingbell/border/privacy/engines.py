@@ -8,17 +8,13 @@ import functools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from divingbell.errors import ConfigError
 
-
-class Hit(NamedTuple):
-    """A match of one expression. Where it starts is known only of those that ask for it."""
-
-    gate: int
-    start: int
-    end: int
+Hit = tuple[int, int, int]
+"""The number of a gate, and where its match starts and ends. Only those that ask for it know where
+it starts. There may be millions, so that it is a bare tuple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +58,7 @@ class HyperscanEngine:
         found: list[Hit] = []
 
         def take(gate: int, start: int, end: int, flags: int, context: object) -> None:
-            found.append(Hit(gate, start, end))
+            found.append((gate, start, end))
 
         self._database.scan(data, match_event_handler=take, scratch=self._scratch_of_thread())
         return found
@@ -98,11 +94,11 @@ class Re2Engine:
     def hits(self, data: bytes) -> list[Hit]:
         """Return the hits of each gate that do not overlap, by where they end."""
         found = [
-            Hit(gate, match.start(), match.end())
+            (gate, match.start(), match.end())
             for gate in self._which.Match(data)
             for match in self._expressions[gate].finditer(data)
         ]
-        return sorted(found, key=lambda hit: hit.end)
+        return sorted(found, key=lambda hit: hit[2])
 
 
 def _unusable(error: Exception) -> ConfigError:

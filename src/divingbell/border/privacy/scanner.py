@@ -69,18 +69,26 @@ class _Scan:
     def __init__(self, scanner: Scanner, text: str) -> None:
         self._scanner, self._text = scanner, text
         self._decided = [0] * len(scanner._shapes)
+        self._last: dict[str, int] = {}
+        """Where the last find of a kind ends."""
         self.disguised: list[int] = []
         """Where disguises end, sorted."""
 
     def steps(self) -> Generator[None, None, list[Find]]:
         found: list[Find] = []
+        owners, own = self._scanner._owners, self._scanner._own
         for at in range(0, len(self._text), PIECE):
-            for hit in self._hits(at):
-                found += self._finds_at(hit)
+            for gate, start, end in self._hits(at):
+                if gate < len(owners):
+                    found += self._finds_at(owners[gate], end)
+                elif gate < len(owners) + len(own):
+                    found.append(Find(max(0, start), end, own[gate - len(owners)]))
+                else:
+                    self.disguised.append(end)
             yield
         return merged(found)
 
-    def _hits(self, at: int) -> Iterator[Hit]:
+    def _hits(self, at: int) -> list[Hit]:
         """The hits that end in a piece, by their places in the text."""
         # One more character, because what follows a value decides where it ends; and one before
         # the first, because gates ask for it.
@@ -89,24 +97,21 @@ class _Scan:
         if begin == 0:
             begin, piece = -1, "\n" + piece
         data = piece.encode("utf-8", "replace")
-        hits = self._scanner._engine.hits(data)
-        for gate, start, end in hits if len(data) == len(piece) else _in_characters(hits, data):
-            if at < begin + end <= at + PIECE:
-                yield Hit(gate, begin + start, begin + end)
+        hits: Iterable[Hit] = self._scanner._engine.hits(data)
+        if len(data) != len(piece):
+            hits = _in_characters(hits, data)
+        low, high = at - begin, at + PIECE - begin
+        return [(gate, begin + a, begin + b) for gate, a, b in hits if low < b <= high]
 
-    def _finds_at(self, hit: Hit) -> Iterator[Find]:
-        owners, own = self._scanner._owners, self._scanner._own
-        if hit.gate < len(owners):
-            number = owners[hit.gate]
-            if hit.end >= self._decided[number]:
-                shape = self._scanner._shapes[number]
-                decided, places = shape.look(self._text, hit.end, self._decided[number])
-                self._decided[number] = decided
-                yield from (Find(start, end, shape.kind) for start, end in places)
-        elif hit.gate < len(owners) + len(own):
-            yield Find(max(0, hit.start), hit.end, own[hit.gate - len(owners)])
-        else:
-            self.disguised.append(hit.end)
+    def _finds_at(self, number: int, end: int) -> list[Find]:
+        shape = self._scanner._shapes[number]
+        # Most numbers are of several shapes of one kind.
+        if end < self._decided[number] or self._last.get(shape.kind) == end:
+            return []
+        self._decided[number], places = shape.look(self._text, end, self._decided[number])
+        if places:
+            self._last[shape.kind] = places[-1][1]
+        return [Find(*place, shape.kind) for place in places]
 
 
 def _in_characters(hits: Iterable[Hit], data: bytes) -> Iterator[Hit]:
@@ -117,4 +122,4 @@ def _in_characters(hits: Iterable[Hit], data: bytes) -> Iterator[Hit]:
         last = end
         # Only own patterns say where they start, and what they find has an end.
         length = len(data[max(start, end - LONGEST_OWN) : end].decode("utf-8", "ignore"))
-        yield Hit(gate, place - length, place)
+        yield gate, place - length, place

@@ -120,14 +120,18 @@ def is_public_ip(address: str) -> bool:
     return "::" not in address or bool(re.match("[23][0-9a-fA-F]{3}:", address))
 
 
+_NUMBERS = re.compile(r"\d+")
+
+
 def is_date(text: str) -> bool:
     """Say whether digits with separators can be read as a date."""
-    parts = [int(part) for part in re.findall(r"\d+", text)]
-    if len(parts) != 3 or max(map(len, re.findall(r"\d+", text))) > 4:
+    parts = _NUMBERS.findall(text)
+    if len(parts) != 3 or max(map(len, parts)) > 4:
         return False
-    year, month, day = parts if parts[0] > 31 else reversed(parts)
+    first, second, third = map(int, parts)
+    year, month, day = (first, second, third) if first > 31 else (third, second, first)
     is_year = year < 100 or 1850 <= year <= 2100
-    return is_year and sorted((month, day))[0] in range(1, 13) and max(month, day) <= 31
+    return is_year and 1 <= min(month, day) <= 12 and max(month, day) <= 31
 
 
 def entropy(text: str) -> float:

@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from divingbell import text
-from divingbell import disguises
+from divingbell import disguises, text
 from divingbell.disguises import Disguises, View
 from divingbell.settings.secrets import SHORTEST
 
