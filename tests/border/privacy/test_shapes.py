@@ -89,6 +89,13 @@ def test_a_kind_that_is_not_there_is_named() -> None:
         Scanner(["MAIL"])
 
 
+def test_without_the_extra_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match=r"kind PHONE .*divingbell\[privacy\]"):
+        Scanner(["EMAIL", "PHONE"])
+    assert Scanner([*SECRETS, "EMAIL"]).finds("ann@example.org")  # which need no extra
+
+
 def test_only_the_kinds_that_are_asked_for_are_found() -> None:
     text = "ann@example.org password=Tr0ub4dor3"
     assert found(Scanner(SECRETS), text) == [("PASSWORD", "Tr0ub4dor3")]
