@@ -46,8 +46,6 @@ _WEAK_PHONE_WORDS = (
     r"|registered|\bdesk\b|\btext (?:me|us)"
 )
 _PHONE_WORDS_BEHIND = r"office|fax|mobile|\bcell\b|\bdesk\b|\bhome\b|phone"
-
-
 _EXTENDED = re.compile(r" ?[xe#]")
 
 

@@ -34,8 +34,9 @@ class Scanner:
         self._owners = [number for number, _ in owned]
         own = (Gate(expression, has_start=True) for expression in (patterns or {}).values())
         self._engine = engine((*(gate for _, gate in owned), *own, *views.gates()))
-        longest = [shape.longest_with_context for shape in self._shapes]
-        self.longest = max([*longest, LONGEST_OWN if self._own else 0], default=0)
+        longest = (shape.longest_with_context for shape in self._shapes)
+        # In disguise a value is longer: six characters for each, if all of it is escaped.
+        self.longest = max(*longest, LONGEST_OWN, 2 * views.AROUND)
         """The most characters that a find can have together with what decides about it."""
 
     def finds(self, text: str) -> list[Find]:
