@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import fcntl
 import functools
-import hashlib
 import json
 import os
 import shutil
@@ -19,6 +17,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+from environments import environment
 from peers import ANSWER_TIMEOUT, PLAIN, Peer, Task
 from turns import Unable
 
@@ -35,7 +34,6 @@ LOCK = ROOT / "requirements" / "walls.txt"
 SERVER = Path(__file__).with_name("rival_server.py")
 LABEL = f"org.divingbell.bench={os.getpid()}"
 PYTHON = f"{layout.PROFILE}/bin/python"
-INSTALL_TIMEOUT = 900
 ENDING_TIMEOUT = 60.0
 LIMITS = Limits()
 NOBODY = 65534
@@ -176,7 +174,7 @@ class Installed(Peer):
 
     @asynccontextmanager
     async def ready(self) -> AsyncIterator[None]:
-        python = environment(self.install)
+        python = environment(LOCK, self.install, "./dev bench walls")
         with tempfile.TemporaryDirectory(prefix=f"divingbell-bench-{self.kind}-") as folder:
             arguments = [self.kind, json.dumps(self.settings(Path(folder)))]
             async with self._serving(python, str(SERVER), *arguments):
@@ -317,39 +315,3 @@ async def _end(process: Process) -> None:
     if process.returncode is None:
         process.kill()
         await process.wait()
-
-
-def environment(install: bool) -> str:
-    """The Python that has them installed, as the lock says. Kept for the next run.
-
-    Raises:
-        Unable: it has not, and can't or shall not be made.
-    """
-    key = hashlib.sha256(LOCK.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    above = cache / "divingbell-bench"
-    folder, done = above / key, above / f"{key}.done"
-    python = str(folder / "bin" / "python")
-    if not install and not done.exists():
-        raise Unable("not installed (./dev bench walls installs it)")
-    above.mkdir(parents=True, exist_ok=True)
-    with (above / f"{key}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not done.exists():
-            _say(f"installing what {LOCK.relative_to(ROOT)} pins")
-            shutil.rmtree(folder, ignore_errors=True)
-            uv = str(Path(sys.executable).with_name("uv"))
-            _run(uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(folder))
-            flags = ("--quiet", "--require-hashes", "--compile-bytecode", "--python", python)
-            _run(uv, "pip", "install", *flags, "--requirements", str(LOCK))
-            done.touch()
-    return python
-
-
-def _run(*command: str) -> None:
-    try:
-        subprocess.run(command, check=True, capture_output=True, text=True, timeout=INSTALL_TIMEOUT)
-    except subprocess.CalledProcessError as error:
-        raise Unable(f"it can't be installed: {error.stderr.strip()[-200:]}") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise Unable(f"it can't be installed: {error}") from None

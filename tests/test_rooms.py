@@ -11,6 +11,7 @@ LAYERS = (
     (
         "amounts",
         "command",
+        "disguises",
         "errors",
         "escapes",
         "models",
@@ -33,6 +34,7 @@ LAYERS = (
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
 BESIDE = {
     ("command", "models"),
+    ("disguises", "text"),
     ("escapes", "text"),
     ("models", "errors"),
     ("models", "notebook"),

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from divingbell import Divingbell
-from divingbell.gateway.upstream.disguises import Disguises, View
+from divingbell.disguises import Disguises, View
 from divingbell.host import owned_folder
 from divingbell.settings import disclosure
 from tests.promises.breaking import broken

@@ -6,10 +6,9 @@ from typing import Any
 import pytest
 from mcp.client.auth import OAuthClientProvider
 
-from divingbell import Divingbell
+from divingbell import Divingbell, disguises
 from divingbell.gateway import callers
 from divingbell.gateway.sign_in import issuer, oauth
-from divingbell.gateway.upstream import disguises
 from divingbell.gateway.upstream.transport import server_log
 from divingbell.surfaces.mcp import exits
 from tests.promises.breaking import broken

@@ -9,8 +9,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
+from divingbell.disguises import MOST
 from divingbell.gateway.upstream import redaction
-from divingbell.gateway.upstream.disguises import MOST
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
 from divingbell.text import one_line, visible
 

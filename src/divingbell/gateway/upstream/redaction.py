@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from divingbell import text
-from divingbell.gateway.upstream import disguises
-from divingbell.gateway.upstream.disguises import Disguises, View
+from divingbell import disguises, text
+from divingbell.disguises import Disguises, View
 from divingbell.settings.secrets import SHORTEST
 
 Model = TypeVar("Model", bound=BaseModel)

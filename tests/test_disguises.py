@@ -7,7 +7,7 @@ from urllib.parse import quote
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from divingbell.gateway.upstream.disguises import Disguises
+from divingbell.disguises import Disguises
 from divingbell.gateway.upstream.redaction import Redactor
 
 SECRET = 'kéy/"+&<\U0001f511 end'

@@ -1,0 +1,400 @@
+"""Personal data and secrets in texts: how many are found, how many falsely, and how fast.
+
+    ./dev bench privacy [--quick] [--no-install] [--profile] [--missed] [--tuned]
+
+Beside ours, in the same run: presidio-analyzer without a model, datafog and scrubadub, each in an
+environment of its own. Words and limits were tuned on one half of the sentences; figures come from
+the other half (`--tuned` shows the first), which was read before but not tuned on: personal_data.py
+says what follows from that. `--missed` lists what is not found, and what is
+found falsely. `--profile` shows where the time goes in texts without personal data.
+"""
+
+import argparse
+import cProfile
+import csv
+import dataclasses
+import html
+import io
+import json
+import pstats
+import re
+import statistics
+import subprocess
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import personal_data
+import table
+from environments import ROOT, environment
+from personal_data import Sample
+from turns import Unable
+
+from divingbell.border.privacy.engines import HyperscanEngine
+from divingbell.border.privacy.kinds import KINDS
+from divingbell.border.privacy.learned import MOST_VALUES, Learned
+from divingbell.border.privacy.scanner import Scanner
+from divingbell.border.privacy.screen import Screen
+
+LOCK = ROOT / "requirements" / "privacy-peers.txt"
+PEERS = ("presidio", "datafog", "scrubadub")
+PEER_TIMEOUT = 600.0
+COMPARED = tuple(personal_data.VALUES)
+WANTED = {kind: (0.98, 0.95) for kind in COMPARED} | {"PHONE": (0.9, 0.95)}
+"""Least recall and precision."""
+WANTED_LEARNED = 0.99
+CLEAN_SHARE = 0.7
+LEARNED_SPEED = 12.0
+DENSE_SPEED = 3.0
+TIMES_PRESIDIO = 50.0
+FALSE_IN_100_KB = 1.0
+
+Places = Sequence[Sequence[tuple[int, int, str]]]
+
+
+def asked(subject: str, texts: list[str], install: bool) -> tuple[Any, float]:
+    """What a peer finds, and its seconds.
+
+    Raises:
+        Unable: it is not installed, or fails.
+    """
+    script = Path(__file__).with_name("detectors.py")
+    done = subprocess.run(
+        [environment(LOCK, install, "./dev bench privacy"), script, subject],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        timeout=PEER_TIMEOUT,
+    )
+    if done.returncode:
+        raise Unable(done.stderr.strip().splitlines()[-1])
+    answer = json.loads(done.stdout)
+    return answer["found"], answer["seconds"]
+
+
+def judged(
+    samples: Sequence[Sample], found: Places, subject: str, wanted: bool
+) -> Iterator[table.Row]:
+    """Recall and precision of each kind."""
+    right, lost, false = counted(samples, found)
+    for kind in COMPARED:
+        recall = right[kind] / max(1, right[kind] + lost[kind])
+        precision = right[kind] / max(1, right[kind] + false[kind])
+        least, exact = WANTED[kind]
+        met = recall >= least and precision >= exact
+        target = f"≥ {least:g} at ≥ {exact:g}: {'met' if met else 'NOT met'}" if wanted else ""
+        yield table.Row(
+            f"{kind}: recall, precision",
+            subject,
+            f"{recall:.3f}, {precision:.3f}",
+            target=target,
+            runs=str(right[kind] + lost[kind]),
+        )
+
+
+def counted(
+    samples: Sequence[Sample], found: Places
+) -> tuple["Counter[str]", "Counter[str]", "Counter[str]"]:
+    """How many values of each kind are covered, how many are not, and how many finds are false."""
+    right: Counter[str] = Counter()
+    lost: Counter[str] = Counter()
+    false: Counter[str] = Counter()
+    for sample, finds in zip(samples, found, strict=True):
+        for start, end, kind in sample.values:
+            is_covered = any(a <= start and end <= b and of == kind for a, b, of in finds)
+            (right if is_covered else lost)[kind] += 1
+        for a, b, of in finds:
+            false[of] += not any(s < b and a < e and of == kind for s, e, kind in sample.values)
+    return right, lost, false
+
+
+def missed(samples: Sequence[Sample], found: Places) -> Iterator[str]:
+    for sample, finds in zip(samples, found, strict=True):
+        text = sample.text
+        for start, end, kind in sample.values:
+            if not any(a <= start and end <= b and of == kind for a, b, of in finds):
+                yield f"- {kind} not found: {text[start:end]!r} {_around(text, start, end)}"
+        for a, b, of in finds:
+            if of in COMPARED and not any(s < b and a < e and of == k for s, e, k in sample.values):
+                yield f"- {of} found falsely: {text[a:b]!r} {_around(text, a, b)}"
+
+
+def _around(text: str, start: int, end: int) -> str:
+    return f"in {text[max(0, start - 50) : end + 20]!r}"
+
+
+def accuracy(samples: list[Sample], install: bool) -> Iterator[table.Row]:
+    scanner = Scanner(KINDS)
+    found = [scanner.finds(sample.text) for sample in samples]
+    yield from judged(samples, found, "divingbell", wanted=True)
+    # That a word may come after a number was seen in templates of the other half alone.
+    scanner._shapes = [
+        dataclasses.replace(shape, check=lambda _: False) if shape.words_behind else shape
+        for shape in scanner._shapes
+    ]
+    found = [scanner.finds(sample.text) for sample in samples]
+    [without] = [
+        row
+        for row in judged(samples, found, "divingbell, no words behind numbers", wanted=True)
+        if row.measure.startswith("PHONE")
+    ]
+    yield without
+    for peer in PEERS:
+        try:
+            theirs, _ = asked(peer, [sample.text for sample in samples], install)
+            yield from judged(samples, theirs, peer, wanted=False)
+        except (Unable, subprocess.TimeoutExpired) as error:
+            yield table.Row("recall, precision", peer, f"– ({error})")
+
+
+def numbers_of_others(install: bool) -> Iterator[table.Row]:
+    """Telephone numbers as Faker writes them in twenty countries: no form of them is ours."""
+    scanner = Scanner(KINDS)
+    try:
+        numbers, _ = asked("faker", [], install)
+    except (Unable, subprocess.TimeoutExpired) as error:
+        yield table.Row("PHONE: recall, numbers by Faker", "divingbell", f"– ({error})")
+        return
+    for where, sentence in (
+        ("beside a word", "Her phone is {}, she said."),
+        ("without one", "It says {} there."),
+    ):
+        start = sentence.index("{")
+        right = sum(
+            any(
+                find.kind == "PHONE" and find.start <= start and find.end >= start + len(number)
+                for find in scanner.finds(sentence.format(number))
+            )
+            for number in numbers
+        )
+        yield table.Row(
+            f"PHONE: recall, numbers by Faker {where}",
+            "divingbell",
+            f"{right / len(numbers):.3f}",
+            runs=str(len(numbers)),
+        )
+
+
+def _csv(value: str) -> str:
+    file = io.StringIO()
+    csv.writer(file).writerow([1, value, "x"])
+    return file.getvalue()
+
+
+def _traceback(value: str) -> str:
+    try:
+        raise ValueError(f"no such customer: {value!r}")
+    except ValueError:
+        return traceback.format_exc()
+
+
+WAYS: dict[str, Callable[[str], str]] = {
+    "text": lambda value: f"It is {value}.",
+    "repr": lambda value: repr({"name": value}),
+    "JSON": lambda value: json.dumps({"name": value}),
+    "CSV": _csv,
+    "HTML": lambda value: f"<td>{html.escape(value)}</td>",
+    "traceback": _traceback,
+}
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def learned_again(count: int) -> Iterator[table.Row]:
+    """Whether each learned value is found, in each way to write it."""
+    people = personal_data.people(count)
+    known = Learned()
+    known.add(people)
+    for way, written in WAYS.items():
+        right = 0
+        for value, _ in people:
+            text = written(value)
+            # What is left must be as if there had been no value.
+            left = text
+            for find in reversed(known.finds(text)):
+                left = left[: find.start] + left[find.end :]
+            right += _words(left) == _words(written(""))
+        share = right / len(people)
+        met = "met" if share >= WANTED_LEARNED else "NOT met"
+        yield table.Row(
+            f"learned names and addresses, as {way}",
+            "divingbell",
+            f"{share:.4f}",
+            target=f"≥ {WANTED_LEARNED:g}: {met}",
+            runs=str(len(people)),
+        )
+
+
+def speed(size: float, seconds: Sequence[float]) -> float:
+    """Megabytes a second of the median."""
+    return size / statistics.median(seconds) / 1e6
+
+
+def in_turns(rounds: int, *ways: Callable[[], object]) -> list[list[float]]:
+    """Processor time of each way, one after another in each round."""
+    taken: list[list[float]] = [[] for _ in ways]
+    for number in range(rounds + 1):
+        for times, way in zip(taken, ways, strict=True):
+            started = time.process_time()
+            way()
+            if number:  # the first round is not counted
+                times.append(time.process_time() - started)
+    return taken
+
+
+def bare(scanner: Scanner, data: bytes) -> Callable[[], object]:
+    """One pass of the same expressions that nobody listens to."""
+    engine = scanner._engine
+    assert isinstance(engine, HyperscanEngine)
+    return lambda: engine._database.scan(data, match_event_handler=lambda *hit: None)
+
+
+def _row(measure: str, subject: str, value: float, rounds: int, **more: str) -> table.Row:
+    return table.Row(measure, subject, f"{value:.1f} MB/s", runs=str(rounds), **more)
+
+
+def on_clean_texts(texts: dict[str, str], rounds: int) -> Iterator[table.Row]:
+    """Texts without personal data, beside one pass of the engine alone."""
+    scanner = Scanner(KINDS)
+    shares, found, total = [], 0, 0
+    for name, text in texts.items():
+        data = text.encode()
+        ours, alone = in_turns(rounds, lambda text=text: scanner.finds(text), bare(scanner, data))
+        share = statistics.median(alone) / statistics.median(ours)
+        shares.append((statistics.median(alone), statistics.median(ours)))
+        mine, theirs = speed(len(data), ours), speed(len(data), alone)
+        yield _row(
+            f"no personal data: {name}", "divingbell", mine, rounds, ratio=f"{share:.2f} of bare"
+        )
+        yield _row(f"no personal data: {name}", "hyperscan alone", theirs, rounds)
+        finds = [find for find in scanner.finds(text) if not is_example(text, find.start, find.end)]
+        found, total = found + len(finds), total + len(data)
+    alone_all, ours_all = map(sum, zip(*shares, strict=True))
+    share = alone_all / ours_all
+    met = "met" if share >= CLEAN_SHARE else "NOT met"
+    yield table.Row(
+        "no personal data: all together", "divingbell", f"{share:.2f} of bare",
+        target=f"≥ {CLEAN_SHARE:g}: {met}",
+    )  # fmt: skip
+    each = found / total * 100_000
+    yield table.Row(
+        "false finds in 100 kB of these", "divingbell", f"{each:.3f}", runs=f"{total // 1000} kB",
+        target=table.at_most(each, FALSE_IN_100_KB, ""),
+    )  # fmt: skip
+
+
+def is_example(text: str, start: int, end: int) -> bool:
+    """Addresses that stand in the source as examples are real finds."""
+    return "@example." in text[start:end]
+
+
+def with_values(rows: int, values: int, rounds: int) -> Iterator[table.Row]:
+    """A hundred thousand learned values, and values in every line."""
+    text = personal_data.code()
+    known = Learned()
+    known.add(personal_data.people(values))
+    screen = Screen(Scanner(KINDS), known)
+    of_known, of_both = in_turns(rounds, lambda: known.finds(text), lambda: screen.finds(text))
+    for subject, taken in (("learned values alone", of_known), ("with all shapes", of_both)):
+        reached = speed(len(text), taken)
+        yield _row(
+            f"{len(known):,} learned values", f"divingbell, {subject}", reached, rounds,
+            target=f"≥ {LEARNED_SPEED:g} MB/s: {'met' if reached >= LEARNED_SPEED else 'NOT met'}",
+        )  # fmt: skip
+    dense, scanner = personal_data.customers(rows), Scanner(KINDS)
+    assert len(scanner.finds(dense)) == 2 * rows
+    [taken] = in_turns(rounds, lambda: scanner.finds(dense))
+    reached = speed(len(dense), taken)
+    yield _row(
+        "e-mail and telephone in every line", "divingbell", reached, rounds,
+        target=f"≥ {DENSE_SPEED:g} MB/s: {'met' if reached >= DENSE_SPEED else 'NOT met'}",
+    )  # fmt: skip
+
+
+def beside_peers(measure: str, texts: list[str], install: bool, rounds: int) -> Iterator[table.Row]:
+    """The same texts, for the same kinds."""
+    scanner, size = Scanner(COMPARED), sum(map(len, texts))
+    [taken] = in_turns(rounds, lambda: [scanner.finds(text) for text in texts])
+    ours = speed(size, taken)
+    yield _row(measure, "divingbell", ours, rounds)
+    for peer in PEERS:
+        try:
+            _, seconds = asked(peer, texts, install)
+        except (Unable, subprocess.TimeoutExpired) as error:
+            yield table.Row(measure, peer, f"– ({error})")
+            continue
+        theirs = size / seconds / 1e6
+        times = ours / theirs
+        target = table.at_least(times, TIMES_PRESIDIO) if peer == "presidio" else ""
+        yield _row(measure, peer, theirs, 1, target=target, ratio=f"ours is {times:.0f}×")
+
+
+def profiled(texts: dict[str, str]) -> None:
+    scanner = Scanner(KINDS)
+    for name, text in texts.items():
+        scanner.finds(text)
+        profile = cProfile.Profile(time.process_time)
+        profile.runcall(scanner.finds, text)
+        print(f"\n{name}:")
+        pstats.Stats(profile, stream=sys.stdout).sort_stats("tottime").print_stats(8)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer of everything")
+    parser.add_argument("--no-install", action="store_true", help="only peers that are installed")
+    parser.add_argument("--profile", action="store_true", help="where the time goes")
+    parser.add_argument("--missed", action="store_true", help="list what is lost and what is false")
+    parser.add_argument("--tuned", action="store_true", help="the half that was tuned on")
+    given = parser.parse_args()
+    install, quick = not given.no_install, given.quick
+    texts = {
+        "code": personal_data.code(),
+        "logs": personal_data.logs(2_000 if quick else 10_000),
+        "tables": personal_data.tables(5_000 if quick else 20_000),
+    }
+    if given.profile:
+        profiled(texts)
+        return
+    times, rounds = (60, 3) if quick else (500, 9)
+    samples = [
+        sample
+        for sample in (
+            *personal_data.research()[:: 5 if quick else 1],
+            *personal_data.filled(times),
+            *personal_data.look_alikes(times),
+        )
+        if sample.is_held_out != given.tuned
+    ]
+    if given.missed:
+        scanner = Scanner(KINDS)
+        print("\n".join(missed(samples, [scanner.finds(sample.text) for sample in samples])))
+        return
+    sentences = [sample.text for sample in samples][: 400 if quick else 4_000]
+    pages = [
+        texts["code"][at : at + 20_000] for at in range(0, 40_000 if quick else 200_000, 20_000)
+    ]
+    rows = [
+        *accuracy(samples, install),
+        *learned_again(200 if quick else 5_000),
+        *on_clean_texts(texts, rounds),
+        *with_values(2_000 if quick else 20_000, 5_000 if quick else MOST_VALUES, rounds),
+        *numbers_of_others(install),
+        *beside_peers("same kinds: sentences", sentences, install, rounds),
+        *beside_peers("same kinds: pages of code", pages, install, rounds),
+    ]
+    half = "that was tuned on" if given.tuned else "that was read, and not tuned on"
+    where = "with" if personal_data.folder() else "without"
+    print(f"{len(samples)} sentences, of the half {half}; {where} the set of presidio-research\n")
+    print(table.render(rows))
+    print(f"\n{table.heading()}")
+
+
+if __name__ == "__main__":
+    main()

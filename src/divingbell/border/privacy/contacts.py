@@ -1,0 +1,172 @@
+"""Shapes of e-mail addresses, telephone numbers and IP addresses."""
+
+import re
+from collections.abc import Callable
+
+from divingbell.border.privacy import validators
+from divingbell.border.privacy.numerals import TO, gate
+from divingbell.border.privacy.shape import BEGIN, Shape
+
+_LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
+_PASSWORD = re.compile(r"://[^\s/@:]*:$")
+"""What stands before the @ of an address that has a password: the rest of it is a machine."""
+_EMAIL = Shape(
+    "EMAIL",
+    # The one sign that all have. What stands around it is looked at afterwards.
+    gate=r"[^\s@]@[^\s@]",
+    pattern=re.compile(
+        # A whole domain, or the beginning of one that pandas has cut.
+        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}(?:xn--[\w-]{{1,59}}|[^\W\d_]{{2,24}})(?![\w-])"
+        r"|[\w.-]{0,60}?(?:\.\.\.|…))"
+    ),
+    longest=330,
+    check=validators.is_email,
+    unless=_PASSWORD,
+    # Quotation marks belong to it if there is a name between them, and not the end of a text.
+    backwards=re.compile(r"\"\w[\w .+-]{0,60}\"(?![\w\\])|[\w.+-]{1,64}(?:'\w{1,2}(?!\w))?"),
+)
+
+_EXTENSION = r"(?: ?(?:x|ext\.?|#) ?\d{1,6})?"
+_NORTH_AMERICAN = rf"(?:\+?1[-. ])?(?:\(\d{{3}}\) ?-?|\d{{3}}[-. ])\d{{3}}[-.]\d{{4}}{_EXTENSION}"
+_NORTH_AMERICAN_SPACED = rf"(?:\(\d{{3}}\) ?|[2-9]\d{{2}} )[2-9]\d{{2}} \d{{4}}{_EXTENSION}"
+_PART = r"(?:[ .\-/]|[ .\-/]?\([0-9]{1,4}\)[ .\-/]?)?\d{1,8}"
+_INTERNATIONAL = rf"\+[1-9](?:{_PART}){{2,8}}{_EXTENSION}"
+_WITH_ZEROS = rf"00[1-9]\d{{0,2}}(?:[ .\-/]\d{{2,8}}){{2,6}}{_EXTENSION}"
+_NATIONAL = r"\(?0[1-9]\d{0,4}\)?(?:[ .\-/]\d{2,8}){1,5}"
+# Begins with a set of characters and looks behind it: `re` skips what is not in the set.
+_PHONE_DIGIT = r"[(+\d](?:(?<![\w.(+].)|(?<=\\[nrt].))"
+_ANY = rf"(?:(?<=[(+])\d)?(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
+_PHONE_AT = r"(?:(?<![\w.(+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
+_PHONE_WORDS = (
+    r"phone|mobile|mobil\b|\btel\b|\btel[.:]|telefon|t(?:é|e)l(?:é|e)ph|fax|\bcell\b|whatsapp|\bsms\b"
+    r"|hotline|handy|m(?:ó|o)vil|voicemail|landline|rufnummer|\bcall me"
+)
+_WEAK_PHONE_WORDS = (
+    r"\bcall\b|\bcalling\b|\bcontact\b|\breach\b|\bdial|\bring\b|answering|messages? to"
+    r"|registered|\bdesk\b|\btext (?:me|us)"
+)
+_PHONE_WORDS_BEHIND = r"office|fax|mobile|\bcell\b|\bdesk\b|\bhome\b|phone"
+_EXTENDED = re.compile(r" ?[xe#]")
+
+
+def _without_extension(number: str) -> str:
+    return _EXTENDED.split(number, 1)[0]
+
+
+def _of_length(least: int, most: int) -> Callable[[str], bool]:
+    def check(number: str) -> bool:
+        number = _without_extension(number)
+        length = len(validators.digits_of(number))
+        return least <= length <= most and not validators.is_date(number)
+
+    return check
+
+
+def _is_international(number: str) -> bool:
+    number = _without_extension(number)
+    return not _DECIMAL.fullmatch(number) and validators.is_international(number)
+
+
+def _is_meant_as_phone(number: str) -> bool:
+    number = _without_extension(number)
+    return not validators.is_date(number) and not _DECIMAL.fullmatch(number)
+
+
+_DECIMAL = re.compile(r"\+?\d+\.\d+")
+_OTHER_NUMBER = re.compile(
+    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|ref|iban|serial|sku|part|uuid|hash)"
+    r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
+    # Another field than that of the word.
+    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w+\\?[\"']\s?:\s?\\?[\"']?$",
+    re.IGNORECASE,
+)
+
+
+def _phone_beside(words: str = "", words_behind: str = "", written: str = "") -> Shape:
+    return Shape(
+        "PHONE",
+        gate(r"\d(?:[ .\-/()]{0,2}\d){6,14}"),
+        re.compile(rf"{_PHONE_DIGIT}{written}{_ANY}{TO}"),
+        longest=60,
+        check=_is_meant_as_phone,
+        unless=_OTHER_NUMBER,
+        unless_behind=re.compile(r"\\?[\"']\s?:"),
+        words=words,
+        words_behind=words_behind,
+    )
+
+
+_PHONES = (
+    Shape(
+        "PHONE",
+        gate(_NORTH_AMERICAN),
+        re.compile(f"{_PHONE_AT}(?:{_NORTH_AMERICAN}){TO}"),
+        longest=40,
+        check=_of_length(10, 11),
+    ),
+    Shape(
+        "PHONE",
+        gate(_NORTH_AMERICAN_SPACED),
+        re.compile(rf"{_PHONE_AT}(?:{_NORTH_AMERICAN_SPACED})(?! +\d){TO}"),
+        longest=40,
+    ),
+    Shape(
+        "PHONE",
+        rf"\+[1-9](?:{_PART}){{2,8}}\b",
+        re.compile(f"(?:(?<![\\w.(+])|(?<=\\\\[nrt])){_INTERNATIONAL}{TO}"),
+        longest=60,
+        check=_is_international,
+    ),
+    Shape(
+        "PHONE",
+        gate(_WITH_ZEROS),
+        re.compile(f"{_PHONE_AT}{_WITH_ZEROS}{TO}"),
+        longest=60,
+        check=_of_length(10, 15),
+    ),
+    Shape(
+        "PHONE",
+        # Not the later part of a date.
+        r"(?:[^\w.\-/:]|\\[nrt])\(?0[1-9]\d{0,4}\)?"
+        r"(?:[ .\-/]\d{5,8}|[ .\-/]\d{2,8}[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,3})\b",
+        re.compile(f"{_PHONE_AT}{_NATIONAL}{TO}"),
+        longest=60,
+        check=_of_length(9, 12),
+    ),
+    _phone_beside(_PHONE_WORDS),
+    _phone_beside(words_behind=_PHONE_WORDS_BEHIND),
+    # Beside weaker words, with something between the digits, or ten of them.
+    _phone_beside(_WEAK_PHONE_WORDS, written=r"(?=\d{9}|\d{0,9}[ .\-/()])"),
+)
+
+_OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_VERSION = re.compile(
+    r"(?:\b(?:v|ver|version|release|rev|section|chapter)\W{0,2}|[A-Za-z]/|[=~<>!]=\s?)$",
+    re.IGNORECASE,
+)
+
+
+_GROUP = "[0-9a-fA-F]{1,4}"
+_IPS = (
+    Shape(
+        "IP",
+        # Without those of this machine and of private networks, which stand everywhere.
+        gate(r"(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|2\d\d)(?:\.\d{1,3}){3}"),
+        re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.\w)"),
+        longest=16,
+        check=validators.is_public_ip,
+        unless=_VERSION,
+    ),
+    Shape(
+        "IP",
+        rf"{BEGIN}{_GROUP}:(?:(?:{_GROUP}:){{6}}{_GROUP}\b|(?:{_GROUP}:){{0,5}}:)",
+        re.compile(
+            rf"(?:(?<![\w:.])|(?<=\\[nrt]))(?:{_GROUP}:){{1,7}}(?::?{_GROUP}|:)(?::{_GROUP}){{0,6}}(?![\w:])"
+        ),
+        longest=42,
+        check=validators.is_public_ip,
+        unless=_VERSION,
+    ),
+)
+
+SHAPES = (_EMAIL, *_PHONES, *_IPS)

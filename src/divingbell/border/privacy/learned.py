@@ -1,0 +1,210 @@
+"""Learned values: texts that are known to be someone's, found again wherever they stand."""
+
+import html
+import json
+import re
+import threading
+from collections.abc import Generator, Iterable, Iterator
+from typing import NamedTuple
+
+from divingbell.border.privacy import views
+from divingbell.border.privacy.find import Find, merged
+from divingbell.border.privacy.scanner import Scanner
+from divingbell.errors import ConfigError
+
+MOST_VALUES = 100_000
+SHORTEST = 3
+LONGEST = 512
+"""Characters of a value that are looked for; of longer ones, the first so many."""
+SHORT_WORD = 5
+"""Words with fewer letters are found as names are written: `Will`, `WILL`, and not `will`."""
+SHORTEST_NUMBER = 5
+"""Digits of a number at least: shorter ones stand everywhere."""
+COMMON = frozenset({
+    "the", "and", "for", "not", "you", "are", "was", "his", "her", "all", "any", "can", "had",
+    "has", "one", "out", "who", "its", "our", "new", "now", "old", "see", "way", "may", "day",
+    "get", "use", "man", "two", "how", "let", "put", "say", "she", "too", "from", "with", "that",
+    "this", "have", "were", "what", "when", "your", "they", "will", "true", "false", "null",
+    "none", "nan", "yes", "unknown", "other", "test", "user", "admin", "name", "n/a", "value",
+    "data", "type", "date", "time", "list", "dict", "string", "number",
+})  # fmt: skip
+"""Words that are not learned, even where a field holds them."""
+STEP = 16
+"""So many times as large is each generation of values as the one after it. With 100,000 values
+there are three at most, and a value that is added is built into each of them a few times."""
+PIECE = 1 << 17
+
+_WORD = re.compile(r"\w")
+_SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
+_WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
+
+
+class _Form(NamedTuple):
+    """A value as it may be written, in small letters."""
+
+    text: str
+    kind: str
+    is_name: bool
+    """Whether it counts only with a capital letter."""
+
+
+class _Generation:
+    """Forms that were built into one automaton."""
+
+    def __init__(self, forms: list[_Form]) -> None:
+        from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
+
+        self.forms = forms
+        automaton = AhoCorasick(
+            [form.text for form in forms],
+            matchkind=MatchKind.LeftmostLongest,
+            store_patterns=False,
+            implementation=Implementation.ContiguousNFA,
+        )
+        self.matches = automaton.find_matches_as_indexes
+
+
+class Learned:
+    """Values that are looked for letter by letter, large or small, plain or escaped.
+
+    They are found as whole words: `Ann` is not found in `Annual`. May be used by several threads.
+
+    Raises:
+        ConfigError: the package that searches is missing.
+    """
+
+    def __init__(self) -> None:
+        try:
+            import ahocorasick_rs  # noqa: F401
+        except ImportError:
+            raise ConfigError(
+                "Learned values need a package that is not installed: "
+                "`pip install 'divingbell[privacy]'`."
+            ) from None
+        self._known: set[str] = set()
+        self._generations: tuple[_Generation, ...] = ()
+        self._lock = threading.Lock()
+        self.longest = 0
+        """The most characters that a find can have together with what decides about it."""
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, values: Iterable[tuple[str, str]]) -> int:
+        """Learn values, each with its kind. Return how many found no room.
+
+        Values that are too short or too common to mean anyone are passed over.
+        """
+        refused = 0
+        with self._lock:
+            forms: list[_Form] = []
+            for value, kind in values:
+                folded = _folded(value.strip())[:LONGEST]
+                if folded in self._known or not _says_something(folded):
+                    continue
+                if len(self._known) >= MOST_VALUES:
+                    refused += 1
+                    continue
+                self._known.add(folded)
+                forms += _forms(value.strip()[:LONGEST], kind)
+            if forms:
+                self._grow(forms)
+        return refused
+
+    def _grow(self, forms: list[_Form]) -> None:
+        generations = list(self._generations)
+        while generations and len(generations[-1].forms) < STEP * len(forms):
+            forms = [*generations.pop().forms, *forms]
+        self.longest = max(self.longest, max(len(form.text) for form in forms) + 2)
+        self._generations = (*generations, _Generation(forms))
+
+    def finds(self, text: str) -> list[Find]:
+        """Return the finds, sorted and disjoint."""
+        return views.finished(Scanner(()).scanning(text, self))
+
+    def plain(self, text: str) -> Generator[None, None, list[Find]]:
+        """Yield after each piece of work; return the finds in the text as it stands."""
+        found: list[Find] = []
+        for generation in self._generations:
+            for at in range(0, len(text), PIECE):
+                found += _finds_in_piece(text, at, generation, self.longest)
+                yield
+        return merged(found)
+
+
+def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:
+    low = _folded(text[at : at + PIECE + longest])
+    for index, start, end in _whole_words(text, low, at, generation, longest):
+        form = generation.forms[index]
+        if start < at + PIECE and not (form.is_name and text[start:end].islower()):
+            yield Find(start, end, form.kind)
+
+
+def _whole_words(
+    text: str, low: str, at: int, generation: _Generation, longest: int
+) -> Iterator[tuple[int, int, int]]:
+    """Yield the matches that are words of their own.
+
+    A match that is not one may hide another that begins at a word within it. It is looked for
+    there again; each word is the beginning of one such search at most.
+    """
+    for index, start, end in generation.matches(low):
+        while not _stands_alone(text, at + start, at + end):
+            word = _WORD_STARTS.search(low, start + 1, end)
+            if word is None:
+                break
+            again = generation.matches(low[word.start() : end + longest])
+            if not again or word.start() + again[0][1] >= end:
+                break
+            index, start, end = again[0][0], word.start() + again[0][1], word.start() + again[0][2]
+        else:
+            yield index, at + start, at + end
+
+
+def _stands_alone(text: str, start: int, end: int) -> bool:
+    if end < len(text) and _WORD.match(text[end]) and _WORD.match(text[end - 1]):
+        return False
+    if start == 0 or not _WORD.match(text[start]) or not _WORD.match(text[start - 1]):
+        return True
+    # The second half of \n, or of %20.
+    return text[max(0, start - 2) : start] in ("\\n", "\\r", "\\t") or (
+        start > 2 and text[start - 3] == "%"
+    )
+
+
+def _folded(text: str) -> str:
+    """Return a text in small letters, as long as it was."""
+    low = text.lower()
+    # The one letter whose small form is longer, and the one with two small forms.
+    return low if low.isascii() else text.replace("İ", "I").lower().replace("ς", "σ")
+
+
+def _says_something(folded: str) -> bool:
+    if folded.isdecimal():
+        return len(folded) >= SHORTEST_NUMBER
+    return len(folded) >= SHORTEST and folded not in COMMON and bool(_WORD.search(folded))
+
+
+def _forms(value: str, kind: str) -> Iterator[_Form]:
+    is_name = value.isalpha() and len(value) < SHORT_WORD and not value.islower()
+    for written in _written(value):
+        yield _Form(_folded(written), kind, is_name)
+
+
+def _written(value: str) -> set[str]:
+    """A value as it is, and as JSON, HTML, Python and CSV write it.
+
+    Most need no form but one. What is escaped otherwise is found without its disguise.
+    """
+    ways = {value, " ".join(value.split())}
+    if value.isascii() and not _SPECIAL.search(value):
+        return ways
+    ways |= {
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        repr(value)[1:-1],
+        ascii(value)[1:-1],
+        html.escape(value),
+        value.replace('"', '""'),
+    }
+    return ways | {json.dumps(way)[1:-1] for way in ways if "\\" in way or '"' in way}

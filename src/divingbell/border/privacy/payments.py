@@ -1,0 +1,53 @@
+"""Shapes of payment cards and bank accounts."""
+
+import re
+
+from divingbell.border.privacy import validators
+from divingbell.border.privacy.numerals import AT, TO, gate
+from divingbell.border.privacy.shape import BEGIN, START, Shape
+
+_CARD_WORDS = (
+    r"card|credit|debit|visa|master|maestro|amex|diners|discover|\bcc\b|\bpan\b|karte|carte|tarjeta"
+    r"|\bccn?[_ #:]"
+)
+_ISSUED = (
+    r"(?:4\d|5[1-5]|2[2-7]|6[0245]|35)\d{2}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?:[ -]?\d{1,3})?"
+    r"|4\d{12}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
+)
+_ANY = r"\d(?:[ -]?\d){11,18}"
+_CARDS = (
+    Shape(
+        "CARD",
+        gate(_ISSUED),
+        re.compile(f"{AT}(?:{_ISSUED}){TO}"),
+        longest=25,
+        check=validators.is_issued_card,
+    ),
+    Shape(
+        "CARD",
+        gate(_ANY),
+        re.compile(f"{AT}{_ANY}{TO}"),
+        longest=40,
+        check=validators.is_card,
+        words=_CARD_WORDS,
+    ),
+)
+
+_COUNTRIES = "|".join(validators.IBAN_LENGTHS)
+
+
+def _of_length(length: int) -> str:
+    countries = [c for c, its in validators.IBAN_LENGTHS.items() if its == length]
+    return rf"(?:{'|'.join(countries)})\d{{2}}(?:[ -]?[A-Z0-9]){{{length - 4}}}"
+
+
+_EXACT = "|".join(map(_of_length, sorted(set(validators.IBAN_LENGTHS.values()))))
+_IBAN = Shape(
+    "IBAN",
+    rf"{BEGIN}(?i:(?:{_COUNTRIES})\d{{2}}[ -]?[A-Z0-9]{{4}}[ -]?[A-Z0-9]{{3}})",
+    re.compile(f"{START}(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE),
+    longest=66,
+    check=validators.is_iban,
+)
+
+SHAPES = (*_CARDS, _IBAN)

@@ -1,0 +1,150 @@
+r"""A shape: how values of one kind are written, and what decides whether one is meant.
+
+The gate is looked for by an engine, together with those of all other shapes. It lets through too
+much, never too little. Around its hits the pattern says exactly where a value begins and ends, and
+the check whether it is one.
+"""
+
+import functools
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from divingbell.border.privacy.engines import Gate
+
+NEAR = 40
+"""Characters between a word and the value that it speaks of; for a gate, bytes."""
+NEAR_BEHIND = 12
+"""The same for a word that comes after the value."""
+LONGEST_WORDS = 40
+"""Characters that the words of a shape take at most."""
+LONGEST_UNLESS = 80
+"""Characters around a value that are asked whether something else is meant."""
+LONGEST_BACKWARDS = 66
+"""Characters of the first part of a value: the mailbox of an e-mail address."""
+
+# JSON and repr write the end of a line as two characters, and the second one is a letter.
+BEGIN = r"(?:\b|\\[nrt])"
+"""Where a value begins, in a gate."""
+START = r"(?:(?<!\w)|(?<=\\[nrt]))"
+"""Where a value begins, in a pattern."""
+
+_ESCAPED = re.compile(r"(?<=\\)(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf])|(?<=%)[0-9a-fA-F]{2}")
+
+
+def _always(value: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True)
+class Shape:
+    """One way in which values of a kind are written.
+
+    No match of the pattern may begin within another that has failed, but for a few of them: this
+    is what keeps the work in proportion to the text. So patterns begin with a look-behind that
+    forbids what they go on with.
+    """
+
+    kind: str
+    gate: str
+    pattern: "re.Pattern[str]"
+    """The value; or what it begins after, if there is a `rest`."""
+    longest: int
+    """Characters that a match of the pattern has at most."""
+    check: Callable[[str], bool] = _always
+    """Says of a text that looks like a value whether it is one."""
+    rest: "re.Pattern[str] | None" = None
+    """The value after the pattern's match: for those that may be long. Its last group counts."""
+    longest_rest: int = 0
+    backwards: "re.Pattern[str] | None" = None
+    """The first part of a value, before the pattern's match, read from right to left."""
+    words: str = ""
+    """An expression for words, one of which must stand shortly before the value."""
+    words_behind: str = ""
+    """The same for words after it; one of either is enough."""
+    unless: "re.Pattern[str] | None" = None
+    """What must not stand right before the value."""
+    unless_behind: "re.Pattern[str] | None" = None
+    """What must not stand right after it."""
+
+    @functools.cached_property
+    def gates(self) -> list[Gate]:
+        """The expressions for an engine."""
+        if not self.words and not self.words_behind:
+            return [Gate(self.gate)]
+        gates = []
+        if self.words:
+            gates.append(Gate(rf"(?i:{self.words})[\x00-\xff]{{0,{NEAR}}}?{self.gate}"))
+        if self.words_behind:
+            behind = rf"[\x00-\xff]{{0,{NEAR_BEHIND}}}?(?i:{self.words_behind})"
+            gates.append(Gate(f"{self.gate}{behind}"))
+        return gates
+
+    @functools.cached_property
+    def reach(self) -> int:
+        """Characters before the end of a hit among which a match begins."""
+        return self.longest + (NEAR_BEHIND + LONGEST_WORDS if self.words_behind else 1)
+
+    @property
+    def longest_with_context(self) -> int:
+        """Characters of a value together with all that decides about it."""
+        before = NEAR + LONGEST_WORDS if self.words else LONGEST_UNLESS
+        return before + LONGEST_BACKWARDS + self.reach + self.longest_rest
+
+    def look(self, text: str, end: int, decided: int) -> tuple[int, list[tuple[int, int]]]:
+        """Look around a hit that ends there. Values that begin before `decided` are known already.
+
+        Returns up to where it is decided now, and the places of values. Beyond the hit it looks
+        as far as before it, so that hits in a row cost no more than one.
+        """
+        limit = end + self.reach
+        found = []
+        at = max(decided, end - self.reach)
+        while match := self.pattern.search(text, at, limit + self.longest + 1):
+            if match.start() >= limit:
+                break
+            place = self._place(text, match)
+            if place and self._is_meant(text, *place) and self.check(text[slice(*place)]):
+                found.append(place)
+                at = max(match.end(), place[1])
+            else:
+                at = match.start() + 1
+        return max(limit, at), found
+
+    def _place(self, text: str, match: "re.Match[str]") -> tuple[int, int] | None:
+        start, end = match.span()
+        if self.rest is not None:
+            if not (rest := self.rest.match(text, end)):
+                return None
+            start, end = rest.span(rest.lastindex or 0)
+        if self.backwards is not None:
+            before = text[max(0, start - LONGEST_BACKWARDS) : start]
+            if not (first := self.backwards.match(before[::-1])):
+                return None
+            start -= first.end()
+        if start and text[start - 1] in "\\%" and (escaped := _ESCAPED.match(text, start, end)):
+            start = escaped.end()
+        return start, end
+
+    def _is_meant(self, text: str, start: int, end: int) -> bool:
+        before = max(0, start - LONGEST_UNLESS)
+        if self.unless and self.unless.search(text, before, start):
+            return False
+        if self.unless_behind and self.unless_behind.match(text, end):
+            return False
+        return not (self.words or self.words_behind) or self._has_words(text, start, end)
+
+    def _has_words(self, text: str, start: int, end: int) -> bool:
+        before, behind = self._word_patterns
+        if before and before.search(text, max(0, start - NEAR - LONGEST_WORDS), start):
+            return True
+        near = behind and behind.search(text, end, end + NEAR_BEHIND + LONGEST_WORDS)
+        return bool(near and near.start() <= end + NEAR_BEHIND)
+
+    @functools.cached_property
+    def _word_patterns(self) -> tuple["re.Pattern[str] | None", "re.Pattern[str] | None"]:
+        before, behind = (
+            re.compile(words, re.IGNORECASE) if words else None
+            for words in (self.words, self.words_behind)
+        )
+        return before, behind

@@ -1,0 +1,172 @@
+"""Small checks that say whether a text that looks like a value is one."""
+
+import functools
+import importlib
+import ipaddress
+import math
+import re
+from collections import Counter
+from typing import Any
+
+FILE_ENDINGS = frozenset({
+    "png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "css", "js", "ts", "json", "html", "htm",
+    "py", "md", "txt", "log", "service", "socket", "timer", "mount", "target", "slice", "conf",
+    "yaml", "yml", "toml", "lock", "zip", "gz", "whl",
+})  # fmt: skip
+"""Endings of names such as logo@2x.png and getty@tty1.service, none of them a domain of the top."""
+MACHINE_MAILBOXES = frozenset(("git", "hg", "svn"))
+"""Users of addresses such as git@github.com:x/y.git, which are no mailboxes."""
+
+
+def is_email(address: str) -> bool:
+    """Say whether a person may read what is sent there. It may be cut: `ann@cust...`."""
+    mailbox, _, domain = address.rpartition("@")
+    if mailbox in MACHINE_MAILBOXES:
+        return False
+    if domain.endswith(("...", "…")):
+        return domain[0] not in ".…"
+    labels = domain.lower().split(".")
+    is_version = labels[0].isdecimal() and labels[1].isdecimal()
+    return labels[-1] not in FILE_ENDINGS and not is_version
+
+
+def digits_of(text: str) -> str:
+    """Return the decimal digits of a text."""
+    return "".join(filter(str.isdecimal, text))
+
+
+def is_luhn(digits: str) -> bool:
+    """Say whether the last digit is the one that the others ask for, as on payment cards."""
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return (sum(map(int, digits[-1::-2])) + sum(doubled)) % 10 == 0
+
+
+def has_issuer(digits: str) -> bool:
+    """Say whether a card with this number has been issued by a known network, in its length."""
+    return any(
+        len(digits) in lengths and low <= digits[: len(low)] <= high
+        for low, high, lengths in _ISSUERS
+    )
+
+
+_ISSUERS = (
+    ("4", "4", (13, 16, 19)),  # Visa
+    ("51", "55", (16,)),  # Mastercard
+    ("2221", "2720", (16,)),
+    ("34", "34", (15,)),  # American Express
+    ("37", "37", (15,)),
+    ("300", "305", (14,)),  # Diners Club
+    ("36", "36", (14,)),
+    ("38", "39", (14,)),
+    ("6011", "6011", (16, 19)),  # Discover
+    ("644", "659", (16, 19)),
+    ("3528", "3589", (16, 19)),  # JCB
+    ("62", "62", (16, 17, 18, 19)),  # UnionPay
+)
+
+
+def is_card(number: str) -> bool:
+    """Say whether a number is one of a card, where the words around it speak of one."""
+    digits = digits_of(number)
+    return 12 <= len(digits) <= 19 and len(set(digits)) > 1 and is_luhn(digits)
+
+
+def is_issued_card(number: str) -> bool:
+    """Say whether a number is one of a card by itself."""
+    return has_issuer(digits_of(number)) and is_card(number)
+
+
+def is_ssn(number: str) -> bool:
+    """Say whether that is a social security number which may have been given out."""
+    digits = digits_of(number)
+    area, group, serial = digits[:3], digits[3:5], digits[5:]
+    never = area in ("000", "666") or area[0] == "9" or group == "00" or serial == "0000"
+    return len(digits) == 9 and not never
+
+
+IBAN_LENGTHS = {
+    country: int(length)
+    for length, countries in {
+        15: "NO", 16: "BE", 18: "DK FI FO GL NL SD", 19: "MK SI", 20: "AT BA EE KZ LT LU MN XK",
+        21: "CH CR HR LI LV", 22: "BG BH DE GB GE IE ME RS VA", 23: "AE GI IL IQ OM SO TL",
+        24: "AD CZ DZ ES MD PK RO SA SE SK TN VG", 25: "LY PT ST", 26: "IS TR",
+        27: "BI DJ FR GR IT MC MR SM", 28: "AL AZ BY CY DO GT HN HU LB PL SV", 29: "BR EG PS QA UA",
+        30: "JO KW MU YE", 31: "MT SC", 32: "LC", 33: "RU",
+    }.items()
+    for country in countries.split()
+}  # fmt: skip
+"""Characters of an account number in each country that has them."""
+
+
+def is_iban(number: str) -> bool:
+    """Say whether the check digits of an account number are right; it may have spaces."""
+    number = number.upper().replace(" ", "").replace("-", "")
+    if IBAN_LENGTHS.get(number[:2]) != len(number):
+        return False
+    return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
+
+
+def is_public_ip(address: str) -> bool:
+    """Say whether someone in the wide world may have that address: no private, no network's."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    if not parsed.is_global or parsed.is_multicast:
+        return False
+    if parsed.version == 4:
+        return not address.endswith(".0.0")
+    # A short one such as 1::2 is more likely part of a program, unless it is of those given out.
+    return "::" not in address or bool(re.match("[23][0-9a-fA-F]{3}:", address))
+
+
+_NUMBERS = re.compile(r"\d+")
+
+
+def is_date(text: str) -> bool:
+    """Say whether digits with separators can be read as a date."""
+    parts = _NUMBERS.findall(text)
+    if len(parts) != 3 or max(map(len, parts)) > 4:
+        return False
+    first, second, third = map(int, parts)
+    year, month, day = (first, second, third) if first > 31 else (third, second, first)
+    is_year = year < 100 or 1850 <= year <= 2100
+    return is_year and 1 <= min(month, day) <= 12 and max(month, day) <= 31
+
+
+def entropy(text: str) -> float:
+    """Return bits a character, from how often each comes in the text itself."""
+    counts = Counter(text).values()
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in counts)
+
+
+def is_random(text: str) -> bool:
+    """Say whether a text may be made by chance: several kinds of signs, few of them twice."""
+    kinds = sum(bool(re.search(kind, text)) for kind in ("[a-z]", "[A-Z]", r"\d", r"[^\w\s]"))
+    return kinds > 1 and bool(re.search(r"[\d\W]", text)) and entropy(text) >= 2.5
+
+
+def is_international(number: str) -> bool:
+    """Say whether a telephone number that begins with + can be one of its country."""
+    return _is_international("+" + digits_of(number.replace("(0)", "")))
+
+
+@functools.lru_cache(4096)
+def _is_international(number: str) -> bool:
+    import phonenumbers
+
+    try:
+        return phonenumbers.is_possible_number(phonenumbers.parse(number))
+    except phonenumbers.NumberParseException:
+        return False
+
+
+def has_check_digits(module: str, number: str) -> bool:
+    """Say whether python-stdnum finds a number right; `module` is such as `fr.nir`."""
+    checked: bool = _stdnum(module).is_valid(number)
+    return checked
+
+
+@functools.cache
+def _stdnum(module: str) -> Any:
+    return importlib.import_module(f"stdnum.{module}")

@@ -1,0 +1,155 @@
+r"""Texts without what hides a value: `ann%40x.com`, `ann\u0040x.com`, `4111 <colour>1111`.
+
+Only the neighbourhoods of such disguises are read a second time, so that a text without any costs
+one pass of an engine.
+"""
+
+import functools
+import itertools
+import re
+import sys
+import unicodedata
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from typing import Protocol
+
+from divingbell.border.privacy.engines import Gate
+from divingbell.border.privacy.find import Find, merged
+from divingbell.disguises import Disguises
+
+AROUND = 300
+"""Characters before and after a disguise that are read without it: as many as a value with its
+context usually has."""
+PIECE = 1 << 14
+_SIZE = 1 << 18
+"""More than any neighbourhood has, so that it is one piece for `Disguises`."""
+_ESCAPES = (
+    r"\\(?:u00|U000000|x|u\{0{0,4})[2-7][0-9a-fA-F]|\\/",
+    r"%(?:25){0,4}[2-7][0-9a-fA-F]",
+    r"&(?:amp;){0,4}#[xX]?[0-9]",
+    r"&(?:amp;){0,4}(?:commat|period|lowbar|hyphen|dash|nbsp|shy|plus|colon|sol|num|lpar|Tab);",
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]",
+)
+_WRITTEN = "".join(map(chr, range(0x20, 0x7F))) + "\n\r\t"
+_REMOVED = "\x7f"
+"""A character that acts on a terminal: such are left out of a view."""
+_REMOVED_CLASS = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u2069"
+    "\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
+)
+_SPACES = "\u00a0\u2000-\u200a\u202f\u205f\u3000"
+_DASHES = "\u2010-\u2015\u2212\ufe63"
+
+
+class Finder(Protocol):
+    """Finds values in a text as it stands."""
+
+    def plain(self, text: str) -> Generator[None, None, list[Find]]:
+        """Yield after each piece of work; return the finds, sorted and disjoint."""
+
+
+def finished(steps: Generator[None, None, list[Find]]) -> list[Find]:
+    """Do all the work at once, and return what it returns."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: list[Find] = done.value
+            return found
+
+
+def neighbourhoods(places: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """Yield what stands around disguises at these places, which are sorted.
+
+    Each has about a piece at most. Two that had to be parted overlap.
+    """
+    start = end = -1
+    for place in places:
+        if start >= 0 and place - AROUND <= end and end - start < PIECE:
+            end = place + AROUND
+            continue
+        if start >= 0:
+            yield start, end
+        start, end = max(0, place - AROUND), place + AROUND
+    if start >= 0:
+        yield start, end
+
+
+def finds_without_disguise(text: str, finders: Sequence[Finder]) -> Iterator[Find]:
+    """Yield what is found in what a text says without its disguises, by where it stands in it."""
+    plain = text if text.isascii() else text.translate(_table())
+    views = _disguises().views(plain, _SIZE)
+    for view in views:
+        finds = _finds("".join(piece for _, piece in view.pieces()), finders)
+        places = view.located(index for find in finds for index in (find.start, find.end - 1))
+        for find, (start, _), (_, end) in zip(finds, places, places, strict=False):
+            yield Find(start, end, find.kind)
+    if not views:  # characters that take one another's place
+        yield from _finds(plain, finders)
+
+
+def _finds(text: str, finders: Sequence[Finder]) -> list[Find]:
+    return merged(itertools.chain.from_iterable(finished(each.plain(text)) for each in finders))
+
+
+@functools.cache
+def _disguises() -> Disguises:
+    return Disguises(_WRITTEN)
+
+
+@functools.cache
+def _digits() -> dict[int, str]:
+    """Decimal digits of all scripts but ours."""
+    others = (number for number in range(0x80, sys.maxunicode + 1) if chr(number).isdecimal())
+    return {number: str(unicodedata.decimal(chr(number))) for number in others}
+
+
+@functools.cache
+def gates() -> tuple[Gate, ...]:
+    """Return expressions for disguises."""
+    removed = _in_utf8(_members(_REMOVED_CLASS))
+    between = _in_utf8([*_members(_SPACES), *_members(_DASHES)])
+    other = _in_utf8([*range(0xFF01, 0xFF5F), *_digits()])
+    # Dashes, spaces and selectors of emoji are everywhere; they hide nothing but between these.
+    hidden = (
+        rf"[\w@.+-](?:{removed})",
+        rf"(?:{removed})[\w@.+-]",
+        rf"[0-9).](?:{between})[0-9(+]",
+        other,
+    )
+    return (*map(Gate, (*_ESCAPES, *hidden)),)
+
+
+def _in_utf8(characters: Iterable[int]) -> str:
+    """An expression for one of these characters as bytes."""
+    by_head: dict[bytes, list[int]] = {}
+    for number in characters:
+        data = chr(number).encode()
+        by_head.setdefault(data[:-1], []).append(data[-1])
+    return "|".join(f"{_bytes(head)}[{_ranges(lasts)}]" for head, lasts in by_head.items())
+
+
+def _bytes(data: Iterable[int]) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in data)
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    ordered = sorted(set(numbers))
+    runs = itertools.groupby(ordered, key=lambda number: number - ordered.index(number))
+    members = [list(run) for _, run in runs]
+    return "".join(f"{_bytes(run[:1])}-{_bytes(run[-1:])}" for run in members)
+
+
+@functools.cache
+def _table() -> dict[int, str]:
+    full = {number: chr(number - 0xFEE0) for number in range(0xFF01, 0xFF5F)}
+    shown = {
+        character: sign
+        for among, sign in ((_REMOVED_CLASS, _REMOVED), (_SPACES, " "), (_DASHES, "-"))
+        for character in _members(among)
+    }
+    return full | _digits() | shown
+
+
+def _members(among: str) -> Iterator[int]:
+    for first, last in re.findall(r"(.)(?:-(.))?", among, re.DOTALL):
+        yield from range(ord(first), ord(last or first) + 1)

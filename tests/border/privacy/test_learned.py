@@ -1,0 +1,190 @@
+"""Learned values are found again as whole words, however they are written."""
+
+import csv
+import html
+import io
+import json
+import random
+import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divingbell.border.privacy import learned
+from divingbell.border.privacy.find import Find
+from divingbell.border.privacy.learned import Learned
+
+VALUES = (
+    "Ann Lee",
+    "Zoë O'Brien",
+    'Jo "JJ" Doe',
+    "12 Main St\nOslo",
+    "Ж. Иванова",
+    "Smith & Sons <x>",
+    "ann@example.org",
+)
+
+
+def _csv(value: str) -> str:
+    file = io.StringIO()
+    csv.writer(file).writerow([1, value, "x"])
+    return file.getvalue()
+
+
+def _traceback(value: str) -> str:
+    try:
+        raise ValueError(f"no such customer: {value!r}")
+    except ValueError:
+        return traceback.format_exc()
+
+
+WAYS: dict[str, Callable[[str], str]] = {
+    "text": lambda value: f"It is {value}.",
+    "large": lambda value: f"It is {value.upper()}.",
+    "small": lambda value: f"It is {value.lower()}.",
+    "repr": lambda value: repr({"name": value}),
+    "ascii": ascii,
+    "JSON": lambda value: json.dumps({"name": value}),
+    "JSON in Unicode": lambda value: json.dumps({"name": value}, ensure_ascii=False),
+    "JSON in JSON": lambda value: json.dumps({"text": json.dumps({"name": value})}),
+    "CSV": _csv,
+    "HTML": lambda value: f"<td>{html.escape(value)}</td>",
+    "traceback": _traceback,
+    "after a line end": lambda value: json.dumps(f"customers:\n{value}\n"),
+}
+
+
+def taught(*values: str, kind: str = "NAME") -> Learned:
+    known = Learned()
+    assert known.add((value, kind) for value in values) == 0
+    return known
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("value", VALUES)
+def test_a_value_is_found_however_it_is_written(value: str, way: str) -> None:
+    known = taught(*VALUES)
+    text = WAYS[way](value)
+    [find] = known.finds(text)
+    rest = text[: find.start] + text[find.end :]
+    assert not any(word in rest for word in ("Ann", "Bri", "Doe", "Oslo", "Smith", "example"))
+
+
+def test_a_name_is_not_found_within_a_word() -> None:
+    assert taught("Ann").finds("The Annual report of Joann; Ann_1") == []
+    assert taught("Ann").finds("Ann, ANN") == [Find(0, 3, "NAME"), Find(5, 8, "NAME")]
+
+
+def test_a_short_word_counts_with_a_capital_letter_only() -> None:
+    known = taught("Mark", "Alexander")
+    text = "mark what Mark and alexander say"
+    assert [text[find.start : find.end] for find in known.finds(text)] == ["Mark", "alexander"]
+
+
+@pytest.mark.parametrize("value", ["", " ", "a", "Al", "the", "null", "1234", "--", "N/A"])
+def test_what_says_nothing_is_not_learned(value: str) -> None:
+    assert len(taught(value)) == 0
+
+
+def test_a_value_within_a_longer_one_is_found_by_itself_too() -> None:
+    known = taught("Ann Lee", "Ann Lee Smith")
+    text = "Ann Lee, Ann Lee Smith"
+    assert [text[find.start : find.end] for find in known.finds(text)] == [*text.split(", ")]
+
+
+def test_part_of_a_word_hides_no_value_that_begins_in_it() -> None:
+    assert taught("an Ann", "Ann Lee").finds("Joan Ann Lee") == [Find(5, 12, "NAME")]
+
+
+def test_there_is_an_end_to_what_is_learned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(learned, "MOST_VALUES", 3)
+    known = Learned()
+    assert known.add((f"person {number}", "NAME") for number in range(5)) == 2
+    assert len(known) == 3
+    assert known.add([("person 1", "NAME")]) == 0  # which is known
+    assert len(known.finds("person 1, person 2, person 4")) == 2
+
+
+def test_a_value_that_is_added_is_built_in_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = 0
+
+    class Counted(learned._Generation):
+        def __init__(self, forms: list[learned._Form]) -> None:
+            nonlocal built
+            built += len(forms)
+            super().__init__(forms)
+
+    monkeypatch.setattr(learned, "_Generation", Counted)
+    known = Learned()
+    for number in range(2_000):
+        known.add([(f"person number {number}", "NAME")])
+    assert built <= 2_000 * 3 * learned.STEP
+    assert len(known._generations) <= 4
+    assert len(known.finds("person number 0, person number 1999")) == 2
+
+
+def test_a_value_is_found_wherever_a_piece_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = taught("Ann Lee", "Bob")
+    text = "Ann Lee met Bob. " * 20
+    whole = known.finds(text)
+    assert len(whole) == 40
+    for size in (1, 5, 64):
+        monkeypatch.setattr(learned, "PIECE", size)
+        assert known.finds(text) == whole
+
+
+@pytest.mark.parametrize(
+    ("values", "text"),
+    [
+        (["aaa", "aaaaaa"], "a" * 50_000),
+        (["x a", "a a a a a a a"], "xa a" * 12_000),
+        ([f"a{' a' * n}" for n in range(1, 40)], "ba a" * 12_000),
+    ],
+)
+def test_the_work_is_in_proportion_to_a_hostile_text(values: list[str], text: str) -> None:
+    known = taught(*values)
+    read = 0
+    for generation in known._generations:
+        matches = generation.matches
+
+        def reading(
+            low: str, matches: Callable[..., list[tuple[int, int, int]]] = matches
+        ) -> object:
+            nonlocal read
+            read += len(low)
+            return matches(low)
+
+        generation.matches = reading  # type: ignore[assignment]
+    known.finds(text)
+    words = len(text.split())
+    assert read <= 2 * len(text) + words * 3 * known.longest
+
+
+def test_threads_may_learn_and_look_at_once() -> None:
+    known = Learned()
+
+    def learn(start: int) -> int:
+        for number in range(start, start + 50):
+            known.add([(f"person number {number}", "NAME")])
+            known.finds("person number 0")
+        return start
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(learn, range(0, 400, 50)))
+    assert len(known) == 400
+    shuffled = random.Random(1).sample(range(400), 20)
+    assert all(len(known.finds(f"person number {number}")) == 1 for number in shuffled)
+
+
+@given(st.lists(st.text(min_size=1, max_size=12), max_size=5), st.text(max_size=40))
+def test_whatever_is_learned_finds_are_sorted_and_disjoint(values: list[str], text: str) -> None:
+    known = Learned()
+    known.add((value, "NAME") for value in values)
+    text += " ".join(values)
+    finds = known.finds(text)
+    edges = [edge for find in finds for edge in (find.start, find.end)]
+    assert edges == sorted(edges)
+    assert all(0 <= find.start < find.end <= len(text) for find in finds)

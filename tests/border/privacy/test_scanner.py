@@ -1,0 +1,202 @@
+"""The scanner: pieces, engines, hostile texts, and what holds of every text."""
+
+import dataclasses
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divingbell.border.privacy import engines, scanner
+from divingbell.border.privacy.engines import Gate, HyperscanEngine, Re2Engine
+from divingbell.border.privacy.find import Find
+from divingbell.border.privacy.kinds import KINDS
+from divingbell.border.privacy.scanner import Scanner
+from divingbell.border.privacy.shape import Shape
+from divingbell.errors import ConfigError
+from tests.border.privacy.samples import FOUND, NOT_FOUND, marked
+
+ALL = Scanner(KINDS)
+TEXTS = [*(marked(sample)[0] for samples in FOUND.values() for sample in samples), *NOT_FOUND]
+TOGETHER = "\n\n".join(TEXTS)
+NEUTRAL = "Nothing is told here of anyone. The sea was calm, and the bell went down.\n"
+
+HOSTILE = {
+    "at signs": "@",
+    "mailboxes": "a@",
+    "addresses": "a@b.co ",
+    "labels": "a@b.",
+    "digits": "1",
+    "groups": "4111 ",
+    "cards": "4111 1111 1111 1111 ",
+    "false cards": "card 4111 1111 1111 1112 ",
+    "telephones": "call 0123 456 789 ",
+    "plus": "+1 2 3 4 5 6 7 8 ",
+    "octets": "8.8.8.8 ",
+    "colons": "1:",
+    "accounts": "DE89 3704 ",
+    "tokens": "eyJaaaaaaaaaa.",
+    "keys": "-----BEGIN PRIVATE KEY-----",
+    "key lines": "-----BEGIN PRIVATE KEY-----\nabcdefghijklmnopqrst",
+    "bearers": "bearer aaaaaaaaaaaa ",
+    "passwords": "password=",
+    "users": "a://a:b@c ",
+    "percent": "%40",
+    "unicode escapes": "\\u0040",
+    "colours": "\x1b[31m",
+    "zero width": "1\u200b",
+    "full width": "１",
+    "words": "phone card ssn passport born ",
+    "births": "born 1/1/1990 ",
+    "quotes": '"a"@',
+    "backslashes": "\\",
+}
+
+
+class Work:
+    """What a scanner does: bytes that its engine reads, looks at hits, and checks of values."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read = 0
+        self.looks: Counter[Shape] = Counter()
+        self.checks = 0
+        self.scanner = Scanner(KINDS)
+        self.scanner._shapes = [
+            dataclasses.replace(shape, check=self._counting(shape.check))
+            for shape in self.scanner._shapes
+        ]
+        hits, look = self.scanner._engine.hits, Shape.look
+
+        def reading(data: bytes) -> Any:
+            self.read += len(data)
+            return hits(data)
+
+        def looking(shape: Shape, *arguments: Any) -> Any:
+            self.looks[shape] += 1
+            return look(shape, *arguments)
+
+        self.scanner._engine = type("Reading", (), {"hits": staticmethod(reading)})()
+        monkeypatch.setattr(Shape, "look", looking)
+
+    def _counting(self, check: Callable[[str], bool]) -> Callable[[str], bool]:
+        def counted(value: str) -> bool:
+            self.checks += 1
+            return check(value)
+
+        return counted
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_work_is_in_proportion_to_a_hostile_text(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = Work(monkeypatch)
+    text = HOSTILE[name] * (50_000 // len(HOSTILE[name]))
+    work.scanner.finds(text)
+    size = len(text.encode())
+    # As it stands, and twice without its disguises, in pieces that overlap a little.
+    assert work.read <= 3.3 * size + 10_000
+    for shape, looks in work.looks.items():
+        assert looks <= 3.5 * len(text) / shape.reach + 10, shape
+    assert work.checks <= 2 * len(text)
+
+
+def test_matches_of_an_own_pattern_are_as_many_as_characters_at_most() -> None:
+    own = Scanner((), patterns={"OWN": "a.*b", "OTHER": "a+"})
+    finds = own.finds("ab" * 20_000)
+    assert [find.kind for find in finds] == ["OWN"]
+
+
+@pytest.mark.parametrize("sample", TEXTS)
+def test_a_text_that_is_cut_anywhere_is_no_error(sample: str) -> None:
+    for end in range(len(sample)):
+        finds = ALL.finds(sample[:end])
+        assert all(0 <= find.start < find.end <= end for find in finds)
+
+
+def test_a_value_is_found_wherever_a_piece_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = ALL.finds(TOGETHER)
+    for size in (1, 7, 64, 1000):
+        monkeypatch.setattr(scanner, "PIECE", size)
+        assert ALL.finds(TOGETHER) == whole
+
+
+def test_a_stream_that_holds_back_the_longest_loses_nothing() -> None:
+    few = Scanner(["EMAIL", "CARD", "PHONE"])
+    text = NEUTRAL * 5 + "call me on 467 3395 or ann@example.org, card 630427373398 " + NEUTRAL * 30
+    wanted = {text[find.start : find.end] for find in few.finds(text)}
+    assert len(wanted) == 3
+    for end in range(0, len(text), 13):
+        settled = max(0, end - few.longest)
+        seen = {text[f.start : f.end] for f in few.finds(text[:end]) if f.start < settled}
+        after = {text[f.start : f.end] for f in few.finds(text) if f.start < settled}
+        assert seen == after
+
+
+def test_it_gives_way_after_each_piece() -> None:
+    steps = ALL.scanning(NEUTRAL * (4 * scanner.PIECE // len(NEUTRAL)))
+    assert sum(1 for _ in steps) >= 4
+
+
+def test_threads_may_share_a_scanner() -> None:
+    alone = ALL.finds(TOGETHER)
+    with ThreadPoolExecutor(4) as threads:
+        for finds in threads.map(ALL.finds, itertools.repeat(TOGETHER, 16)):
+            assert finds == alone
+
+
+def test_both_engines_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_hyperscan = ALL.finds(TOGETHER)
+    assert type(ALL._engine) is HyperscanEngine
+    monkeypatch.setattr(engines, "ENGINES", (Re2Engine,))
+    engines.engine.cache_clear()
+    try:
+        other = Scanner(KINDS)
+        assert type(other._engine) is Re2Engine
+        assert other.finds(TOGETHER) == with_hyperscan
+        own = Scanner((), patterns={"EMPLOYEE": r"EMP-\d{6}"})
+        assert own.finds("é EMP-123456") == [Find(2, 12, "EMPLOYEE")]
+        with pytest.raises(ConfigError, match="Write it without look-around"):
+            Scanner((), patterns={"OWN": "(?<=a)b"})
+    finally:
+        engines.engine.cache_clear()
+
+
+def test_without_an_engine_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(gates: Sequence[Gate]) -> Any:
+        raise ImportError
+
+    monkeypatch.setattr(engines, "ENGINES", (missing, missing))
+    engines.engine.cache_clear()
+    with pytest.raises(ConfigError, match="pip install hyperscan"):
+        Scanner(["EMAIL"])
+
+
+junk = st.text(st.sampled_from("ab1 @.-+:/\\\"'%&;\n\t\x1b[é中\u200b４"), max_size=12)
+texts = st.lists(st.one_of(st.sampled_from(TEXTS), junk, st.text(max_size=8)), max_size=6).map(
+    "".join
+)
+
+
+@given(texts)
+def test_finds_are_sorted_disjoint_within_the_text_and_always_the_same(text: str) -> None:
+    finds = ALL.finds(text)
+    edges = [edge for find in finds for edge in (find.start, find.end)]
+    assert edges == sorted(edges)
+    assert all(0 <= find.start < find.end <= len(text) for find in finds)
+    assert ALL.finds(text) == finds
+
+
+@given(texts)
+def test_text_around_it_loses_no_find(text: str) -> None:
+    before = NEUTRAL + "\n\n"
+    covered = {
+        place
+        for find in ALL.finds(before + text + "\n\n" + NEUTRAL)
+        for place in range(find.start - len(before), find.end - len(before))
+    }
+    assert all(covered >= {*range(find.start, find.end)} for find in ALL.finds(text))
