@@ -759,3 +759,12 @@ async def test_the_context_says_who_calls() -> None:
         ToolContext("host.who", "ann", "talk", 2),
         ToolContext("host.who", None, "mine", 1),
     ]
+
+
+async def test_a_lambda_is_told_how_to_get_a_name_and_that_works() -> None:
+    bell = Divingbell(pool=0)
+    with pytest.raises(InvalidInput, match=r"HostFunction\(function, name=…\)"):
+        bell.tool(lambda x: x)
+    bell.tool(HostFunction(lambda x: x + 1, name="more"))  # type: ignore[call-overload]
+    async with bell, bell.session() as session:
+        assert await value_of(session, "servers.host.more(x=1)") == 2
