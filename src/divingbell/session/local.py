@@ -4,18 +4,17 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Unpack, overload
 
+from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools, functions_of
-from divingbell.journal import log_lines
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
 from divingbell.models import (
@@ -53,7 +52,7 @@ from divingbell.shares import weight
 from divingbell.shares.running import cells
 from divingbell_inside import frames
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 LOOK_TIMEOUT = 5.0
 DATA_TIMEOUT = 60.0
@@ -117,6 +116,7 @@ class LocalSession(SessionHandle):
         self._cell: Cell | None = None
         self._closed: str | None = None
         self._told_closed = False
+        self._told_ignored = False
         self._copy = Copy(services.copies)
         self._background = BackgroundOutput()
         self._looks = Looks()
@@ -180,6 +180,16 @@ class LocalSession(SessionHandle):
     def guard(self) -> LoopGuard:
         """The guard of the loop that it belongs to."""
         return self._services.guard
+
+    def joined(self, ignored: Sequence[str]) -> None:
+        """Say in the log, once, that somebody joined it with options that it was not opened with.
+
+        Their values are not told: people put tokens into `env`.
+        """
+        if ignored and not self._told_ignored:
+            self._told_ignored = True
+            message = "somebody has joined it with options that only opening it could set: %s"
+            self._warn(message, ", ".join(ignored))
 
     def touch(self) -> None:
         """Count as used now."""
@@ -646,5 +656,5 @@ class LocalSession(SessionHandle):
             self._ending = None
 
     def _warn(self, message: str, about: object) -> None:
-        extra = log_lines.marks(self.principal, self.key, self.cells)
+        extra = logs.marks(self.principal, self.key, self.cells)
         log.warning(f"session %s: {message}", self.id, about, extra=extra)

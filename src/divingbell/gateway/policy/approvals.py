@@ -7,17 +7,17 @@ until the run ends, "session" until the session does.
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from divingbell import logs
 from divingbell.errors import ToolFailed
 from divingbell.journal.events import ApprovalAnswered, ApprovalAsked
 from divingbell.journal.journal import Journal
 from divingbell.text import one_line
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 Word = Literal["yes", "no", "always", "session"]
 WORDS: tuple[Word, ...] = get_args(Word)
