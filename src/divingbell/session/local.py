@@ -283,22 +283,17 @@ class LocalSession(SessionHandle):
         self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
     ) -> CommandResult | CommandHandle:
         self._check_open()
-        try:
-            if background:
-                return await self._commands.begin(command, options)
-            return await self._commands.run(command, options)
-        finally:
-            self.last_used = time.monotonic()
+        if background:
+            return await self._commands.begin(command, options)
+        return await self._commands.run(command, options)
 
     async def command_stream(
         self, command: CommandLine, **options: Unpack[CommandOptions]
     ) -> AsyncGenerator[CommandEvent, None]:
-        self.guard.check()
         self._check_open()
         async with contextlib.aclosing(self._commands.stream(command, options)) as events:
             async for event in events:
                 yield event
-                self.last_used = time.monotonic()
 
     def commands(self) -> list[CommandHandle]:
         return self._commands.running()
