@@ -245,7 +245,7 @@ class Command:
                 self._pid = pid
                 self.began.set_result(None)
             case {"event": "refused", "reason": str(reason)} if not self.began.done():
-                self._reason = self._folder_refused(reason[:MAX_REASON])
+                self._reason = self._folder_refused(one_line(reason, MAX_REASON))
                 self.began.set_exception(InvalidInput(self._reason))
                 self.line.stopped = True
             case {"event": "ended", "code": int(code)} if -signal.NSIG < code < 256:
@@ -257,9 +257,7 @@ class Command:
     def _folder_refused(self, reason: str) -> str:
         folder = one_line(self._exit.text(self._cwd), MAX_REASON)
         where = "" if folder.startswith("/") else f" below {layout.WORKSPACE}"
-        return (
-            f"the command can't run in the folder {folder!r}{where}: {one_line(reason, MAX_REASON)}"
-        )
+        return f"the command can't run in the folder {folder!r}{where}: {reason}"
 
     def _show(self) -> None:
         """Pass on what has come of the start of each stream."""
