@@ -17,7 +17,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 import pytest
 
 import divingbell
-from divingbell import Approval, DivingbellError, FileMissing, Result, sync
+from divingbell import Approval, DivingbellError, FileMissing, Result, WrongLoop, sync
 from divingbell.gateway.gateway import Gateway
 from divingbell.session.files import Files
 
@@ -265,8 +265,9 @@ def test_a_process_that_was_forked_is_told_so(plain: sync.Divingbell) -> None:
     if not pid:
         try:
             plain.execute("1")
-        except DivingbellError as error:
+        except WrongLoop as error:
             os.write(writing, str(error).encode())
+        plain.close()  # which is the parent's: nothing happens
         os._exit(0)
     os.close(writing)
     os.waitpid(pid, 0)

@@ -411,9 +411,11 @@ class Divingbell:
         """
 
         def add(given: Function) -> Function:
-            made = HostFunction(
-                given, name=name, description=description, read_only=read_only, direct=direct
-            )
+            made: Any = given  # who has given a name to a lambda brings a HostFunction
+            if not isinstance(made, HostFunction):
+                made = HostFunction(
+                    given, name=name, description=description, read_only=read_only, direct=direct
+                )
             self._share([*self._functions, made])
             return given
 
@@ -505,8 +507,8 @@ class Divingbell:
     def _started(self) -> Engine:
         if self._engine is None:
             raise DivingbellError(
-                "Divingbell is not running: use `async with Divingbell() as bell`, or `with` and "
-                "divingbell.sync"
+                "Divingbell is not running: use `async with Divingbell() as bell`, or "
+                "`await bell.start()`; without await, there is divingbell.sync"
             )
         return self._engine
 

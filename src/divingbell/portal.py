@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 from divingbell import logs
-from divingbell.errors import DivingbellError
+from divingbell.errors import DivingbellError, WrongLoop
 from divingbell.gateway.policy.approvals import Answer, Approval
 
 log = logs.logger("divingbell")
@@ -85,6 +85,11 @@ class Portal:
         self._thread = threading.Thread(target=self._run, name="divingbell-sync", daemon=True)
         self._thread.start()
 
+    @property
+    def forked(self) -> bool:
+        """Whether this process is a fork of the one that it was made in: its thread is not here."""
+        return self._process != os.getpid()
+
     def _run(self) -> None:
         with contextlib.closing(self._loop):
             self._loop.run_forever()
@@ -111,7 +116,7 @@ class Portal:
 
     def later(self, make: Callable[[], Coroutine[Any, Any, object]]) -> None:
         """Call a function on the loop, and don't wait for it."""
-        if self._process == os.getpid() and self._loop.is_running():
+        if not self.forked and self._loop.is_running():
             asyncio.run_coroutine_threadsafe(make(), self._loop)
 
     def items(self, made: AsyncGenerator[Item, None]) -> Generator[Item, None, None]:
@@ -140,7 +145,7 @@ class Portal:
 
     def stop(self) -> None:
         """End the loop and its thread, with what still runs there. May be called again."""
-        if self._process != os.getpid() or not self._thread.is_alive():
+        if self.forked or not self._thread.is_alive():
             return
 
         async def end_the_rest() -> None:
@@ -158,8 +163,8 @@ class Portal:
             self._thread.join()
 
     def _check(self) -> None:
-        if self._process != os.getpid():
-            raise DivingbellError(
+        if self.forked:
+            raise WrongLoop(
                 "this process was forked from the one that made this Divingbell, and has none of "
                 "its threads: make another Divingbell here"
             )
@@ -287,7 +292,7 @@ class Running(Face[Started]):
         """End all that it has started. May be called again."""
         portal, self._portal = self._portal, NO_PORTAL
         _open.discard(self)
-        if portal is not NO_PORTAL:
+        if portal is not NO_PORTAL and not portal.forked:  # what is the parent's stays
             try:
                 portal.call(self._of.close)
             finally:

@@ -5,6 +5,7 @@ nothing that a value says of itself: `__class__`, `__array__` and their like are
 by host and inside.
 """
 
+import codecs
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from divingbell_inside import columns, objects, pandas_tables, polars_tables, va
 from divingbell_inside.columns import Broken, NotHeld, Piece, Reader, Spec, Writer
 
 LIBRARIES = ("pandas", "polars")
+TEXT_PIECE = 4 << 20
 _NAME_OF_TYPE = type.__dict__["__name__"]
 _TABLES = {"pandas": pandas_tables, "polars": polars_tables}
 
@@ -123,10 +125,20 @@ def unpack(reader: Reader, libraries: Sequence[str] = ()) -> Any:
     return value
 
 
+def _decoded(raw: memoryview) -> str:
+    """Return a text, read in pieces: nothing else in the process runs while one is decoded."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    pieces = [
+        decoder.decode(bytes(raw[start : start + TEXT_PIECE]))
+        for start in range(0, len(raw), TEXT_PIECE)
+    ]
+    return "".join([*pieces, decoder.decode(b"", final=True)])
+
+
 def _taken(reader: Reader, kind: str, libraries: Sequence[str]) -> Any:
     header = reader.header
     if kind == "text":
-        return bytes(reader.take()).decode()
+        return _decoded(reader.take())
     if kind == "bytes":
         return bytes(reader.take())
     if kind == "array":

@@ -25,6 +25,7 @@ class Reader:
     def __init__(self, items: int, text: int) -> None:
         self._items = items
         self._room = text
+        self._chosen = rules.MAX_CHOSEN_IN_ALL
         self._zones: dict[str, zoneinfo.ZoneInfo] = {}
 
     def read(self, data: Any, depth: int) -> Any:
@@ -103,21 +104,23 @@ class Reader:
         return tuple(self._list(data, depth))
 
     def _set(self, data: Any, depth: int) -> set[Any]:
-        return set(self._keys(self._list(data, depth)))
+        return self._unique(self._list(data, depth))
 
     def _frozenset(self, data: Any, depth: int) -> frozenset[Any]:
-        return frozenset(self._keys(self._list(data, depth)))
+        return frozenset(self._unique(self._list(data, depth)))
 
-    def _keys(self, made: list[Any]) -> list[Any]:
-        """Return them, if they can be the keys of a dict or the items of a set."""
+    def _unique(self, made: list[Any]) -> set[Any]:
+        """Return them as a set, if they can be the keys of a dict or the items of a set."""
         try:
-            rules.check_hashes(made, InvalidData)
-            unique = len(set(made)) == len(made)
+            self._chosen -= rules.check_hashes(made, InvalidData)
+            if self._chosen < 0:
+                raise InvalidData("it has too many keys that are not text")
+            found = set(made)
         except (TypeError, OverflowError):
             raise InvalidData("a key is of a kind that has no hash") from None
-        if not unique:
+        if len(found) < len(made):
             raise InvalidData("a key appears twice")
-        return made
+        return found
 
     def _dict(self, data: Any, depth: int) -> dict[Any, Any]:
         if type(data) is not list:
@@ -128,7 +131,8 @@ class Reader:
                 raise InvalidData("a key and its value are missing")
             keys.append(self.read(pair[0], depth + 1))
             items.append(self.read(pair[1], depth + 1))
-        return dict(zip(self._keys(keys), items, strict=True))
+        self._unique(keys)
+        return dict(zip(keys, items, strict=True))
 
     def _float(self, data: Any, depth: int) -> float:
         if type(data) is not str or data not in _NOT_FINITE:

@@ -172,6 +172,8 @@ NOT_PLAIN: list[tuple[Any, str, str]] = [
     (decimal.Decimal("1" * 2000), "", "is a decimal number of more than 1300 characters"),
     (HALF_PAST_TWO.replace(tzinfo=Zone()), "", "has a time zone of the type Zone"),
     ({number * MODULUS for number in range(20)}, "", "has too many keys with the same hash"),
+    (dict.fromkeys(range(4001)), "", "has more than 4,000 keys that are not text"),
+    ({(number,) for number in range(4001)}, "", "has more than 4,000 keys that are not text"),
 ]  # fmt: skip
 
 
@@ -341,3 +343,23 @@ def test_neither_numpy_nor_pandas_is_loaded_for_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "set()\n", done.stderr
+
+
+def test_keys_whose_hash_nobody_can_choose_may_be_many() -> None:
+    days = [datetime.date.fromordinal(number) for number in range(1, 6000)]
+    moments = [datetime.datetime(2026, 1, 1) + datetime.timedelta(number) for number in range(6000)]
+    for keys in (map(str, range(20_000)), days, moments):
+        value = dict.fromkeys(keys, 1)
+        assert values.decode(values.encode(value)) == value
+
+
+def test_of_keys_whose_hash_can_be_chosen_only_so_many_are_put_into_a_table() -> None:
+    # Hashes that differ can share a way through the table, so that each walks past all others.
+    with pytest.raises(InvalidData, match="4,000 keys that are not text"):
+        values.decode({"$set": list(range(4001))})
+    with pytest.raises(InvalidData, match="4,000 keys"):
+        values.decode({"$dict": [[{"$tuple": [number]}, 1] for number in range(4001)]})
+    several = [{"$set": list(range(4000))}] * 6
+    with pytest.raises(InvalidData, match="too many keys"):
+        values.decode(several)
+    assert len(values.decode(several[:5])) == 5

@@ -78,7 +78,10 @@ async def test_letting_go_twice_does_not_end_the_session_of_another(bell: Diving
 async def test_those_who_only_look_hold_nothing(bell: Divingbell) -> None:
     async with bell.session("looked at") as session:
         [seen] = [each for each in bell.sessions() if each.key == session.key]
-        await bell.release(seen)
+        for looked_for in (seen, bell.get("looked at")):
+            assert looked_for is not None
+            with pytest.raises(InvalidInput, match=r"session\.close\(\)"):
+                await bell.release(looked_for)
         assert not session.closed
 
 

@@ -123,7 +123,7 @@ async def test_one_thread_at_a_time_works_for_a_session_however_many_calls_it_ma
         weight.TURNS.set(turns)
         assert await weight.beside(len, [1] * 100_000) == 100_000
 
-    monkeypatch.setattr(weight.asyncio, "to_thread", to_thread)
+    monkeypatch.setattr(weight.WORKERS, "do", to_thread)
     mine, other = Turns("mine"), Turns("other")
     async with asyncio.TaskGroup() as group:
         for name, turns in [("mine", mine)] * 5 + [("other", other)]:

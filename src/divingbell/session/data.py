@@ -115,10 +115,11 @@ class Data:
         return await weight.charged(lambda: self._read(name, data, libraries), self._charge)
 
     async def _content(self, path: str, allowed: int) -> bytearray:
-        found = bytearray()
-        async with contextlib.aclosing(self._files.stream(path, most=allowed)) as pieces:
-            async for piece in pieces:
-                found += piece
+        async with await self._files.open(path, most=allowed) as file:
+            found, at = bytearray(file.info.size), 0  # one that grows is moved, all of it at once
+            async for piece in file:
+                found[at : at + len(piece)] = piece
+                at += len(piece)
         return found
 
     def _read(self, name: str, data: bytearray, libraries: tuple[str, ...]) -> Any:

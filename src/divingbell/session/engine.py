@@ -8,7 +8,7 @@ from typing import Any
 
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
-from divingbell.errors import CapacityError, SessionClosed
+from divingbell.errors import CapacityError, InvalidInput, SessionClosed
 from divingbell.host import requirements
 from divingbell.journal.journal import Journal
 from divingbell.models import Limits
@@ -159,7 +159,7 @@ class Engine:
                     session = await self._make(key[1], principal, changes, options)
                 else:
                     session.joined(self._ignored(session, changes, options))
-                held = Session(session)
+                held = Session(session, opened=True)
                 self._holders.setdefault(session.key, set()).add(held)
                 return held
         finally:
@@ -180,9 +180,18 @@ class Engine:
         return ignored + (options or SessionOptions()).other_than(session.options)
 
     async def release(self, session: Session) -> None:
-        """Let one holder leave, for once and all; the last one ends the session."""
+        """Let one holder leave, for once and all; the last one ends the session.
+
+        Raises:
+            InvalidInput: who has it did not open it.
+        """
         if self._services.guard.forked:
             return  # out of a block that the parent is still in
+        if not session._opened:
+            raise InvalidInput(
+                f"the session {session.id!r} was looked for and not opened, so it can't be let go "
+                "of: end it with session.close(), or leave it to those who hold it"
+            )
         holders = self._holders.get(session.key, set())
         if session in holders:
             holders.remove(session)

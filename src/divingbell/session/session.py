@@ -31,8 +31,10 @@ class Session(SessionHandle):
 
     files: Files
 
-    def __init__(self, handle: LocalSession) -> None:
+    def __init__(self, handle: LocalSession, *, opened: bool = False) -> None:
+        """`opened`: it was opened by whoever has it, and not only looked for."""
         self._seen = handle
+        self._opened = opened
         self.id = handle.id
         self.limits = handle.limits
         self.files = handle.files

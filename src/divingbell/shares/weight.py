@@ -5,13 +5,13 @@ hundred times as long, in one call of C that nothing else in this process can in
 in bytes say little, and whatever others send is weighed as well.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from divingbell.shares.turns import Turns
+from divingbell.shares.workers import WORKERS
 
 Value = TypeVar("Value")
 Made = TypeVar("Made")
@@ -115,7 +115,7 @@ async def in_thread(work: Callable[[], Made]) -> Made:
     """
     turns = TURNS.get()
     if turns is None:
-        return await asyncio.to_thread(work)
+        return await WORKERS.do(work)
     async with turns.thread:
         return await charged(work, turns.charge)
 
@@ -139,7 +139,7 @@ async def charged(work: Callable[[], Made], charge: Callable[[float], object]) -
         seconds = taken
 
     try:
-        return await asyncio.to_thread(timed, work, keep)
+        return await WORKERS.do(lambda: timed(work, keep))
     finally:
         charge(seconds)
 

@@ -766,3 +766,29 @@ async def test_the_context_says_who_calls() -> None:
         ToolContext("host.who", "ann", "talk", 2),
         ToolContext("host.who", None, "mine", 1),
     ]
+
+
+async def test_a_lambda_is_told_how_to_get_a_name_and_that_works() -> None:
+    bell = Divingbell(pool=0)
+    with pytest.raises(InvalidInput, match=r"HostFunction\(function, name=…\)"):
+        bell.tool(lambda x: x)
+    bell.tool(HostFunction(lambda x: x + 1, name="more"))  # type: ignore[call-overload]
+    async with bell, bell.session() as session:
+        assert await value_of(session, "servers.host.more(x=1)") == 2
+
+
+async def test_numbers_that_become_a_set_are_few_because_their_hashes_can_be_chosen() -> None:
+    def tags(numbers: set[int], words: set[str] | None = None) -> int:
+        """Count."""
+        return len(numbers)
+
+    def count(words: set[str]) -> int:
+        """Count."""
+        return len(words)
+
+    async with Divingbell(pool=0, tools=[tags, count]) as bell, bell.session() as session:
+        assert await value_of(session, "servers.host.tags(list(range(1000)))") == 1000
+        result = await session.run("servers.host.tags([n * ((1 << 61) - 1) for n in range(1001)])")
+        assert result.error is not None and "at most 1,000 at a time" in result.error.message
+        code = "servers.host.count([str(n) for n in range(5000)])"
+        assert await value_of(session, code) == 5000

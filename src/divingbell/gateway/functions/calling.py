@@ -12,6 +12,7 @@ from divingbell.gateway.functions.plain import NoRoom, Plain, plain
 from divingbell.gateway.functions.threads import Threads
 from divingbell.gateway.functions.tool_context import ToolContext
 from divingbell.shares import weight
+from divingbell.shares.workers import WORKERS
 
 AT_ONCE = 500
 """Characters, and units of weight, of a result that is made plain on the event loop. Measured: at
@@ -39,12 +40,14 @@ async def outcome(
 
     def work() -> Any:
         value = function.function(*positional, **named)
-        return value if inspect.isawaitable(value) else _fitting(name, value, max_result)
+        if inspect.isawaitable(value):
+            return value
+        return WORKERS.here(lambda: _fitting(name, value, max_result))
 
     if function.is_async:
         value = await _within(timeout, name, function.function(*positional, **named))
     else:
-        made = await _within(timeout, name, await threads.begin(context.key, work, charge))
+        made = await _within(timeout, name, await threads.begin(context, work, charge))
         if isinstance(made, Plain):
             return made
         value = await _within(timeout, name, made)  # a plain function that returns a coroutine
@@ -53,7 +56,9 @@ async def outcome(
             return plain(name, value, AT_ONCE, AT_ONCE)
         except NoRoom:
             pass  # it is larger
-    write = await threads.begin(context.key, lambda: _fitting(name, value, max_result), charge)
+    write = await threads.begin(
+        context, lambda: WORKERS.here(lambda: _fitting(name, value, max_result)), charge
+    )
     return await _within(timeout, name, write)
 
 

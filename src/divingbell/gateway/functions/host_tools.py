@@ -110,7 +110,6 @@ class HostTools:
 
     def forget(self, session: str) -> None:
         """Forget a session that has ended."""
-        self._threads.forget(session)
         if self._of_sessions.pop(session, None) is not None:
             self._tidy()
 

@@ -15,12 +15,16 @@ from pydantic.errors import PydanticUserError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
 
-from divingbell.errors import InvalidInput
+from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway.functions.tool_context import ToolContext
 
 REQUIRED = inspect.Parameter.empty
 _UNCLEAR = (REQUIRED, Any, object)
 _CONFIG = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
+MOST_HASHED = 1_000
+"""Items of a list, where one becomes a set of something else than text. Numbers can be chosen so
+that all have the same hash. Measured: 1,000 of them take 30 ms, and 20,000 2.4 s, in one call that
+nothing else in the process can interrupt."""
 Call = tuple[list[Any], dict[str, Any]]
 """Values by their places, and by their names."""
 
@@ -60,6 +64,7 @@ class Parameters:
             self._fields.append((parameter, field))
             fields[field] = (annotation, _field(parameter, annotation, descriptions))
         self._model = _model(name, fields)
+        self._hashes_numbers = _hashes_numbers(self._model.__pydantic_core_schema__)
         self.schema = _input_schema(name, self._model)
         self.output_schema = _output_schema(hints.get("return", REQUIRED))
 
@@ -68,7 +73,10 @@ class Parameters:
 
         Raises:
             pydantic.ValidationError: an argument can't become what its annotation says.
+            ToolFailed: it has too many items to become a set, or a dictionary by numbers.
         """
+        if self._hashes_numbers:
+            _check_counts(context.tool, given)
         model = self._model.model_validate(given)
         positional: list[Any] = []
         named: dict[str, Any] = {}
@@ -86,6 +94,39 @@ class Parameters:
             else:
                 named[parameter.name] = value
         return positional, named
+
+
+def _hashes_numbers(schema: Any) -> bool:
+    """Whether a part of it becomes a set, or the keys of a dict, of something else than text."""
+    if isinstance(schema, list | tuple):
+        return any(map(_hashes_numbers, schema))
+    if not isinstance(schema, dict):
+        return False
+    hashed = {"set": "items_schema", "frozenset": "items_schema", "dict": "keys_schema"}
+    kind = schema.get("type")
+    inner = schema.get(hashed[kind]) if isinstance(kind, str) and kind in hashed else None
+    if kind in ("set", "frozenset") and inner is None:
+        return True
+    # JSON's own keys are texts, and stay that where any will do.
+    safe = ("str", "any") if kind == "dict" else ("str",)
+    if inner is not None and inner.get("type") not in safe:
+        return True
+    return any(map(_hashes_numbers, schema.values()))
+
+
+def _check_counts(tool: str, given: Any) -> None:
+    waiting = [given]
+    while waiting:
+        value = waiting.pop()
+        if not isinstance(value, list | dict):
+            continue
+        if len(value) > MOST_HASHED:
+            raise ToolFailed(
+                f"{tool}: an argument has {len(value):,} items, and this function takes at most "
+                f"{MOST_HASHED:,} at a time: send fewer",
+                "tool_arguments",
+            )
+        waiting += value.values() if isinstance(value, dict) else value
 
 
 def _signature(name: str, function: Callable[..., Any]) -> inspect.Signature:
