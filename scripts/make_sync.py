@@ -40,9 +40,8 @@ FACES = (
     Face("Files", ("session.files:Files", "session.base:FilesHandle"), "The files of a session."),
     Face(
         "CommandHandle",
-        ("session.commands.command:Command", "session.base:CommandHandle"),
+        ("session.commands.handle:LocalCommandHandle", "session.base:CommandHandle"),
         "A command that runs, or has run.",
-        without=("began", "line", "lose", "stop", "task"),
     ),
     Face("Session", ("session.session:Session", "session.base:SessionHandle"), "A session."),
     Face(

@@ -24,6 +24,7 @@ from divingbell import (
     SettingsArguments,
     events,
 )
+from divingbell.session.commands.handle import LocalCommandHandle
 from divingbell.settings import tables
 from divingbell.settings.markers import IsPath
 
@@ -83,6 +84,18 @@ ATTRIBUTES: dict[type, set[str]] = {
     },
     Files: {"get", "list", "open", "put", "remove", "stat", "stream"},
     OpenFile: {"aclose", "info"},
+    LocalCommandHandle: {
+        "command",
+        "exit_code",
+        "kill",
+        "number",
+        "pid",
+        "running",
+        "stderr",
+        "stdout",
+        "stream",
+        "wait",
+    },
     Result: {
         "calls",
         "cell",
@@ -116,8 +129,9 @@ INNER = {
 async def test_each_class_has_the_names_that_are_meant(session: Session, bell: Divingbell) -> None:
     await session.files.put("file", b"x")
     result = await session.run("1")
+    command = await session.command("true", background=True)
     async with await session.files.open("file") as file:
-        for made in (bell, session, session.files, file, result):
+        for made in (bell, session, session.files, file, command, result):
             public = {name for name in dir(made) if not name.startswith("_")}
             assert public == ATTRIBUTES[type(made)]
 

@@ -156,7 +156,11 @@ def test_commands(held: sync.Session) -> None:
     assert held.command(["echo", "a b"]).stdout == "a b\n"
     events = [(event.type, event.text) for event in held.command_stream("echo one")]
     assert events == [("stdout", "one\n"), ("done", "")]
-    handle = held.command("sleep 60", background=True)
+    handle = held.command("echo one; sleep 60", background=True)
+    for event in handle.stream():
+        assert (event.type, event.text) == ("stdout", "one\n")
+        break
+    assert repr(handle) == f"<Command {handle.number} 'echo one; sleep 60': running>"
     assert isinstance(handle, sync.CommandHandle) and handle.running
     assert [command.number for command in held.commands()] == [handle.number]
     assert handle.kill().status == "cancelled" and held.commands() == []

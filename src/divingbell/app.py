@@ -3,7 +3,6 @@
 import atexit
 import contextlib
 import inspect
-import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
+from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import ConfigError, DivingbellError, InvalidInput, ProfileError
 from divingbell.gateway.catalog.folder import Folder
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
     from divingbell.gateway.upstream.upstream import Upstream
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

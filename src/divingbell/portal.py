@@ -9,17 +9,17 @@ import asyncio
 import concurrent.futures.thread
 import contextlib
 import inspect
-import logging
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
+from divingbell import logs
 from divingbell.errors import DivingbellError, WrongLoop
 from divingbell.gateway.policy.approvals import Answer, Approval
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 ENDING_PATIENCE = 10.0
 """Seconds that a call has to end after Ctrl-C: an interrupt, its grace, and another interpreter."""

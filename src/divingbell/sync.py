@@ -32,7 +32,7 @@ from divingbell.models import (
 )
 from divingbell.portal import Face, Iterated, PlainApprover, Running, awaited
 from divingbell.principal import Principal
-from divingbell.session.commands.command import Command as _Command
+from divingbell.session.commands.handle import LocalCommandHandle as _LocalCommandHandle
 from divingbell.session.files import Files as _Files
 from divingbell.session.files import OpenFile as _OpenFile
 from divingbell.session.needs import Needs
@@ -125,7 +125,7 @@ class Files(Face[_Files]):
         self._call(self._of.remove, path)
 
 
-class CommandHandle(Face[_Command]):
+class CommandHandle(Face[_LocalCommandHandle]):
     """A command that runs, or has run."""
 
     @property
@@ -171,6 +171,15 @@ class CommandHandle(Face[_Command]):
         """
         found: CommandResult = self._call(self._of.kill)
         return found
+
+    def stream(self) -> Generator[CommandEvent, None, None]:
+        """Yield what it has written so far, then what it writes; the last event is `done`.
+
+        What it has written so far is what `stdout` and `stderr` have. For a reader who is slow
+        256 KB of each stream wait; a `notice` says how much was left out after that. Leaving the
+        loop leaves the command as it is.
+        """
+        return self._portal.items(self._of.stream())
 
     @property
     def number(self) -> int:
@@ -769,7 +778,7 @@ Face.faces.update(
     {
         _OpenFile: OpenFile,
         _Files: Files,
-        _Command: CommandHandle,
+        _LocalCommandHandle: CommandHandle,
         _Session: Session,
         _Gateway: Gateway,
     }

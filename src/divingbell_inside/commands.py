@@ -22,6 +22,8 @@ PIECE = 1 << 16
 LAST_WORDS = 1 << 20
 """Bytes that are read of a stream after the command has ended: what a pipe can hold at most. One
 that it has left running may write without end."""
+LAST_SEEN = 1 << 14
+"""Bytes of stderr that are looked at when the command has failed: tracebacks are at its end."""
 NOT_FOUND, NOT_RUN = 127, 126
 """Exit codes, as a shell has them."""
 
@@ -50,6 +52,7 @@ class _Command:
         self._asked = asked
         self._unwritten = memoryview(given)
         self._unsent = memoryview(b"")
+        self._last_seen = b""
         self._wake, wakened = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wakened, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -144,10 +147,16 @@ class _Command:
         except BlockingIOError:
             return
         if data:
-            self._unsent = memoryview(frames.pack({"event": self._streams[descriptor]}, data))
+            self._unsent = memoryview(self._packed(self._streams[descriptor], data))
             self._send()
         else:
             del self._streams[descriptor]
+
+    def _packed(self, name: str, data: bytes) -> bytes:
+        """Return a piece of a stream as a frame."""
+        if name == "stderr":
+            self._last_seen = (self._last_seen + data[-LAST_SEEN:])[-LAST_SEEN:]
+        return frames.pack({"event": name}, data)
 
     def _write(self) -> None:
         """Pass a piece of the input on; all else is lost where the command reads no more."""
@@ -170,14 +179,18 @@ class _Command:
             left = LAST_WORDS
             with contextlib.suppress(BlockingIOError):
                 while left > 0 and (data := os.read(descriptor, PIECE)):
-                    self._line.sendall(frames.pack({"event": name}, data))
+                    self._line.sendall(self._packed(name, data))
                     left -= len(data)
         self._line.sendall(self._ended(self._process.returncode))
 
     def _ended(self, code: int, limit: str | None = None) -> bytes:
-        text = self._asked["text"] or shlex.join(self._asked["words"])
-        stumble = stumbles.program_stumble(text) if code else None
-        if stumble is None and code == NOT_FOUND:
-            stumble = ("program", "")
-        error = {"stumble": stumble, "limit": limit}
+        error = {"stumble": self._stumble(code) if code else None, "limit": limit}
         return frames.pack({"event": "ended", "code": code, "error": error})
+
+    def _stumble(self, code: int) -> stumbles.Stumble | None:
+        text = self._asked["text"] or shlex.join(self._asked["words"])
+        return (
+            stumbles.traceback_stumble(self._last_seen.decode("utf-8", "replace"))
+            or stumbles.program_stumble(text)
+            or (("program", "") if code == NOT_FOUND else None)
+        )

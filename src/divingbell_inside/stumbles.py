@@ -21,6 +21,12 @@ UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 REACHING_OUT = frozenset({"curl", "wget", "git", "ssh", "scp", "ping", "nc", "telnet", "ftp"})
 INSTALLING = frozenset({"pip", "pip3", "conda", "mamba", "uv", "apt", "apt-get", "npm"})
 _MISCALLED = re.compile(r"(\w{1,100})\(\) (?:missing|got|takes) ")
+_PLACE = re.compile(r'  File "(?:<frozen )?([^"]+?)(?:>|\.py)?", line \d')
+_RAISED = re.compile(r"([A-Za-z_][\w.]{0,200})(?:: (.{0,2000}))?")
+_NO_MODULE = re.compile(r"No module named '(\w{1,200})")
+_NO_FILE = re.compile(r": '(/[^']*)'$")
+_NO_WAY_OUT = re.compile(rf"\[Errno (?:-\d+|{'|'.join(map(str, UNREACHABLE))})\]")
+"""Errors below 0 are those of looking up a name."""
 _KEY = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|_URL|_DSN")
 _OWN = (layout.WORKSPACE, layout.SERVERS, layout.HOME, layout.PROFILE, "/tmp", "/dev", "/proc")
 
@@ -68,8 +74,16 @@ def _found(error: BaseException) -> Stumble | None:
 
 
 def _missing_module(error: ModuleNotFoundError) -> Stumble | None:
-    name = (error.name or "").partition(".")[0]
-    is_there = not name or name == tools.PACKAGE or importlib.util.find_spec(name) is not None
+    return _not_installed((error.name or "").partition(".")[0])
+
+
+def _not_installed(name: str) -> Stumble | None:
+    is_there = (
+        not name
+        or name == tools.PACKAGE
+        or name in sys.modules  # some of which have no spec, and asking for it raises
+        or importlib.util.find_spec(name) is not None
+    )
     return None if is_there else ("module", name)
 
 
@@ -100,6 +114,42 @@ def program_stumble(command: str) -> Stumble | None:
     if words & INSTALLING:
         return "install", ""
     return ("network", "") if words & REACHING_OUT else None
+
+
+def traceback_stumble(written: str) -> Stumble | None:
+    """Return what a Python program has stumbled over, by the tracebacks that it has written.
+
+    Those of errors that it came from stand before the last one, and count as well.
+    """
+    for kind, message, module in reversed(_raised(written)[-MAX_CHAIN:]):
+        if (found := _written(kind, message, module)) is not None:
+            return found
+    return None
+
+
+def _raised(written: str) -> list[tuple[str, str, str]]:
+    """The exceptions in tracebacks: the type, the message, the module that raised it."""
+    found, module = [], ""
+    for line in written.splitlines():
+        if place := _PLACE.match(line):
+            module = os.path.basename(place[1])
+        elif module and (raised := _RAISED.fullmatch(line)):
+            found.append((raised[1].rpartition(".")[2], raised[2] or "", module))
+            module = ""
+    return found
+
+
+def _written(kind: str, message: str, module: str) -> Stumble | None:
+    if kind == "ModuleNotFoundError":
+        name = _NO_MODULE.match(message)
+        return None if name is None else _not_installed(name[1])
+    if kind == "FileNotFoundError":
+        path = _NO_FILE.search(message)
+        return None if path is None or path[1].startswith(_OWN) else ("file", "")
+    if kind == "KeyError" and module == "os":
+        return ("key", "") if _KEY.search(message.upper()) else None
+    is_barred = kind == "PermissionError" and module == "socket"
+    return ("network", "") if is_barred or _NO_WAY_OUT.search(message) else None
 
 
 def _miscalled(error: TypeError) -> Stumble | None:

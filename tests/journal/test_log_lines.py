@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from divingbell import Divingbell
+from divingbell import Divingbell, logs
 from divingbell.journal import log_lines
 from divingbell.journal.events import CallEnded, CellEnded
 from divingbell.principal import Principal
@@ -66,7 +66,7 @@ def test_a_call_has_one_on_the_level_debug(caplog: pytest.LogCaptureFixture) -> 
 def test_nothing_is_put_together_for_nobody(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(log_lines, "marks", None)  # which would fail if it were called
+    monkeypatch.setattr(logs, "marks", None)  # which would fail if it were called
     with caplog.at_level(logging.WARNING, "divingbell"):
         log_lines.write(_call("shop.get"))
         log_lines.write(CellEnded(Principal(), "k", 1, SECRET, None))

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, DivingbellError, Session, WrongLoop
-from divingbell.session.base import FilesHandle
+from divingbell.session.base import CommandHandle, FilesHandle
 from divingbell.session.loop_guard import LoopGuard
 
 PATIENCE = 120.0
@@ -76,6 +76,14 @@ async def test_another_loop_in_another_thread_is_told_at_once(
     assert all("divingbell.sync" in said for said in refusals.values())
     assert {"Session.run", "Session.stream", "FilesHandle.put", "Divingbell.get"} <= set(refusals)
     assert (await session.run("1 + 1")).value == 2  # nothing came of it
+
+
+async def test_a_command_is_of_the_loop_of_its_session(session: Session) -> None:
+    handle = await session.command("sleep 600", background=True)
+    told = await asyncio.to_thread(_refusals, dict(calls_of(CommandHandle, handle)))
+    assert set(told) == {f"CommandHandle.{name}" for name in ("kill", "stream", "wait")}
+    assert not [words for words in told.values() if words.startswith("no error")]
+    assert (await handle.kill()).status == "cancelled"
 
 
 async def test_a_thread_without_a_loop_is_told_at_once(bell: Divingbell, session: Session) -> None:

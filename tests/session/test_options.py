@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, InvalidInput, SessionClosed
+from divingbell import ConfigError, Divingbell, InvalidInput, SessionClosed
 from divingbell.session.options import (
     MAX_ENVIRONMENT,
     MAX_LABEL,
@@ -196,6 +196,28 @@ async def test_joining_changes_nothing(bell: Divingbell) -> None:
         assert same.key == first.key
         assert (same.labels, same.limits.timeout) == ({"a": "b"}, 9)
         assert (await same.run(READ)).value == "first"
+
+
+async def test_what_has_no_effect_on_a_session_that_is_joined_is_told_once(
+    bell: Divingbell, caplog: pytest.LogCaptureFixture
+) -> None:
+    given: dict[str, Any] = {"labels": {"a": "b"}, "env": {"TOKEN": TOKEN}, "timeout": 9}
+    with caplog.at_level(logging.WARNING, "divingbell"):
+        async with bell.session("joined", **given) as first:
+            same: dict[str, Any] = {"user": None, "memory": None, "idle_timeout": None}
+            for fitting in (given, same):
+                async with bell.session("joined", **fitting):
+                    assert not caplog.records
+            for _ in range(2):
+                other = {"env": {"TOKEN": "x" + TOKEN}, "memory": "64MB", "timeout": 9.0}
+                async with bell.session("joined", idle_timeout=3, **other):  # type: ignore[arg-type]
+                    pass
+            with pytest.raises(ConfigError):
+                await bell.open("joined", memory="a lot")
+    [record] = caplog.records
+    assert record.getMessage().endswith("only opening it could set: memory, env, idle_timeout")
+    assert record.__dict__["bell_session"] == first.key
+    assert TOKEN not in repr(vars(record))
 
 
 @pytest.mark.parametrize("name", ["a", "ü 深 ✓", "a/b:c d", "x" * MAX_NAME, "👩\u200d💻", "' OR 1"])

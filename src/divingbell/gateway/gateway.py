@@ -5,10 +5,10 @@ server passes the pipeline (divingbell.gateway.pipeline), and nowhere else.
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
+from divingbell import logs
 from divingbell.border.border import Border
 from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.catalog.folder import Folder
@@ -34,7 +34,7 @@ from divingbell.tool import Tool
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 
 class Gateway:

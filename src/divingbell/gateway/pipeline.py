@@ -13,13 +13,13 @@ import asyncio
 import copy
 import itertools
 import json
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from divingbell import logs
 from divingbell.border.border import Border
 from divingbell.errors import DivingbellError, NotRecorded, ToolFailed
 from divingbell.gateway.catalog import wrappers
@@ -54,7 +54,7 @@ from divingbell_inside import frames
 if TYPE_CHECKING:
     from divingbell.gateway.upstream.upstream import Upstream
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 MAX_NAME = 200
 """Characters of what was called, in a message."""
@@ -352,8 +352,9 @@ class Pipeline:
             tool=tool.full_name,
             arguments=shown,
             reason=request.reason,
-            session=context.key,
-            user=context.user,
+            session=context.session,
+            key=context.key,
+            user=context.user or None,
             run=context.run,
             rule=request.decision.rule,
             definition=self.pins.digest(tool),

@@ -1,11 +1,11 @@
 """Visible tools: what each user may see of the catalogue, found by name and by search."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from typing import Any
 
+from divingbell import logs
 from divingbell.gateway.catalog import wrappers
 from divingbell.gateway.catalog.catalog import MAX_LIMIT, Catalog
 from divingbell.gateway.catalog.descriptions import SERVERS, described, fitting
@@ -16,7 +16,7 @@ from divingbell.settings.policy import Policy
 from divingbell.shares import weight
 from divingbell.tool import Tool
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 MAX_COUNTS = 1_000
 FETCHING = "fetch the content of a web page or download a file from a url"

@@ -5,12 +5,12 @@ subscriber that has to write an intent down before it takes effect, and can't.
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from divingbell import logs
 from divingbell.errors import NotRecorded
 from divingbell.journal.events import (
     CallEnded,
@@ -22,7 +22,7 @@ from divingbell.journal.events import (
     JournalEvent,
 )
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MOST_KEPT = 1_000
 """Events that wait for a follower who is slow; those that come then are dropped, and counted."""

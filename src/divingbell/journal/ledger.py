@@ -13,11 +13,11 @@ and counted when it has ended.
 
 import asyncio
 import json
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from divingbell import logs
 from divingbell.journal import tokens
 from divingbell.models import Ledger, ToolUse
 from divingbell.tool import Tool
@@ -25,7 +25,7 @@ from divingbell.tool import Tool
 if TYPE_CHECKING:
     import mcp_types
 
-log = logging.getLogger("divingbell.journal")
+log = logs.logger("divingbell.journal")
 
 MOST_KEPT = 1 << 20
 """Characters of calls that are kept to be counted; beyond that, calls are taken to be alike."""

@@ -1,12 +1,11 @@
 """Log lines of the journal: sessions, cells, commands and calls as they come to their ends.
 
-No code, output or argument is in them. Each record says in attributes of its own whose it is, for
-those who collect logs: see `marks`.
+No code, output or argument is in them.
 """
 
 import logging
-from typing import Any
 
+from divingbell import logs
 from divingbell.journal.events import (
     CallEnded,
     CellEnded,
@@ -15,28 +14,12 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
 )
-from divingbell.principal import Principal
 from divingbell.text import one_line
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MAX_NAME = 100
 """Characters of the name of a tool, which is text of others."""
-
-
-def marks(
-    principal: Principal, key: str, cell: int | None = None, call: int | None = None
-) -> dict[str, Any]:
-    """Return the attributes of a log record: the key of a session, its user, a cell, a call.
-
-    Each has a prefix: logging refuses an attribute that somebody else has set already.
-    """
-    return {
-        "bell_session": key,
-        "bell_user": principal.user or None,
-        "bell_cell": cell,
-        "bell_call": call,
-    }
 
 
 def write(event: JournalEvent) -> None:
@@ -55,7 +38,7 @@ def write(event: JournalEvent) -> None:
 
 def _write_session(event: SessionOpened | SessionEnded, what: str) -> None:
     whose = event.principal.user or "nobody"
-    extra = marks(event.principal, event.key)
+    extra = logs.marks(event.principal, event.key)
     log.info("session %s of %s %s", event.session, whose, what, extra=extra)
 
 
@@ -65,13 +48,13 @@ def _write_cell(event: CellEnded) -> None:
     result = event.result
     how = "its caller has left" if result is None else result.status
     took = 0.0 if result is None else result.usage.wall_ms
-    extra = marks(event.principal, event.key, event.cell)
+    extra = logs.marks(event.principal, event.key, event.cell)
     log.info("session %s: cell %d: %s, %.0f ms", event.key, event.cell, how, took, extra=extra)
 
 
 def _write_command(event: CommandEnded) -> None:
     how = event.result.status if event.result else "not started"
-    extra = marks(event.principal, event.key)
+    extra = logs.marks(event.principal, event.key)
     log.info("session %s: command %d: %s", event.key, event.number, how, extra=extra)
 
 
@@ -80,6 +63,6 @@ def _write_call(event: CallEnded) -> None:
         return
     name = one_line(event.name, MAX_NAME)
     how = event.code or event.outcome
-    extra = marks(event.principal, event.key, event.cell, event.call)
+    extra = logs.marks(event.principal, event.key, event.cell, event.call)
     took = 1000 * event.seconds
     log.debug("session %s: %s: %s, %.0f ms", event.key, name, how, took, extra=extra)

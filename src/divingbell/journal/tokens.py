@@ -5,7 +5,6 @@ what matters here is the same measure for both ways of working.
 """
 
 import asyncio
-import logging
 import threading
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from splintr import AnyTokenizer
 
-log = logging.getLogger("divingbell.journal")
+from divingbell import logs
+
+log = logs.logger("divingbell.journal")
 
 ENCODING = "o200k_base"
 MOST_COUNTED = 2 << 20

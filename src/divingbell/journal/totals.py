@@ -7,7 +7,6 @@ definitions with every session, those of commands too: they are not added up any
 
 import asyncio
 import contextlib
-import logging
 import os
 import sqlite3
 import threading
@@ -19,12 +18,13 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
 from divingbell.journal.events import CellEnded, JournalEvent
 from divingbell.models import Ledger
 
-log = logging.getLogger("divingbell.journal")
+log = logs.logger("divingbell.journal")
 
 FILE_NAME = "ledger.db"
 READ_BY_MODELS = ("stdio", "http")

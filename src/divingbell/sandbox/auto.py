@@ -1,8 +1,8 @@
 """`backend = "auto"`: the first backend that works on this machine, none below a minimum."""
 
-import logging
 from collections.abc import Callable
 
+from divingbell import logs
 from divingbell.errors import DivingbellError, SandboxUnavailable
 from divingbell.host.profile import Progress
 from divingbell.models import Limits
@@ -11,7 +11,7 @@ from divingbell.sandbox.base import Backend, Sandbox
 from divingbell.sandbox.registry import Row
 from divingbell.settings.config import Settings
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 
 class AutoBackend(Backend):

@@ -10,11 +10,11 @@ asked for that is none of ours, or when all are: looking takes some milliseconds
 
 import difflib
 import importlib
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from divingbell import logs
 from divingbell.errors import ConfigError, SandboxUnavailable
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ AUTO = "auto"
 DEFAULT = "local"
 """The backend of the default settings, and of the table in SECURITY.md."""
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 
 _KINDS: Mapping[tuple[str, ...], type[Any]] = {

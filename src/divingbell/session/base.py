@@ -174,6 +174,15 @@ class CommandHandle(ABC):
         """Wait for its end and return its result. Who gives up leaves the command as it is."""
 
     @abstractmethod
+    def stream(self) -> AsyncGenerator[CommandEvent, None]:
+        """Yield what it has written so far, then what it writes; the last event is `done`.
+
+        What it has written so far is what `stdout` and `stderr` have. For a reader who is slow
+        256 KB of each stream wait; a `notice` says how much was left out after that. Leaving the
+        loop leaves the command as it is.
+        """
+
+    @abstractmethod
     async def kill(self) -> CommandResult:
         """End it, with all that it has started; return its result, which is `cancelled`.
 

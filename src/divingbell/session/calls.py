@@ -3,13 +3,13 @@
 import asyncio
 import functools
 import itertools
-import logging
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple, Protocol
 
+from divingbell import logs
 from divingbell.errors import DivingbellError, ToolFailed
 from divingbell.gateway.context import Answer, Asker, CallContext, key_of, to_nobody
 from divingbell.gateway.functions.function import HostFunction
@@ -22,7 +22,7 @@ from divingbell.shares.allowance import Allowance, counted
 from divingbell.shares.turns import Turns
 from divingbell_inside import frames
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MAX_WAITING = 10_000
 """Calls that may wait for their turn; those beyond are refused at once."""

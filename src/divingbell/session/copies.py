@@ -8,15 +8,15 @@ many sessions want one, each gets it more rarely: that is what keeps them cheap.
 
 import asyncio
 import contextlib
-import logging
 import time
 
+from divingbell import logs
 from divingbell.session.intake import field_of
 from divingbell.session.interpreter import Interpreter
 from divingbell.shares import processors
 from divingbell_inside import frames
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 REST = 60.0
 """Times as long as the copy took, until the next one, divided by the number of processors: all

@@ -1,12 +1,12 @@
 """The engine: opens, finds and closes sessions, keeps some ready, never has more than it may."""
 
 import asyncio
-import logging
 import secrets
 import time
 from collections.abc import Mapping
 from typing import Any
 
+from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import CapacityError, InvalidInput, SessionClosed
 from divingbell.host import requirements
@@ -28,7 +28,7 @@ from divingbell.settings.config import Settings
 
 IDLE_CHECK = 1.0
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 Key = tuple[str, str]
 """The name of a user, and the id of a session."""
 
@@ -140,10 +140,11 @@ class Engine:
         """Return the user's session of that id, making it where there is none.
 
         The same id of another user is another session. `changes` are limits; for a session that
-        is open already they and the options have no effect.
+        is open already they and the options have no effect, and the log says so once.
 
         Raises:
             InvalidInput: the id or the user is no text, or one that can't be used.
+            ConfigError: a limit can't be used.
             CapacityError: all places were taken for `open_timeout` seconds.
             SandboxUnavailable: no sandbox could be made.
         """
@@ -156,6 +157,8 @@ class Engine:
                 session = self._sessions.get(key)
                 if session is None or session.closed:
                     session = await self._make(key[1], principal, changes, options)
+                else:
+                    session.joined(self._ignored(session, changes, options))
                 held = Session(session, opened=True)
                 self._holders.setdefault(session.key, set()).add(held)
                 return held
@@ -163,6 +166,18 @@ class Engine:
             opening.waiting -= 1
             if not opening.waiting:
                 self._openings.pop(key, None)
+
+    def _ignored(
+        self, session: LocalSession, changes: Mapping[str, Any], options: SessionOptions | None
+    ) -> list[str]:
+        """Return the names of what was asked for and is otherwise in a session that is open."""
+        asked = config.with_limits(self._settings.limits, changes)
+        ignored = [
+            name
+            for name, given in changes.items()
+            if given is not None and getattr(asked, name) != getattr(session.limits, name)
+        ]
+        return ignored + (options or SessionOptions()).other_than(session.options)
 
     async def release(self, session: Session) -> None:
         """Let one holder leave, for once and all; the last one ends the session.

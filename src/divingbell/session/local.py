@@ -4,18 +4,17 @@ import asyncio
 import contextlib
 import dataclasses
 import json
-import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Unpack, overload
 
+from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools, functions_of
-from divingbell.journal import log_lines
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
 from divingbell.models import (
@@ -53,7 +52,7 @@ from divingbell.shares import weight
 from divingbell.shares.running import cells
 from divingbell_inside import frames
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 LOOK_TIMEOUT = 5.0
 DATA_TIMEOUT = 60.0
@@ -117,6 +116,7 @@ class LocalSession(SessionHandle):
         self._cell: Cell | None = None
         self._closed: str | None = None
         self._told_closed = False
+        self._told_ignored = False
         self._copy = Copy(services.copies)
         self._background = BackgroundOutput()
         self._looks = Looks()
@@ -180,6 +180,16 @@ class LocalSession(SessionHandle):
     def guard(self) -> LoopGuard:
         """The guard of the loop that it belongs to."""
         return self._services.guard
+
+    def joined(self, ignored: Sequence[str]) -> None:
+        """Say in the log, once, that somebody joined it with options that it was not opened with.
+
+        Their values are not told: people put tokens into `env`.
+        """
+        if ignored and not self._told_ignored:
+            self._told_ignored = True
+            message = "somebody has joined it with options that only opening it could set: %s"
+            self._warn(message, ", ".join(ignored))
 
     def touch(self) -> None:
         """Count as used now."""
@@ -273,22 +283,17 @@ class LocalSession(SessionHandle):
         self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
     ) -> CommandResult | CommandHandle:
         self._check_open()
-        try:
-            if background:
-                return await self._commands.begin(command, options)
-            return await self._commands.run(command, options)
-        finally:
-            self.last_used = time.monotonic()
+        if background:
+            return await self._commands.begin(command, options)
+        return await self._commands.run(command, options)
 
     async def command_stream(
         self, command: CommandLine, **options: Unpack[CommandOptions]
     ) -> AsyncGenerator[CommandEvent, None]:
-        self.guard.check()
         self._check_open()
         async with contextlib.aclosing(self._commands.stream(command, options)) as events:
             async for event in events:
                 yield event
-                self.last_used = time.monotonic()
 
     def commands(self) -> list[CommandHandle]:
         return self._commands.running()
@@ -646,5 +651,5 @@ class LocalSession(SessionHandle):
             self._ending = None
 
     def _warn(self, message: str, about: object) -> None:
-        extra = log_lines.marks(self.principal, self.key, self.cells)
+        extra = logs.marks(self.principal, self.key, self.cells)
         log.warning(f"session %s: {message}", self.id, about, extra=extra)

@@ -40,6 +40,11 @@ class SessionOptions:
     idle_timeout: float | None = None
     """Seconds; None for the setting, infinite for a session that never ends by being idle."""
 
+    def other_than(self, opened: "SessionOptions") -> list[str]:
+        """Return the names of those that are given here and are others there."""
+        given = {"env": self.env, "labels": self.labels, "idle_timeout": self.idle_timeout}
+        return [name for name, value in given.items() if value and value != getattr(opened, name)]
+
 
 def checked(
     env: Mapping[str, str] | None,

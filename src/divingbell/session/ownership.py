@@ -1,17 +1,17 @@
 """Owned sessions: opened for principals, kept, counted. No user can name another one's."""
 
 import asyncio
-import logging
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from divingbell import logs
 from divingbell.errors import CapacityError, InvalidInput
 from divingbell.principal import Principal
 from divingbell.session.base import SessionHandle
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MAX_SESSIONS = 32
 """Sessions of one user at once: one client must not take every place."""

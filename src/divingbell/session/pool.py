@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
+from divingbell import logs
 from divingbell.errors import DivingbellError
 from divingbell.models import Limits
 from divingbell.sandbox.base import Backend
@@ -26,7 +26,7 @@ REFILL_PAUSE = 0.01
 LOOK_AGAIN = 5.0
 _MEMORY = Path("/proc/meminfo")
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 
 class Demand:

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from divingbell import logs
 from divingbell.errors import SessionClosed
 from divingbell.host import beside
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 STOP_TIMEOUT = 20.0
 HEARTBEAT = 5.0

@@ -1,12 +1,12 @@
 """One typed Settings, read once: arguments over environment over file over defaults."""
 
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
+from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import requirements
 from divingbell.models import Limits
@@ -24,7 +24,7 @@ from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 PREFIX = "DIVINGBELL_"
 _SECONDS = Described("a number of seconds")

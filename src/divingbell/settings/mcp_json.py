@@ -4,19 +4,19 @@ Names that only another client knows are passed over, and one entry that can't b
 stand in the way of the others.
 """
 
-import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.settings import tables
 from divingbell.settings.jsonc import read_document
 from divingbell.settings.servers import Entry, Server, UnusableServer, read_server
 from divingbell.settings.tables import Place
 
-log = logging.getLogger(__name__)
+log = logs.logger(__name__)
 
 MILLISECONDS = 1000
 """A timeout from here on is one in milliseconds, as several clients count: nobody means a quarter

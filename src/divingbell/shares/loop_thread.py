@@ -4,12 +4,13 @@ All sessions wait for it, and each time it works for a moment only.
 """
 
 import ctypes
-import logging
 import os
 import platform
 import sys
 
-log = logging.getLogger("divingbell")
+from divingbell import logs
+
+log = logs.logger("divingbell")
 
 HAND_OVER = 0.0005
 """Seconds after which another thread of this process lets it have the interpreter. Python's own

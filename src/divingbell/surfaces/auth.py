@@ -2,7 +2,6 @@
 
 import hashlib
 import hmac
-import logging
 import os
 import re
 import secrets
@@ -11,10 +10,11 @@ from pathlib import Path
 
 from mcp.server.auth.provider import AccessToken
 
+from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 VARIABLE = "DIVINGBELL_TOKENS"
 HASHED = "sha256:"

@@ -414,8 +414,15 @@ async def test_a_person_is_asked_with_the_arguments_as_data_and_nothing_is_pinne
         return lines
 
     policy = {"rules": [{"tools": ["host.refund"], "action": "ask"}]}
-    async with opened(refund, policy=policy, on_approval=approve) as (_, session):
+    async with opened(refund, policy=policy, on_approval=approve) as (bell, session):
         assert await value_of(session, "servers.host.refund(5, ['a', 'b'])") == ["a", "b"]
+        async with bell.session("of nobody") as nobodys:
+            await value_of(nobodys, "servers.host.refund(5, [])")
+        for approval, whose in zip(asked, (session, nobodys), strict=True):
+            assert (approval.session, approval.user) == (whose.id, whose.user)
+            assert approval.key == whose.key
+        found = bell.get(asked[0].session, user=asked[0].user)
+        assert found is not None and found.key == session.key
         assert "ToolDenied" in await failure_of(session, "servers.host.refund(500, [])")
     assert asked[0].tool == "host.refund"
     assert asked[0].values == {"amount": 5, "lines": ["a", "b"]}
@@ -666,9 +673,9 @@ async def test_a_result_that_is_not_what_the_annotation_says_is_told_so() -> Non
         return "text"  # type: ignore[return-value]
 
     async with opened(wrong) as (_, session):
-        assert "not what the server's own schema says" in await failure_of(
-            session, "servers.host.wrong()"
-        )
+        said = await failure_of(session, "servers.host.wrong()")
+        assert "host.wrong: the function returned something else than its annotation says: " in said
+        assert "server" not in said and "integer" in said
 
 
 async def test_an_interrupt_cancels_the_call() -> None:

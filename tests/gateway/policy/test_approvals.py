@@ -21,7 +21,7 @@ from divingbell.gateway.policy.approvals import (
 from divingbell.journal.journal import Journal
 
 PATIENCE = 30.0
-ASKED = Approval("github.star", 'repo: "x"', "writes to GitHub", "s", "u", 1, 1, "hash")
+ASKED = Approval("github.star", 'repo: "x"', "writes to GitHub", "id", "s", "u", 1, 1, "hash")
 
 
 class Person:
@@ -144,7 +144,7 @@ async def test_session_is_for_the_like_until_the_session_ends() -> None:
     "other",
     [
         replace(ASKED, tool="github.delete"),
-        replace(ASKED, session="other"),
+        replace(ASKED, key="other"),
         replace(ASKED, rule=2),
         replace(ASKED, rule=None),
         replace(ASKED, definition="changed"),
@@ -244,10 +244,10 @@ async def test_nobody_is_asked_two_things_at_once() -> None:
 async def test_nobody_waits_for_the_questions_of_another_user() -> None:
     approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
-        for session in ("s1", "s2"):
-            group.create_task(approvals.ask(replace(ASKED, session=session), person))
+        for key in ("s1", "s2"):
+            group.create_task(approvals.ask(replace(ASKED, key=key), person))
         await person.questions.get()  # and nobody answers
-        group.create_task(approvals.ask(replace(ASKED, session="v", user="other"), person))
+        group.create_task(approvals.ask(replace(ASKED, key="v", user="other"), person))
         assert (await person.questions.get()).user == "other"
         assert person.open == 2
         for _ in range(3):
@@ -262,7 +262,7 @@ async def test_a_session_has_only_so_many_questions_open() -> None:
             group.create_task(approvals.ask(kind, person))
         await person.questions.get()
         assert "20 questions of this session wait" in await refused(approvals, person)
-        others = replace(ASKED, session="t")
+        others = replace(ASKED, key="t")
         group.create_task(approvals.ask(others, person))
         for _ in range(2 * MAX_OPEN + 1):
             person.answers.put_nowait(True)
@@ -275,7 +275,7 @@ async def test_two_people_can_be_asked_at_once() -> None:
     approvals, one, other = Approvals(PATIENCE, Journal()), Person(), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         group.create_task(approvals.ask(ASKED, one))
-        group.create_task(approvals.ask(replace(ASKED, session="t"), other))
+        group.create_task(approvals.ask(replace(ASKED, key="t"), other))
         await one.questions.get()
         await other.questions.get()
         one.answers.put_nowait(True)

@@ -24,7 +24,8 @@ from divingbell.journal.events import CommandEnded, CommandStarted, Intent, Jour
 from divingbell.principal import Principal
 from divingbell.session import spool
 from divingbell.session.commands import command, commands
-from divingbell.session.commands.command import Command
+from divingbell.session.commands.handle import LocalCommandHandle
+from divingbell.session.commands.live_output import MAX_UNREAD
 from divingbell.session.local import OVERDRAFT
 from tests.waiting import PATIENCE, until, until_there
 
@@ -109,6 +110,31 @@ async def test_the_network_is_not_there_and_a_hint_says_so(session: Session) -> 
     result = await session.command("curl -sS http://example.com/ || wget http://example.com/")
     assert result.status == "error"
     assert result.error is not None and "no network" in result.error.hint
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("import socket; socket.socket()", "no network"),
+        ("import urllib.request as r; r.urlopen('http://example.com')", "no network"),
+        ("import no_such_module", "no_such_module is not installed here"),
+        ("open('/home/ann/sales.csv')", "The files of the machine are not in the sandbox"),
+        ("import os; os.environ['SHOP_TOKEN']", "MCP servers have their own"),
+        ("open('mine.csv')", ""),
+        ("{}['TOKEN']", ""),
+        ("open('/etc/passwd', 'w')", ""),
+    ],
+)
+async def test_a_program_of_python_gets_the_hint_that_a_cell_gets(
+    session: Session, program: str, words: str
+) -> None:
+    await session.files.put("p.py", program)
+    cell = await session.run(program)
+    assert cell.error is not None and words in cell.error.hint
+    assert bool(words) == bool(cell.error.hint)
+    for way in ("python p.py", "python3 p.py 2>&1 | cat >&2; exit 1"):
+        result = await session.command(way)
+        assert result.error is not None and result.error.hint == cell.error.hint
 
 
 async def test_a_signal_counts_as_a_shell_counts_it(session: Session) -> None:
@@ -363,6 +389,87 @@ async def test_a_command_has_nothing_open_but_its_streams(session: Session) -> N
     assert int(ignored.stdout.split()[1], 16) == 0
 
 
+async def _read(handle: CommandHandle) -> list[tuple[str, str]]:
+    """All of a command's events but the last, which is `done`."""
+    *events, last = [event async for event in handle.stream()]
+    assert last.type == "done" and last.result == await handle.wait()
+    return [(event.type, event.text) for event in events]
+
+
+async def test_a_handle_gives_what_was_written_and_then_what_comes(session: Session) -> None:
+    handle = await _in_background(session, "echo one; while [ ! -e go ]; do :; done; echo two >&2")
+    seen: list[tuple[str, str]] = []
+    async for event in handle.stream():
+        if event.type != "done":
+            seen.append((event.type, event.text))
+            await session.files.put("go", b"")
+    assert seen == [("stdout", "one\n"), ("stderr", "two\n")]
+    assert event.result == await handle.wait()
+    assert await _read(handle) == seen
+
+
+async def test_several_may_read_and_one_who_leaves_leaves_it_running(session: Session) -> None:
+    waiting = "while [ ! -e go ]; do :; done; echo end"
+    handle = await _in_background(session, f"echo start; {waiting}")
+    async with contextlib.aclosing(handle.stream()) as events:
+        async for event in events:
+            assert event.text == "start\n"
+            break
+    assert handle.running
+    both = asyncio.gather(_read(handle), _read(handle))
+    await session.files.put("go", b"")
+    for seen in await both:
+        assert "".join(text for _, text in seen) == "start\nend\n"
+
+
+async def test_more_than_is_shown_is_streamed_all_the_same(bell: Divingbell) -> None:
+    async with bell.session(output=4096) as session:
+        handle = await session.command(
+            "while [ ! -e go ]; do :; done; seq 1 20000", background=True
+        )
+        reading = asyncio.create_task(_read(handle))
+        await session.files.put("go", b"")
+        text = "".join(text for kind, text in await reading if kind == "stdout")
+        assert text == "".join(f"{n}\n" for n in range(1, 20_001))
+
+
+async def test_a_slow_reader_is_told_what_was_left_out(session: Session) -> None:
+    handle = await _in_background(session, "echo a; while [ ! -e go ]; do :; done; seq 1 200000")
+    notices: list[str] = []
+    async for event in handle.stream():
+        if event.text == "a\n":
+            await session.files.put("go", b"")
+            result = await handle.wait()
+        elif event.type == "notice":
+            notices.append(event.text)
+        elif event.type == "stdout":
+            assert len(event.text) <= MAX_UNREAD
+    [notice] = notices
+    assert notice.endswith("bytes of stdout are left out here: the reader was too slow")
+    assert result.usage.output_bytes > MAX_UNREAD
+
+
+async def test_who_waits_for_a_handle_keeps_an_idle_session_open() -> None:
+    async with Divingbell(pool=0, preload=[], idle_timeout=0.5) as bell:
+        session = await bell.open()
+        handle = await session.command("sleep 1.2; echo waited", background=True)
+        assert (await handle.wait()).stdout == "waited\n"
+        handle = await session.command("sleep 1.2; echo read", background=True)
+        assert await _read(handle) == [("stdout", "read\n")]
+        assert not session.closed
+
+
+async def test_the_short_form_says_what_it_is_and_how(session: Session) -> None:
+    secret = {"TOKEN": "s3cret"}
+    handle = await session.command(["sleep", "600"], background=True, env=secret)
+    assert repr(handle) == "<Command 1 'sleep 600': running>"
+    await handle.kill()
+    assert repr(handle) == "<Command 1 'sleep 600': exit code 143>"
+    handle = await session.command("true\n" + "# x" * 1000, background=True)
+    assert repr(handle).startswith("<Command 2 'true # x") and len(repr(handle)) < 150
+    await handle.wait()
+
+
 async def test_only_so_many_at_once(session: Session) -> None:
     handles = [
         await session.command("sleep 60", background=True) for _ in range(commands.MAX_COMMANDS)
@@ -375,8 +482,10 @@ async def test_only_so_many_at_once(session: Session) -> None:
 
 
 async def test_a_folder_that_is_not_there_is_refused(session: Session) -> None:
-    with pytest.raises(InvalidInput, match="that folder: No such file or directory"):
+    with pytest.raises(InvalidInput, match="folder '/nowhere': No such file or directory"):
         await session.command("true", cwd="/nowhere")
+    with pytest.raises(InvalidInput, match="folder 'nope' below /workspace: No such file"):
+        await session.command("true", cwd="nope")
     assert session.commands() == []
 
 
@@ -434,8 +543,8 @@ async def test_commands_that_keep_the_host_busy_are_stopped_and_cells_are_not(
 ) -> None:
     heavy = await _in_background(session, FOREVER)
     light = await _in_background(session, FOREVER)
-    assert isinstance(heavy, Command)
-    heavy.line.drawn = OVERDRAFT
+    assert isinstance(heavy, LocalCommandHandle)
+    heavy._running.line.drawn = OVERDRAFT
     cell = asyncio.create_task(session.run("import time; time.sleep(0.3); 'whole'"))
     await until(lambda: session.busy, "the cell runs")
     session._handle.overdrawn(OVERDRAFT / 2, 1.0)
@@ -468,6 +577,13 @@ async def test_all_of_it_passes_the_border() -> None:
         handle = await session.command(f"printf NAME-1; {FOREVER}", background=True)
         await until(lambda: "NAME-1" in handle.stdout, "the command writes")
         assert "Earle" not in repr((handle.stdout, handle.stderr, await handle.kill()))
+        assert "Earle" not in repr(await _read(handle))
+        handle = await session.command(
+            "while [ ! -e go ]; do :; done; printf NAME-1", background=True
+        )
+        reading = asyncio.create_task(_read(handle))
+        await session.files.put("go", b"")
+        assert await reading == [("stdout", "NAME-1")]
 
 
 async def test_an_idle_session_is_not_ended_while_somebody_waits_for_a_command() -> None:

@@ -5,7 +5,6 @@ import binascii
 import hashlib
 import hmac
 import json
-import logging
 import os
 import secrets
 from collections.abc import Callable, Mapping
@@ -15,10 +14,11 @@ from typing import Any
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import private_file
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 VARIABLE = "DIVINGBELL_VAULT_KEY"
 FILE_NAME = "vault.key"

@@ -1,19 +1,19 @@
 """Vaults: one for each conversation, with the tokens that its model has seen and their values."""
 
 import asyncio
-import logging
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from divingbell import logs
 from divingbell.border.vault import tokens
 from divingbell.border.vault.base import Counts, Row, Store, StoreFailed
 from divingbell.border.vault.seal import NotOpened, Seal
 from divingbell.errors import ConfigError, DivingbellError
 from divingbell.principal import Principal
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MOST_VALUES = 200_000
 """Values of one conversation; those that come after are hidden for good."""

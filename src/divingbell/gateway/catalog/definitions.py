@@ -1,16 +1,15 @@
 """Definitions of tools, as servers give them, read into tools: capped, named, and made visible."""
 
 import json
-import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from divingbell import text
+from divingbell import logs, text
 from divingbell.gateway.catalog import naming
 from divingbell.tool import Tool
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MAX_TOOLS = 2_000
 """Tools of one server; real ones have a few hundred at most."""

@@ -5,10 +5,10 @@ another session does not find it by any name, and so can neither see nor call it
 """
 
 import asyncio
-import logging
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from divingbell import logs
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway.catalog.catalog import split_name
 from divingbell.gateway.catalog.definitions import MAX_TOOLS, tools_of
@@ -24,7 +24,7 @@ from divingbell.settings.policy import Policy
 from divingbell.shares import allowance, weight
 from divingbell.tool import Tool
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 HOST = "host"
 """The name of the server, and of its package."""
@@ -172,7 +172,8 @@ class HostTools:
                 raise
             raise _failed(tool, "CancelledError") from None  # of something that it awaited
         except (Exception, SystemExit) as error:
-            log.error("%s failed", tool.full_name, exc_info=error)
+            whose = logs.marks(context.principal, context.key, context.run or None)
+            log.error("%s failed", tool.full_name, exc_info=error, extra=whose)
             raise _failed(tool, type(error).__name__) from None
         hold = allowance.RESULT.get()
         if hold is not None and not hold.grow(weight.cost(made.characters, made.weight)):

@@ -7,17 +7,17 @@ until the run ends, "session" until the session does.
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+from divingbell import logs
 from divingbell.errors import ToolFailed
 from divingbell.journal.events import ApprovalAnswered, ApprovalAsked
 from divingbell.journal.journal import Journal
 from divingbell.text import one_line
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 Word = Literal["yes", "no", "always", "session"]
 WORDS: tuple[Word, ...] = get_args(Word)
@@ -42,7 +42,11 @@ class Approval:
     reason: str = ""
     """Why it is asked: the reason of the rule, or that the tool's definition has changed."""
     session: str = ""
-    user: str = ""
+    """The id of the session that the call comes from: `bell.get(session, user=user)`."""
+    key: str = ""
+    """The key of that session, which no other has: of no other user, and no later one of its id."""
+    user: str | None = None
+    """The user whose session it is; None where nobody was named."""
     run: int = 0
     """The cell that the call belongs to; 0 between cells."""
     rule: int | None = None
@@ -73,7 +77,7 @@ class NobodyThere(Exception):
 
 
 Kind = tuple[str, str, int | None, str]
-"""Session, tool, rule and definition: calls that are alike."""
+"""Key of the session, tool, rule and definition: calls that are alike."""
 
 
 class _Turn:
@@ -114,7 +118,7 @@ class Approvals:
         self._timeout = timeout
         self._journal = journal
         self._kinds: dict[Kind, _Turn] = {}
-        self._lines: dict[tuple[Hashable, str], _Turn] = {}
+        self._lines: dict[tuple[Hashable, str | None], _Turn] = {}
         """By approver and user."""
         self._given: dict[str, _Given] = {}
 
@@ -128,9 +132,9 @@ class Approvals:
         Raises:
             ToolFailed: the person said no, or nobody could be asked.
         """
-        kind = (approval.session, approval.tool, approval.rule, approval.definition)
+        kind = (approval.key, approval.tool, approval.rule, approval.definition)
         # Taken now: what is answered after the session has ended holds for no other.
-        given = self._given.setdefault(approval.session, _Given())
+        given = self._given.setdefault(approval.key, _Given())
         if kind not in self._kinds and not given.holds(kind, approval.run):
             self._check_room(approval)
         turn = self._kinds.setdefault(kind, _Turn())
@@ -154,17 +158,17 @@ class Approvals:
             if not turn.waiting:
                 self._kinds.pop(kind, None)
 
-    def end_run(self, session: str) -> None:
-        """Forget what was said for a run that has ended."""
-        if session in self._given:
-            self._given[session].run.clear()
+    def end_run(self, key: str) -> None:
+        """Forget what was said for a run that has ended, in the session of this key."""
+        if key in self._given:
+            self._given[key].run.clear()
 
-    def forget(self, session: str) -> None:
+    def forget(self, key: str) -> None:
         """Forget a session that has ended."""
-        self._given.pop(session, None)
+        self._given.pop(key, None)
 
     def _check_room(self, approval: Approval) -> None:
-        if sum(session == approval.session for session, *_ in self._kinds) >= MAX_OPEN:
+        if sum(key == approval.key for key, *_ in self._kinds) >= MAX_OPEN:
             raise ToolFailed(
                 f"{approval.tool} needs approval, and {MAX_OPEN} questions of this session wait "
                 "for an answer already: wait for those calls first",
@@ -189,7 +193,8 @@ class Approvals:
                 self._lines.pop(key, None)
 
     async def _noted(self, approval: Approval, approver: Approver) -> Answer:
-        what = (approval.identifier, approval.tool, approval.user, approval.session, approval.run)
+        whose = (approval.user or "", approval.key, approval.run)
+        what = (approval.identifier, approval.tool, *whose)
         self._journal.note(ApprovalAsked(*what, approval.arguments))
         word, comment = "nobody", ""
         try:

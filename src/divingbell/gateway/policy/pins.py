@@ -9,7 +9,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import logging
 import os
 import secrets
 from collections.abc import Iterator, Mapping
@@ -17,12 +16,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder, private_file
 from divingbell.settings.rules import Action
 from divingbell.tool import Tool
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 FILE_NAME = "pins.json"
 MAX_TOOLS = 5_000

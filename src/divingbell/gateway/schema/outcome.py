@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell import text
 from divingbell.errors import ToolFailed
+from divingbell.gateway.functions.host_result import HostResult
 from divingbell.gateway.schema import check
 from divingbell.shares import weight
 from divingbell.tool import Tool
@@ -13,8 +14,6 @@ from divingbell.tool import Tool
 if TYPE_CHECKING:
     # The SDK takes most of a second to load, and functions of the host need none of it.
     import mcp_types
-
-    from divingbell.gateway.functions.host_result import HostResult
 
     Outcome = mcp_types.CallToolResult | HostResult
 
@@ -46,7 +45,7 @@ async def wire_of(tool: Tool, result: "Outcome") -> dict[str, Any]:
     """
     wire = await weight.beside(lambda found: _wire(tool, found), result)
     if tool.output_schema is not None:
-        await _check(tool, wire)
+        await _check(tool, wire, isinstance(result, HostResult))
         if tool.wraps_result:
             wire["structured"] = wire["structured"]["result"]
     return wire
@@ -85,7 +84,7 @@ def _parsed(tool: Tool, result: "Outcome") -> tuple[Any] | None:
         return None
 
 
-async def _check(tool: Tool, wire: Mapping[str, Any]) -> None:
+async def _check(tool: Tool, wire: Mapping[str, Any], by_function: bool) -> None:
     if "structured" not in wire:
         raise ToolFailed(
             f"{tool.full_name}: the server promises a structured result and sent none. "
@@ -95,11 +94,12 @@ async def _check(tool: Tool, wire: Mapping[str, Any]) -> None:
     problems = await check.checked(wire["structured"], tool.output_schema)
     if problems:
         words = "; ".join(str(problem) for problem in problems[:MAX_PROBLEMS])
-        raise ToolFailed(
-            f"{tool.full_name}: the result is not what the server's own schema says: {words}. "
-            "The call was made",
-            "tool_result",
+        told = (
+            "the function returned something else than its annotation says"
+            if by_function
+            else "the result is not what the server's own schema says"
         )
+        raise ToolFailed(f"{tool.full_name}: {told}: {words}. The call was made", "tool_result")
 
 
 def _error_message(tool: Tool, result: "Outcome") -> str:

@@ -1,10 +1,10 @@
 """The thread that prepares search by meaning, which nobody waits for."""
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.gateway.search.index import Index
 from divingbell.tool import Tool
@@ -12,7 +12,7 @@ from divingbell.tool import Tool
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 STOP_TIMEOUT = 5.0
 

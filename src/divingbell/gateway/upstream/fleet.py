@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from divingbell import logs
 from divingbell.errors import ConfigError, ToolFailed
 from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.catalog.definitions import Definition
@@ -21,7 +21,7 @@ from divingbell.tool import Tool
 if TYPE_CHECKING:
     from divingbell.gateway.upstream.upstream import Upstream
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 LISTING_PATIENCE = 5.0
 """Seconds that a search waits for servers that are just starting."""

@@ -3,17 +3,17 @@
 import contextlib
 import hashlib
 import json
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 import mcp_types
 from pydantic import ValidationError
 
+from divingbell import logs
 from divingbell.host import private_file
 from divingbell.settings.servers import Server
 
-log = logging.getLogger(__name__)
+log = logs.logger(__name__)
 
 MAX_SIZE = 32 << 20
 FORMAT = 1

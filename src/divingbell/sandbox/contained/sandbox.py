@@ -2,17 +2,17 @@
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
+from divingbell import logs
 from divingbell.errors import SandboxUnavailable
 from divingbell.host.cgroups import Group
 from divingbell.models import Consumption, Isolation, Limits
 from divingbell.sandbox.supervised import SupervisedSandbox
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 
 @dataclass(frozen=True, slots=True)

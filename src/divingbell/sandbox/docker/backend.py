@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import platform
 import secrets
@@ -13,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from divingbell import logs
 from divingbell.errors import SandboxUnavailable
 from divingbell.host import beside, cgroups, folders, owned_folder, profile
 from divingbell.host.uids import Uids
@@ -59,7 +59,7 @@ _ETC = {name: layout.ETC[name] for name in ("passwd", "group", "hosts", "hostnam
 _ETC["resolv.conf"] = ""  # Docker would show the host's
 _LOG = {"Type": "json-file", "Config": {"max-size": "64k", "max-file": "1"}}
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 
 class DockerBackend(Backend):

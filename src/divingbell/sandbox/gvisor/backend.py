@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 import socket
@@ -11,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from divingbell import logs
 from divingbell.errors import SandboxUnavailable
 from divingbell.host import beside, cgroups, folders, profile
 from divingbell.models import Isolation, Limits
@@ -29,7 +29,7 @@ SAVING_MEMORY, RESTORED_MEMORY = 256 << 20, 56 << 20
 """What it may take besides while it writes a checkpoint, and what it has left of reading one: an
 idle session by restore was measured to hold 59 MB more than a cold one (`./dev bench walls`)."""
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 
 class GVisorBackend(Backend):

@@ -2,13 +2,13 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
+from divingbell import logs
 from divingbell.errors import SandboxUnavailable
 from divingbell.host.cgroups import Group
 from divingbell.models import Consumption, Isolation, Limits
@@ -17,7 +17,7 @@ from divingbell.sandbox.supervised import SupervisedSandbox
 
 STOP_TIMEOUT = 10.0
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 
 class LocalSandbox(SupervisedSandbox):

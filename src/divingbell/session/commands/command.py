@@ -4,21 +4,22 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from divingbell.command import CommandEvent, CommandResult
 from divingbell.errors import InvalidInput
 from divingbell.models import Limits, Usage
 from divingbell.sandbox.base import Sandbox
-from divingbell.session.base import CommandHandle
 from divingbell.session.commands.line import CommandLine
+from divingbell.session.commands.live_output import LiveOutput
 from divingbell.session.commands.output import StreamName, StreamOutput
 from divingbell.session.commands.request import CommandRequest
 from divingbell.session.outcome import Ending, Judgement, StopReason, size_in_words
 from divingbell.session.spool import Spool
 from divingbell.session.transcript import MAX_EVENTS
+from divingbell.text import one_line
 from divingbell_inside import frames, layout
 
 START_TIMEOUT = 30.0
@@ -56,7 +57,7 @@ class Place:
     cpu_seconds: float | None
 
 
-class Command(CommandHandle):
+class Command:
     """One command. It starts when it is made, and its task sees it to its end."""
 
     def __init__(
@@ -73,7 +74,9 @@ class Command(CommandHandle):
         self.command = text
         self.line = line
         self._place = place
+        self._cwd = request.cwd
         self._sink = sink
+        self._readers: list[LiveOutput] = []
         self._events = 0
         self._exit = exit
         self._loop = asyncio.get_running_loop()
@@ -96,6 +99,8 @@ class Command(CommandHandle):
         """Called before anyone who waits goes on; with None where it broke off."""
         self.task = asyncio.create_task(self._live(request))
 
+    # For its handle (divingbell.session.base.CommandHandle)
+
     @property
     def pid(self) -> int | None:
         return self._pid
@@ -108,13 +113,9 @@ class Command(CommandHandle):
     def exit_code(self) -> int | None:
         return None if self.running or self.task.cancelled() else self.task.result().exit_code
 
-    @property
-    def stdout(self) -> str:
-        return self._exit.text(self._streams["stdout"].text)
-
-    @property
-    def stderr(self) -> str:
-        return self._exit.text(self._streams["stderr"].text)
+    def shown(self, name: StreamName) -> str:
+        """Return the text of a stream so far, as its reader may see it."""
+        return self._exit.text(self._streams[name].text)
 
     async def wait(self) -> CommandResult:
         return await asyncio.shield(self.task)
@@ -122,6 +123,31 @@ class Command(CommandHandle):
     async def kill(self) -> CommandResult:
         self.stop("cancelled")
         return await self.wait()
+
+    async def stream(self) -> AsyncGenerator[CommandEvent, None]:
+        # Taken at once with the text so far: nothing is in both, and nothing in neither.
+        live = LiveOutput({name: each.unfinished() for name, each in self._streams.items()})
+        so_far = [(name, self.shown(name)) for name in self._streams]
+        self._readers.append(live)
+        if not self.running:
+            live.end()
+        try:
+            for name, text in so_far:
+                if text:
+                    yield CommandEvent(name, text)
+            async for event in live.events():
+                yield self._passed_out(event)
+            yield CommandEvent("done", result=await self.wait())
+        finally:
+            self._readers.remove(live)
+
+    def _passed_out(self, event: CommandEvent) -> CommandEvent:
+        """Pass an event over the border. There may be any number of them: the session pays."""
+        began = time.thread_time()
+        try:
+            return replace(event, text=self._exit.text(event.text))
+        finally:
+            self.line.charge(time.thread_time() - began)
 
     # Its end
 
@@ -188,6 +214,8 @@ class Command(CommandHandle):
             return result
         finally:
             self.on_over(result)
+            for live in self._readers:
+                live.end()
             if not self.began.done():
                 self.began.set_result(None)
 
@@ -211,11 +239,13 @@ class Command(CommandHandle):
         match header:
             case {"event": "stdout" | "stderr" as name}:
                 self._streams[name].add(body)
+                for live in self._readers:
+                    live.add(name, body)
             case {"event": "began", "pid": int(pid)} if not self.began.done() and 0 < pid < MAX_PID:
                 self._pid = pid
                 self.began.set_result(None)
             case {"event": "refused", "reason": str(reason)} if not self.began.done():
-                self._reason = f"the command can't run in that folder: {reason[:MAX_REASON]}"
+                self._reason = self._folder_refused(one_line(reason, MAX_REASON))
                 self.began.set_exception(InvalidInput(self._reason))
                 self.line.stopped = True
             case {"event": "ended", "code": int(code)} if -signal.NSIG < code < 256:
@@ -223,6 +253,11 @@ class Command(CommandHandle):
                 self.line.stopped = True
             case _:
                 raise frames.FrameError("a frame that a command server does not send")
+
+    def _folder_refused(self, reason: str) -> str:
+        folder = one_line(self._exit.text(self._cwd), MAX_REASON)
+        where = "" if folder.startswith("/") else f" below {layout.WORKSPACE}"
+        return f"the command can't run in the folder {folder!r}{where}: {reason}"
 
     def _show(self) -> None:
         """Pass on what has come of the start of each stream."""

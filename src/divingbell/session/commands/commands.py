@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
@@ -17,9 +18,11 @@ from divingbell.session.base import CommandHandle
 from divingbell.session.cancelling import see_through
 from divingbell.session.commands import line
 from divingbell.session.commands.command import END_PATIENCE, Command, Place, Sink
+from divingbell.session.commands.handle import LocalCommandHandle
 from divingbell.session.commands.request import CommandRequest, requested, text_of
 from divingbell.session.hints import Hints
 from divingbell.session.interpreter import Interpreter
+from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.spool import FINISH_TIMEOUT
 from divingbell_inside import frames
 
@@ -31,6 +34,10 @@ class Owner(Protocol):
     """The session that the commands belong to."""
 
     limits: Limits
+    last_used: float
+
+    @property
+    def guard(self) -> LoopGuard: ...
 
     @property
     def principal(self) -> Principal: ...
@@ -79,7 +86,10 @@ class Commands:
         return self._awaited > 0
 
     def running(self) -> list[CommandHandle]:
-        return list(self._running.values())
+        return [self._handle(command) for command in self._running.values()]
+
+    def _handle(self, command: Command) -> CommandHandle:
+        return LocalCommandHandle(command, self._being_awaited)
 
     async def run(self, command: CommandLine, options: CommandOptions) -> CommandResult:
         with self._being_awaited():
@@ -93,7 +103,7 @@ class Commands:
     async def begin(self, command: CommandLine, options: CommandOptions) -> CommandHandle:
         """Start a command in the background."""
         with self._being_awaited():
-            return await self.start(command, options, background=True)
+            return self._handle(await self.start(command, options, background=True))
 
     async def stream(
         self, command: CommandLine, options: CommandOptions
@@ -157,11 +167,13 @@ class Commands:
 
     @contextlib.contextmanager
     def _being_awaited(self) -> Iterator[None]:
+        self._owner.guard.check()
         self._awaited += 1
         try:
             yield
         finally:
             self._awaited -= 1
+            self._owner.last_used = time.monotonic()
 
     def _place(self, interpreter: Interpreter, request: CommandRequest, background: bool) -> Place:
         limits = self._owner.limits

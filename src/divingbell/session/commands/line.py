@@ -116,9 +116,13 @@ class CommandLine:
                     break
             taken()
         finally:
-            spent = time.thread_time() - began
-            self.drawn += spent
-            rest = self._host_time.charge(spent)
-            if not rest:
-                self.drawn = 0.0
+            rest = self.charge(time.thread_time() - began)
         return more, rest
+
+    def charge(self, seconds: float) -> float:
+        """Take seconds of the host's time off the session's account; return how long to rest."""
+        self.drawn += seconds
+        rest = self._host_time.charge(seconds)
+        if not rest:
+            self.drawn = 0.0
+        return rest

@@ -68,6 +68,12 @@ class StreamOutput:
             if len(self._head) > MAX_PIECES:
                 self._head = ["".join(self._head)]
 
+    def unfinished(self) -> bytes:
+        """Return the bytes of a character that is not complete, and so not in `text` yet."""
+        pending = self._decoder.pending()
+        self._decoder.feed(pending)
+        return pending
+
     def take_shown(self) -> str:
         """Return the text of the start that has come since this was last asked."""
         text = "".join(self._unshown)

@@ -25,6 +25,7 @@ class CommandRequest:
 
     words: bytes
     """What the command server is asked for, as JSON."""
+    cwd: str
     input: bytes
     timeout: float | None
 
@@ -53,6 +54,7 @@ def requested(
         )
     return CommandRequest(
         words=json.dumps(asked).encode(),
+        cwd=cwd,
         input=_input(options.get("input", b"")),
         timeout=_timeout(options.get("timeout")),
     )

@@ -1,7 +1,6 @@
 """The commands and their options. What they do is in the module of that name."""
 
 import contextlib
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from typing import Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
+from divingbell import logs
 from divingbell.errors import DivingbellError
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.arguments import parted
@@ -20,7 +20,7 @@ from divingbell.text import uncovered
 # asyncio, rich and prompt_toolkit take longer to load than `--help` takes to print:
 # the modules that use them are imported by the commands that need them.
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 _EPILOGUE = "Exit status:\n" + "\n".join(
     f"  {number:>3}  {meaning}" for number, meaning in exit_status.MEANINGS.items()

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import logging
 from collections.abc import Mapping
 from typing import Any, TypeVar, get_args
 
@@ -11,13 +10,14 @@ from mcp import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from pydantic import BaseModel
 
+from divingbell import logs
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp.callers import Context, is_modern
 from divingbell.surfaces.mcp.definitions import NAME
 from divingbell.surfaces.mcp.exits import MAX_MESSAGE, Exits
 from divingbell.text import visible
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 LEVELS: tuple[str, ...] = get_args(types.LoggingLevel)
 DEFAULT_LEVEL: types.LoggingLevel = "info"

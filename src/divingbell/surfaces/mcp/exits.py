@@ -9,7 +9,6 @@ session; they pass again once they are joined, since a word may be whole only th
 tools are documentation, and are not passed over the border.
 """
 
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
@@ -17,6 +16,7 @@ import mcp_types as types
 from mcp import MCPError
 from pydantic import BaseModel, ValidationError
 
+from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.principal import Principal
 from divingbell.shares import weight
@@ -24,7 +24,7 @@ from divingbell.surfaces.mcp.callers import Context, principal_of
 from divingbell.surfaces.mcp.definitions import NAMES, SEARCH
 from divingbell.text import everywhere, visible
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MAX_TEXT = 64_000
 MAX_MESSAGE = 4_000

@@ -1,6 +1,5 @@
 """The MCP server: answers requests, each by the part that knows about it."""
 
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
@@ -11,6 +10,7 @@ from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ToolsListChanged
 
+from divingbell import logs
 from divingbell.amounts import amount
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable
@@ -37,7 +37,7 @@ from divingbell.surfaces.mcp.passthrough.passthrough import Passthrough
 from divingbell.surfaces.mcp.subscriptions import Subscriptions
 from divingbell.surfaces.mcp.suspended_calls import SuspendedCalls, read_state
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MAX_NOTED = 20_000
 MAX_CALLERS = 10_000

@@ -6,7 +6,6 @@ one tells those who listen. Either way a user hears of nobody else's files.
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
@@ -22,12 +21,13 @@ from mcp.server.subscriptions import (
     ToolsListChanged,
 )
 
+from divingbell import logs
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp import limits
 from divingbell.surfaces.mcp.callers import Context, is_modern, principal_of
 from divingbell.surfaces.mcp.exits import Exits
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 MAX_CONNECTIONS = 1000
 """Connections of the older protocol that are told; the one that spoke longest ago is dropped."""

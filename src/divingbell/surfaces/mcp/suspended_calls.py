@@ -7,7 +7,6 @@ client holds a sealed word for it, which only the same user can use, for the sam
 import asyncio
 import contextlib
 import json
-import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -16,6 +15,7 @@ import mcp_types as types
 from mcp import MCPError
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
+from divingbell import logs
 from divingbell.host import beside
 from divingbell.principal import Principal
 from divingbell.shares import weight
@@ -23,7 +23,7 @@ from divingbell.surfaces.mcp.callers import Context, principal_of
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.definitions import NAME
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 PATIENCE = 600.0
 """Seconds that a call waits for an answer before it is given up."""

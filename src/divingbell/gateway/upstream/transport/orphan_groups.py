@@ -4,14 +4,14 @@ If this process is killed, the next start ends those that did not notice.
 """
 
 import contextlib
-import logging
 import os
 import signal
 from pathlib import Path
 
+from divingbell import logs
 from divingbell.host import owned_folder, private_file
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 MAX_NOTE = 1 << 10
 

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-import logging
 import os
 import signal
 import subprocess
 
-log = logging.getLogger(__name__)
+from divingbell import logs
+
+log = logs.logger(__name__)
 
 EXIT_GRACE = 2.0
 """Seconds to leave after its input has closed, and again after SIGTERM."""

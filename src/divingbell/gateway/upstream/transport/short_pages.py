@@ -8,7 +8,6 @@ need not be asked.
 
 import asyncio
 import contextlib
-import logging
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator
@@ -17,10 +16,11 @@ from typing import Any
 import mcp_types
 from mcp.shared.message import SessionMessage
 
+from divingbell import logs
 from divingbell.gateway.schema.outcome import TOO_MANY_VALUES
 from divingbell.gateway.upstream.transport.streams import ReadStream, Stream
 
-log = logging.getLogger("divingbell.gateway")
+log = logs.logger("divingbell.gateway")
 
 MOST_ITEMS = 100
 MOST_PARTS = 5_000

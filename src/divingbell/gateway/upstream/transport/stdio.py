@@ -7,7 +7,6 @@ process group of its own that ends with it.
 
 import asyncio
 import contextlib
-import logging
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Mapping
@@ -17,7 +16,7 @@ import anyio
 import mcp_types
 from mcp.shared.message import SessionMessage
 
-from divingbell import text
+from divingbell import logs, text
 from divingbell.errors import ToolFailed
 from divingbell.gateway.upstream.transport import own_uv
 from divingbell.gateway.upstream.transport.messages import MAX_QUOTED, Messages, Output
@@ -28,7 +27,7 @@ from divingbell.gateway.upstream.transport.streams import Stream
 from divingbell.gateway.upstream.transport.unanswered import Unanswered
 from divingbell.settings.servers import Server
 
-log = logging.getLogger(__name__)
+log = logs.logger(__name__)
 
 LAST_OUTPUT = 1.0
 """Seconds that output may still come after the process itself has ended."""

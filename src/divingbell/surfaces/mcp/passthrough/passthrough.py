@@ -7,13 +7,13 @@ settings alone: no server can take a name from another one.
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from typing import Any, TypeVar
 
 import mcp_types as types
 from mcp import MCPError
 
+from divingbell import logs
 from divingbell.errors import ToolFailed
 from divingbell.gateway import callers
 from divingbell.gateway.functions.host_tools import HOST
@@ -29,7 +29,7 @@ from divingbell.surfaces.mcp.passthrough.addresses import Addresses
 from divingbell.surfaces.mcp.passthrough.call_contexts import CallContexts, session_of
 from divingbell.tool import Tool
 
-log = logging.getLogger("divingbell")
+log = logs.logger("divingbell")
 
 SEPARATOR = "__"
 MAX_NAME = 200
