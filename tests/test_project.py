@@ -77,6 +77,7 @@ def test_public_names() -> None:
         "Completion",
         "ConfigError",
         "DataFormat",
+        "DiskFull",
         "Divingbell",
         "DivingbellError",
         "Event",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from divingbell.errors import (
         CapacityError,
         ConfigError,
+        DiskFull,
         DivingbellError,
         FileMissing,
         FileRefused,
@@ -133,6 +134,7 @@ __all__ = [
     "Completion",
     "ConfigError",
     "DataFormat",
+    "DiskFull",
     "Divingbell",
     "DivingbellError",
     "Event",
@@ -197,6 +199,7 @@ _HOMES = {
     "Completion": "divingbell.models",
     "ConfigError": "divingbell.errors",
     "DataFormat": "divingbell.models",
+    "DiskFull": "divingbell.errors",
     "Divingbell": "divingbell.app",
     "DivingbellError": "divingbell.errors",
     "Event": "divingbell.models",

@@ -12,7 +12,8 @@
     ├── NotRecorded          it could not be written down, so it was not done
     ├── FileRefused          a file can't be stored, read or listed
     │   ├── FileMissing      there is no such file or folder
-    │   └── FileTooLarge     it has more bytes than were asked for
+    │   ├── FileTooLarge     it has more bytes than were asked for
+    │   └── DiskFull         the session's disk has no room for it
     └── ToolFailed           a call of a tool did not succeed; its code says how
 
 Each has a `code` that stays the same, for callers who are not in this process.
@@ -69,6 +70,10 @@ class FileMissing(FileRefused):
 
 class FileTooLarge(FileRefused):
     code = "file_too_large"
+
+
+class DiskFull(FileRefused):
+    code = "disk_full"
 
 
 ToolFailure = Literal[

@@ -68,10 +68,21 @@ class Writer:
 
     def __init__(self) -> None:
         self._buffers: list[list[Piece]] = []
+        self._texts = 0
 
     def add(self, *pieces: Piece) -> None:
         """Add one buffer, which may come in pieces."""
         self._buffers.append([piece for piece in pieces if len(piece)])
+
+    def count_texts(self, count: int) -> None:
+        """Count texts that are about to be written: a reader would refuse more.
+
+        Raises:
+            NotHeld: they are too many.
+        """
+        self._texts += count
+        if self._texts > MAX_TEXTS:
+            raise NotHeld(f"has too many texts, {MAX_TEXTS:,} may be in a value: pass a part of it")
 
     def pieces(self, header: Spec) -> list[Piece]:
         """Return the whole file, in pieces that are not copied.
@@ -100,7 +111,7 @@ def _gap(size: int) -> int:
 class Reader:
     """A file that is being read: its header, and its buffers one after the other.
 
-    `check` sees JSON before it is parsed, and may raise Broken.
+    `check` sees JSON before it is parsed, and may raise NotHeld.
     """
 
     def __init__(self, data: bytearray, check: Callable[[bytes], None] = lambda raw: None) -> None:
@@ -190,6 +201,21 @@ def length(spec: Any, name: str) -> int:
     return size
 
 
+def take_attributes(header: Spec) -> dict[Any, Any]:
+    """Return the attributes of a frame or a series.
+
+    Raises:
+        Broken: there are none.
+    """
+    try:
+        attributes = values.decode(header.get("attrs"))
+    except values.InvalidData:
+        attributes = None
+    if type(attributes) is not dict:
+        raise Broken("the attributes are none")
+    return attributes
+
+
 # Arrays of numbers
 
 
@@ -241,13 +267,17 @@ def take_mask(reader: Reader, count: int) -> Any:
     return take_array(reader, {"dtype": "|b1"}, count)
 
 
-def take_count(spec: Any) -> int:
+def take_count(spec: Any, *, nested: bool = False) -> int:
     """Return the number of labels of a column that refers to them by codes.
 
+    Those of a level of an index may be categories, which are such a column themselves: `nested`.
+    Those of categories may not, so it goes no deeper.
+
     Raises:
-        Broken: there is none, or the labels are such a column themselves.
+        Broken: there is none, or the labels are such a column and may not be.
     """
-    if field(field(spec, "labels", dict), "type", str) == "categories":
+    kind = field(field(spec, "labels", dict), "type", str)
+    if kind == "categories" and not nested:
         raise Broken("labels refer to labels")
     return length(spec, "count")
 
@@ -284,13 +314,16 @@ def take_zone(written: Any) -> datetime.tzinfo:
     """Return the time zone that was written.
 
     Raises:
-        Broken: there is none like this.
+        Broken: it is no name, and no offset, of any.
+        NotHeld: this machine has none of that name.
     """
     try:
         if type(written) is int:
             return datetime.timezone(datetime.timedelta(microseconds=written))
-        if type(written) is str and len(written) <= MAX_ZONE:
+        if type(written) is str and 0 < len(written) <= MAX_ZONE:
             return zoneinfo.ZoneInfo(written)
-    except (KeyError, ValueError, OSError, OverflowError) as error:
+    except zoneinfo.ZoneInfoNotFoundError:
+        raise NotHeld("has a time zone that is not known here: use tz_convert('UTC')") from None
+    except (ValueError, OSError, OverflowError) as error:
         raise Broken(f"a time zone is not known here: {error}") from None
     raise Broken("a time zone has no name")

@@ -40,6 +40,8 @@ def answer(names: Names, own: Collection[str], header: frames.Header, body: byte
         return _get(names, own, header)
     except (Refused, columns.NotHeld) as error:
         reason = str(error)
+    except columns.Broken as error:
+        reason = f"the packages of the session can't hold it ({error}): use other types, or less"
     except MemoryError:
         reason = "it does not fit into the session's memory: pass less, or raise the limit memory"
     except OSError as error:

@@ -44,6 +44,12 @@ class TooLarge(Refused):
     kind = "too large"
 
 
+class DiskFull(Refused):
+    """Raised where the session's disk has no room left, or no room for one more file."""
+
+    kind = "disk full"
+
+
 _NO_FILE = "it is a pipe, a socket or a device, and not a file"
 _LINK_IN_THE_WAY = "a link is in the way, and links are never followed"
 _FILE_IN_THE_WAY = "a part of the path is a file, and not a folder"
@@ -51,7 +57,11 @@ _WORDS = {
     errno.ENOENT: "there is no such file or folder",
     errno.EISDIR: "it is a folder, and not a file",
     errno.ELOOP: "it is a link, and links are never followed",
+    errno.ENOSPC: (
+        "the session's disk is full: remove files, or open the session with a higher limit disk"
+    ),
 }
+_KINDS_OF_ERRORS: dict[int, type[Refused]] = {errno.ENOENT: Missing, errno.ENOSPC: DiskFull}
 
 
 def serve(line: socket.socket) -> None:
@@ -70,9 +80,9 @@ def serve(line: socket.socket) -> None:
 
 
 def _translated(error: OSError) -> Refused:
-    words = os.strerror(error.errno) if error.errno else str(error)
-    kind = Missing if error.errno == errno.ENOENT else Refused
-    return kind(_WORDS.get(error.errno or 0, words))
+    number = error.errno or 0
+    words = os.strerror(number) if number else str(error)
+    return _KINDS_OF_ERRORS.get(number, Refused)(_WORDS.get(number, words))
 
 
 def _components(path: str) -> list[str]:
@@ -120,32 +130,61 @@ def _check_no_link(opened: int, name: str, folder: int) -> None:
 def _put(line: socket.socket, header: dict[str, Any]) -> None:
     above, name = _named(header["path"])
     folder = _folder(above, make=True)
-    temporary = f".{os.getpid()}.part"
-    target = name if header.get("append") else temporary
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-    flags |= os.O_APPEND if header.get("append") else os.O_TRUNC
-    file = os.open(target, flags, 0o644, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise Refused(_NO_FILE)
-        line.sendall(frames.pack({"event": "go"}))
-        while True:
-            frame = frames.receive(line)
-            if frame is None:
-                raise Refused("the transfer broke off")
-            view = memoryview(frame[1])
-            while view:
-                view = view[os.write(file, view) :]
-            if frame[0]["op"] == "end":
-                break
-        size = os.fstat(file).st_size
-        if target is temporary:
-            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        if target is temporary:
-            os.unlink(temporary, dir_fd=folder)
-        raise
+    _check_no_folder(folder, name)
+    if header.get("append"):
+        with _opened(name, os.O_APPEND, folder) as file:
+            size = _written(file, line)
+    else:
+        size = _replaced(name, folder, line)
     line.sendall(frames.pack({"event": "stored", "size": size}))
+
+
+def _check_no_folder(folder: int, name: str) -> None:
+    """Refuse a folder before anything is sent: the rename would, but only after all of it."""
+    found = _status(folder, name)
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        raise Refused("it is a folder: put the file under a name in it, or remove the folder first")
+
+
+def _replaced(name: str, folder: int, line: socket.socket) -> int:
+    """Write a file that takes its name when it is complete, and is gone if it never is."""
+    temporary = f".{os.getpid()}.part"
+    with _opened(temporary, os.O_TRUNC, folder) as file:
+        try:
+            size = _written(file, line)
+            os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except BaseException:
+            os.unlink(temporary, dir_fd=folder)
+            raise
+    return size
+
+
+@contextlib.contextmanager
+def _opened(name: str, flag: int, folder: int) -> Iterator[int]:
+    """Open a file to write to. It is closed before anything is said about it: what is removed
+    takes its space until then."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+    file = os.open(name, flags | flag, 0o644, dir_fd=folder)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _written(file: int, line: socket.socket) -> int:
+    """Write what comes to a file, and return its size then."""
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        raise Refused(_NO_FILE)
+    line.sendall(frames.pack({"event": "go"}))
+    while True:
+        frame = frames.receive(line)
+        if frame is None:
+            raise Refused("the transfer broke off")
+        view = memoryview(frame[1])
+        while view:
+            view = view[os.write(file, view) :]
+        if frame[0]["op"] == "end":
+            return os.fstat(file).st_size
 
 
 def _get(line: socket.socket, header: dict[str, Any]) -> None:

@@ -7,8 +7,8 @@ from divingbell_inside import columns, texts, values
 from divingbell_inside.columns import Broken, NotHeld, Reader, Spec, Writer
 
 PART = 1 << 16
-"""Bytes of plain data after which another part begins: nothing else of this process runs while one
-is parsed."""
+"""Bytes of plain data in a part, of which only a single item may have more: nothing else of this
+process runs while one is parsed."""
 
 
 def put_plain(writer: Writer, items: list[Any]) -> Spec:
@@ -22,14 +22,18 @@ def put_plain(writer: Writer, items: list[Any]) -> Spec:
     size = 0
     for number, item in enumerate(items):
         try:
-            row.append(values.to_json(item))
+            # A part is read as one value, and the list that it is counts as an item.
+            written = values.to_json(item, items=values.MAX_ITEMS - 1)
         except values.NotPlain as error:
             raise error.within(f"[{number}]") from None
-        size += len(row[-1])
-        if size >= PART or number == len(items) - 1:
+        if row and size + len(written) > PART:
             writer.add(b"[" + b",".join(row) + b"]")
             parts, row, size = parts + 1, [], 0
-    return {"type": "data", "parts": parts}
+        row.append(written)
+        size += len(written)
+    if row:
+        writer.add(b"[" + b",".join(row) + b"]")
+    return {"type": "data", "parts": parts + bool(row)}
 
 
 def take_plain(reader: Reader, spec: Spec, count: int) -> list[Any]:

@@ -28,9 +28,9 @@ def put_frame(writer: Writer, frame: Any) -> Spec:
         NotHeld: a column, the index or a name can't be held; the message names it.
     """
     index = _named("the index", put_index, writer, frame.index)
-    labels = _named("the names of the columns", put_index, writer, frame.columns)
+    labels = _named("the index of the columns", put_index, writer, frame.columns)
     made = [
-        _named(f"the column {_shown(label)}", put_column, writer, frame.iloc[:, number])
+        _named(f"the column {_shown(label, number)}", put_column, writer, frame.iloc[:, number])
         for number, label in enumerate(frame.columns)
     ]
     rows, count = frame.shape
@@ -60,12 +60,12 @@ def take_frame(reader: Reader) -> Any:
     index = take_index(reader, header.get("index"), rows)
     labels = take_index(reader, header.get("labels"), count)
     made = {
-        number: _with_index(take_column(reader, spec, rows), index)
-        for number, spec in enumerate(specs)
+        number: _with_index(_take_named(reader, spec, rows, _shown(label, number)), index)
+        for number, (spec, label) in enumerate(zip(specs, labels, strict=True))
     }
     frame = pandas.DataFrame(made, index=index, copy=False)
     frame.columns = labels
-    frame.attrs = _take_attrs(header)
+    frame.attrs = columns.take_attributes(header)
     return frame
 
 
@@ -97,7 +97,7 @@ def take_series(reader: Reader) -> Any:
     index = take_index(reader, header.get("index"), rows)
     column = _with_index(take_column(reader, header.get("column"), rows), index)
     series = pandas.Series(column, index=index, copy=False, name=_take_name(header.get("name")))
-    series.attrs = _take_attrs(header)
+    series.attrs = columns.take_attributes(header)
     return series
 
 
@@ -109,8 +109,19 @@ def _named(what: str, put: Any, writer: Writer, value: Any) -> Spec:
     return made
 
 
-def _shown(label: Any) -> str:
-    return repr(label)[:60] if type(label) in (str, int, float, bool) else f"a {type(label)}"[:60]
+def _take_named(reader: Reader, spec: Any, rows: int, name: str) -> Any:
+    try:
+        return take_column(reader, spec, rows)
+    except NotHeld as error:
+        raise NotHeld(f"the column {name} {error}") from None
+
+
+def _shown(label: Any, number: int) -> str:
+    """Return the name of a column or a level as text; what has none to show goes by its number."""
+    parts = label if type(label) is tuple else (label,)
+    if all(type(part) in (str, int, float, bool) for part in parts):
+        return repr(label)[:60]
+    return f"number {number}"
 
 
 def _with_index(column: Any, index: Any) -> Any:
@@ -143,16 +154,6 @@ def _take_name(written: Any) -> Any:
     return name
 
 
-def _take_attrs(header: Spec) -> dict[Any, Any]:
-    try:
-        attributes = values.decode(header.get("attrs"))
-    except values.InvalidData:
-        attributes = None
-    if type(attributes) is not dict:
-        raise Broken("the attributes are none")
-    return attributes
-
-
 # The index
 
 
@@ -167,12 +168,7 @@ def put_index(writer: Writer, index: Any) -> Spec:
         bounds = [index.start, index.stop, index.step]
         return {"type": "range", "bounds": bounds, "name": _put_name(index.name)}
     if type(index) is pandas.MultiIndex:
-        made = [
-            _put_codes(writer, level, codes)
-            for level, codes in zip(index.levels, index.codes, strict=True)
-        ]
-        names = [_put_name(name) for name in index.names]
-        return {"type": "levels", "columns": made, "names": names}
+        return _put_levels(writer, index)
     if type(index) not in (getattr(pandas, name) for name in _INDEXES):
         raise NotHeld(f"is a {type(index).__name__}: use reset_index(), or astype(str)")
     return {
@@ -180,6 +176,18 @@ def put_index(writer: Writer, index: Any) -> Spec:
         "column": put_column(writer, index),
         "name": _put_name(index.name),
     }
+
+
+def _put_levels(writer: Writer, index: Any) -> Spec:
+    names = [_put_name(name) for name in index.names]
+    made = []
+    for number, level in enumerate(index.levels):
+        try:
+            made.append(_put_codes(writer, level, index.codes[number]))
+        except NotHeld as error:
+            shown = _shown(index.names[number], number)
+            raise NotHeld(f"at level {shown} {error}") from None
+    return {"type": "levels", "columns": made, "names": names}
 
 
 def take_index(reader: Reader, spec: Any, count: int) -> Any:
@@ -197,7 +205,7 @@ def take_index(reader: Reader, spec: Any, count: int) -> Any:
         names = [_take_name(name) for name in columns.field(spec, "names", list)]
         if not levels or len(names) != len(levels):
             raise Broken("an index has another number of names than levels")
-        taken = [_take_codes(reader, level, count) for level in levels]
+        taken = [_take_codes(reader, level, count, nested=True) for level in levels]
         # Checked already, and a check of pandas' own hashes what may be chosen to be slow.
         return pandas.MultiIndex(
             levels=[labels for labels, _ in taken],
@@ -259,7 +267,7 @@ def put_column(writer: Writer, column: Any) -> Spec:
         columns.put_mask(writer, array.isna())
         return {**made, "type": "masked"}
     raise NotHeld(
-        f"has the type {str(dtype)[:60]}, which can't be passed: use astype(), or write it as "
+        f"has the type {str(dtype)[:60]}, which can't be passed: use astype(str), or write it as "
         'Parquet and pass that with format="parquet"'
     )
 
@@ -272,7 +280,10 @@ def _chunks(array: Any) -> Iterator[list[Any]]:
 def _put_categories(writer: Writer, array: Any) -> Spec:
     if len(array.categories) > columns.MAX_CATEGORIES:
         raise NotHeld(f"has more than {columns.MAX_CATEGORIES:,} categories: use astype(str)")
-    made = _put_codes(writer, array.categories, array.codes)
+    try:
+        made = _put_codes(writer, array.categories, array.codes)
+    except NotHeld as error:
+        raise NotHeld(f"with its categories {error}") from None
     return {**made, "type": "categories", "ordered": bool(array.ordered)}
 
 
@@ -344,9 +355,11 @@ def _take_masked(reader: Reader, spec: Spec, rows: int) -> Any:
     array = columns.take_array(reader, spec, rows)
     missing = columns.take_mask(reader, rows)
     dtype = array.dtype.newbyteorder("=")
+    if dtype.str == "<f2":  # of polars; pandas has no half floats with missing values
+        dtype = columns.library("numpy").dtype("<f4")
     array = array.astype(dtype, copy=False)
     name = {"i": "IntegerArray", "u": "IntegerArray", "b": "BooleanArray", "f": "FloatingArray"}
-    if dtype.kind not in name or dtype.str == "<f2":
+    if dtype.kind not in name:
         raise Broken("a column with missing values is of a type that has none")
     return getattr(pandas.arrays, name[dtype.kind])(array, missing)
 
@@ -360,9 +373,9 @@ def _take_categories(reader: Reader, spec: Spec, rows: int) -> Any:
     return pandas.Categorical.from_codes(codes, dtype=dtype)
 
 
-def _take_codes(reader: Reader, spec: Any, rows: int) -> tuple[Any, Any]:
+def _take_codes(reader: Reader, spec: Any, rows: int, *, nested: bool = False) -> tuple[Any, Any]:
     """Read labels, and for each row the number of one of them, or -1."""
-    count = columns.take_count(spec)
+    count = columns.take_count(spec, nested=nested)
     labels = _indexed(take_column(reader, spec["labels"], count), None)
     return labels, columns.take_codes(reader, spec, count, rows)
 

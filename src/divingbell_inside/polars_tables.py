@@ -8,7 +8,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any
 
-from divingbell_inside import columns, objects, texts, values
+from divingbell_inside import columns, objects, polars_types, texts, values
 from divingbell_inside.columns import Broken, NotHeld, Reader, Spec, Writer
 
 ANOTHER = 'ask for frame="pandas"'
@@ -34,7 +34,7 @@ def put_frame(writer: Writer, frame: Any) -> Spec:
         "index": index,
         "labels": {"type": "index", "column": {**labels, "as": "str"}, "name": None},
         "columns": made,
-        "attrs": {},
+        "attrs": polars_types.put_types(frame.get_columns()),
     }
 
 
@@ -50,7 +50,7 @@ def put_series(writer: Writer, series: Any) -> Spec:
         "index": _range(len(series)),
         "column": put_column(writer, series),
         "name": series.name,
-        "attrs": {},
+        "attrs": polars_types.put_types([series]),
     }
 
 
@@ -73,17 +73,20 @@ def take_frame(reader: Reader) -> Any:
         raise Broken("it has another number of columns than the header says")
     made = _take_index(reader, header.get("index"), rows)
     labels = _take_labels(reader, header.get("labels"), count)
+    types = polars_types.take_types(header)
     made += [
-        _take_named(reader, spec, rows, label) for spec, label in zip(specs, labels, strict=True)
+        _take_named(reader, spec, rows, label, types.get(label))
+        for spec, label in zip(specs, labels, strict=True)
     ]
-    if len({series.name for series in made}) != len(made):
+    named = {series.name: series for series in made}  # in a list, polars renames one without a name
+    if len(named) != len(made):
         raise NotHeld(f"two columns have the same name, which polars can't: {ANOTHER}")
-    return polars.DataFrame(made)
+    return polars.DataFrame(named)
 
 
-def _take_named(reader: Reader, spec: Any, rows: int, label: str) -> Any:
+def _take_named(reader: Reader, spec: Any, rows: int, label: str, kind: Any) -> Any:
     try:
-        return take_column(reader, spec, rows).alias(label)
+        return take_column(reader, spec, rows, kind).alias(label)
     except NotHeld as error:
         raise NotHeld(f"the column {label[:60]!r} {error}") from None
 
@@ -98,7 +101,9 @@ def take_series(reader: Reader) -> Any:
     header = reader.header
     rows = columns.length(header, "rows")
     _take_index(reader, header.get("index"), rows)
-    return take_column(reader, header.get("column"), rows).alias(_name(header.get("name")) or "")
+    name = _name(header.get("name")) or ""
+    kind = polars_types.take_types(header).get(name)
+    return take_column(reader, header.get("column"), rows, kind).alias(name)
 
 
 def _name(written: Any) -> str | None:
@@ -121,7 +126,7 @@ def _take_index(reader: Reader, spec: Any, rows: int) -> list[Any]:
     if len(levels) != len(names):
         raise Broken("an index has another number of names than levels")
     return [
-        _take_labelled(reader, level, rows)[1].alias(_name(name) or f"level_{number}")
+        _take_labelled(reader, level, rows, nested=True)[1].alias(_name(name) or f"level_{number}")
         for number, (level, name) in enumerate(zip(levels, names, strict=True))
     ]
 
@@ -160,6 +165,8 @@ def put_column(writer: Writer, series: Any) -> Spec:
     if dtype == polars.Datetime and dtype.time_zone is not None:
         plain = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None).to_numpy()
         return {**columns.put_array(writer, plain), "type": "zoned", "zone": dtype.time_zone}
+    if dtype == polars.Time and (series.cast(polars.Int64) % 1000 != 0).any():
+        raise NotHeld("has times of day with nanoseconds, which Python has not: use cast(Int64)")
     if dtype in (polars.Date, polars.Datetime, polars.Duration):
         return columns.put_array(writer, series.to_numpy())
     if not (dtype == polars.Boolean or dtype.is_float() or dtype.is_integer()) or _is_wide(dtype):
@@ -206,13 +213,22 @@ def _put_categories(writer: Writer, series: Any) -> Spec:
     }
 
 
-def take_column(reader: Reader, spec: Any, rows: int) -> Any:
-    """Read the values of one column.
+def take_column(reader: Reader, spec: Any, rows: int, kind: Any = None) -> Any:
+    """Read the values of one column; `kind` is the type that it had, where that was kept.
 
     Raises:
         Broken: they are none.
         NotHeld: polars has no such values.
     """
+    if kind is None or columns.field(spec, "type", str) != "data":
+        series = _take_column(reader, spec, rows)
+        return series if kind is None else polars_types.restored(series, kind)
+    items = objects.take_plain(reader, spec, rows)
+    series = polars_types.from_items(items, kind)
+    return _made(items) if series is None else series
+
+
+def _take_column(reader: Reader, spec: Any, rows: int) -> Any:
     polars = columns.library("polars")
     kind = columns.field(spec, "type", str)
     if kind == "array":
@@ -284,10 +300,12 @@ def _take_categories(reader: Reader, spec: Spec, rows: int) -> Any:
     return found.cast(polars.Enum(labels) if is_ordered else polars.Categorical)
 
 
-def _take_labelled(reader: Reader, spec: Any, rows: int) -> tuple[Any, Any]:
+def _take_labelled(
+    reader: Reader, spec: Any, rows: int, *, nested: bool = False
+) -> tuple[Any, Any]:
     """Read labels, and the label of each row."""
     polars = columns.library("polars")
-    count = columns.take_count(spec)
+    count = columns.take_count(spec, nested=nested)
     labels = take_column(reader, spec["labels"], count)
     codes = polars.Series(columns.take_codes(reader, spec, count, rows))
     return labels, labels.gather(codes.set(codes < 0, None))

@@ -19,13 +19,14 @@ def put_texts(writer: Writer, chunks: Iterable[list[Any]], missing: Any = None) 
     """Write texts, which come in lists; where `missing` says so, what is there does not count.
 
     Raises:
-        NotHeld: one of them is no text, or can't be written as UTF-8.
+        NotHeld: one of them is no text, or can't be written as UTF-8; or they are too many.
     """
     numpy = columns.library("numpy")
     pieces: list[Piece] = []
     lengths = [numpy.zeros(1, "<i8")]
     start = 0
     for chunk in chunks:
+        writer.count_texts(len(chunk))
         if missing is not None:
             lost = missing[start : start + len(chunk)]
             chunk = ["" if is_lost else text for text, is_lost in zip(chunk, lost, strict=True)]

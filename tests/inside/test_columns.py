@@ -39,8 +39,18 @@ VALUES = {
     "objects": numpy.array(["a", None], object),
     "frame": FRAME,
     "levels": FRAME.set_index(["text", "nullable"]),
+    "levels with categories": FRAME.set_index(["category", "text"])[["number"]],
     "series": FRAME["zoned"],
     "polars": polars.DataFrame({"a": [1, None], "b": ["x", "y"], "c": [[1], None]}),
+    "types of polars": polars.DataFrame(
+        {
+            "a": [datetime.date(2026, 1, 1), None],
+            "b": [2**100, 1],
+            "c": [None, None],
+            "d": [datetime.time(1), None],
+        },
+        schema_overrides={"b": polars.Int128},
+    ),
 }
 
 
@@ -78,7 +88,8 @@ HOSTILE = (
     None, True, -1, 0, 1, 2**31, 2**62, 2**80, 1.5, "", "x", "O", "<f8", "|V8", "<f16", "<U999999",
     "range", "data", "text", "levels", "index", "categories", "../../etc/passwd", [], [[]], {},
     {"$set": [[1]]}, {"type": "range", "bounds": [0, 2**62, 1], "name": None}, [2**62] * 3, [-1],
-    {"type": "categories", "labels": {"type": "categories"}, "count": 1},
+    {"type": "categories", "labels": {"type": "categories"}, "count": 1}, "Null", "Int128",
+    "Decimal(precision=38, scale=38)", "Decimal(precision=99, scale=99)", {"polars": {"a": "Time"}},
 )  # fmt: skip
 
 
@@ -203,6 +214,16 @@ def test_categories_have_a_limit_in_number(monkeypatch: pytest.MonkeyPatch) -> N
         unpacked(data)
     with pytest.raises(columns.NotHeld, match="more than 2 categories"):
         packed(value)
+
+
+def test_categories_of_categories_are_refused_at_any_depth() -> None:
+    header, buffers = header_of(packed(VALUES["levels with categories"]))
+    level = header["index"]["columns"][0]
+    assert level["labels"]["type"] == "categories"
+    level["labels"]["labels"] = json.loads(json.dumps(level["labels"]))
+    for library in ((), ("polars",)):
+        with pytest.raises(columns.Broken, match="labels refer to labels"):
+            unpacked(forged(header, buffers), *library)
 
 
 def test_a_frame_with_too_many_columns_is_refused_with_the_figures() -> None:

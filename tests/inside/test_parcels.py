@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divingbell_inside import columns, parcels, texts
+from divingbell_inside import columns, objects, parcels, texts, values
 from tests import libraries
 
 numpy = libraries.need("numpy")
@@ -103,6 +103,13 @@ FRAMES = {
     "names that are no text": lambda: frame().rename(columns={"float": 1, "small": (1, 2)}),
     "numbers as names": lambda: pandas.DataFrame(numpy.zeros((2, 2))),
     "levels of names": lambda: pandas.DataFrame({("a", 1): [1], ("a", 2): [2]}),
+    "levels with categories": lambda: frame().set_index(["category", "of numbers", "small"]),
+    "categories that no row has": lambda: (
+        frame().groupby(["category", "small"], observed=False).sum(numeric_only=True)
+    ),
+    "levels of names with categories": lambda: frame()[["bool", "category"]].set_axis(
+        pandas.MultiIndex.from_arrays([pandas.Categorical(["x", "y"]), [1, 2]]), axis=1
+    ),
     "big-endian": lambda: pandas.DataFrame({"a": numpy.array([1, 2], ">f8")}),
 }
 
@@ -114,6 +121,13 @@ def test_frames_of_pandas_are_kept_exactly(name: str) -> None:
     found = passed(given)
     pandas.testing.assert_frame_equal(found, given)
     assert found.attrs == given.attrs
+    for axis in (0, 1):
+        for one, other in zip(_levels(found.axes[axis]), _levels(given.axes[axis]), strict=True):
+            pandas.testing.assert_index_equal(one, other, exact=True)
+
+
+def _levels(index: Any) -> list[Any]:
+    return list(index.levels) if isinstance(index, pandas.MultiIndex) else []
 
 
 @pytest.mark.parametrize("column", frame().columns)
@@ -154,6 +168,61 @@ def test_frames_of_polars_are_kept() -> None:
     assert passed(polars.Series("name", ["a", None])).to_list() == ["a", None]
 
 
+POLARS = {
+    "dates": polars.Series([datetime.date(2026, 1, 1), None, datetime.date(1, 1, 1)]),
+    "times": polars.Series([datetime.time(1, 2, 3, 4), None]),
+    "nulls": polars.Series([None, None]),
+    "wide": polars.Series([1, 2**100, None], dtype=polars.Int128),
+    "small and wide": polars.Series([1, None], dtype=polars.Int128),
+    "wide without a sign": polars.Series([1, 2**127 + 5, None], dtype=polars.UInt128),
+    "halves": polars.Series([1.5, None, float("nan")], dtype=polars.Float16),
+    "decimals": polars.Series([decimal.Decimal("1.10"), None], dtype=polars.Decimal(10, 2)),
+    "bytes": polars.Series([b"\x00", None]),
+    "no bytes": polars.Series([None, None], dtype=polars.Binary),
+    "milliseconds": polars.Series([datetime.datetime(2026, 1, 1)], dtype=polars.Datetime("ms")),
+    "a name with a sign": polars.Series("$set", [datetime.date(2026, 1, 1)]),
+}
+
+
+@pytest.mark.parametrize("name", POLARS)
+@pytest.mark.parametrize("rows", [None, 0])
+def test_types_of_polars_are_kept_also_by_a_session_without_it(name: str, rows: Any) -> None:
+    from polars.testing import assert_frame_equal, assert_series_equal
+
+    given = POLARS[name].slice(0, rows)
+    assert_series_equal(passed(given, "polars"), given)
+    assert_series_equal(passed(passed(given, "pandas"), "polars"), given)
+    frame = given.to_frame()
+    assert_frame_equal(passed(passed(frame, "pandas"), "polars"), frame)
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (lambda column: column + pandas.Timedelta(hours=5), polars.Datetime("us")),
+        (lambda column: column.dt.tz_localize("UTC"), polars.Datetime("ms", "UTC")),
+        (lambda column: column.dt.year, polars.Int32),
+        (lambda column: column.astype(str), polars.String),
+        (lambda column: column.dt.date.map(lambda day: [day.year]), polars.List(polars.Int64)),
+        (lambda column: column + pandas.Timedelta(days=1), polars.Date),
+        (lambda column: column.dt.date, polars.Date),
+    ],
+)
+def test_a_column_that_code_has_changed_has_the_type_of_what_it_holds(
+    change: Any, kind: Any
+) -> None:
+    inside = passed(polars.DataFrame({"day": [datetime.date(2026, 1, 1)]}), "pandas")
+    changed = inside.assign(day=change(inside["day"]))
+    assert changed.attrs == {"polars": {"day": "Date"}}
+    assert passed(changed, "polars")["day"].dtype == kind
+
+
+def test_times_of_day_that_python_would_cut_are_refused() -> None:
+    times = polars.Series("t", [1], dtype=polars.Int64).cast(polars.Time).to_frame()
+    with pytest.raises(columns.NotHeld, match=r"the column 't' has .* nanoseconds.*cast\(Int64\)"):
+        parcels.pack(times)
+
+
 def test_frames_of_polars_become_frames_of_pandas() -> None:
     found = passed(polars_frame(), "pandas")
     assert list(found.columns) == polars_frame().columns
@@ -170,6 +239,13 @@ def test_frames_of_pandas_become_frames_of_polars_and_an_index_becomes_columns()
     assert found["str"].to_list() == ["a", None, "é"]
     assert found["zoned"].dtype == polars.Datetime("us", "Europe/Berlin")
     assert found["category"].to_list() == ["x", "y", None]
+
+
+def test_levels_with_categories_become_columns_of_polars() -> None:
+    given = frame().set_index(["category", "of numbers"])[["small"]]
+    found = passed(given, "polars")
+    assert found["category"].to_list() == ["x", "y", None]
+    assert found["of numbers"].to_list() == [3, 1, 3]
 
 
 @pytest.mark.parametrize("column", ["mixed", "offset"])
@@ -202,24 +278,24 @@ class Number(int):
 
 
 REFUSED = {
-    "an object": (lambda: object(), "is a object.*DataFrames and Series"),
-    "a liar": (lambda: Liar(), "is a Liar"),
+    "an object": (lambda: object(), "is of the type object.*DataFrames and Series"),
+    "a liar": (lambda: Liar(), "is of the type Liar"),
     "a subclass": (lambda: Subclass(), "a kind of DataFrame: make a plain DataFrame"),
-    "a kind of int": (lambda: Number(5), "is a Number, a kind of int"),
+    "a kind of int": (lambda: Number(5), "is of the type Number, a kind of int"),
     "a record array": (lambda: numpy.rec.array([(1, 2)]), "a kind of ndarray"),
     "a masked array": (lambda: numpy.ma.array([1]), "a kind of ndarray"),
     "records": (lambda: numpy.array([(1, 2)], [("a", int), ("b", int)]), "no plain one: use asty"),
     "a long double": (lambda: numpy.array([1], "g"), "no plain one"),
-    "objects": (lambda: numpy.array([object()], object), r"at \[0\] that is a object"),
-    "an object in a list": (lambda: [1, object()], r"at \[1\] that is a object"),
-    "an object in a dict": (lambda: {"a": [object()]}, r"at \.a\[0\] that is a object"),
+    "objects": (lambda: numpy.array([object()], object), r"at \[0\] that is of the type object"),
+    "an object in a list": (lambda: [1, object()], r"at \[1\] that is of the type object"),
+    "an object in a dict": (lambda: {"a": [object()]}, r"at \.a\[0\] that is of the type object"),
     "periods": (
         lambda: pandas.DataFrame({"p": pandas.period_range("2026", periods=2, freq="D")}),
         r"the column 'p' has the type period\[D\].*astype.*parquet",
     ),
     "an object in a column": (
         lambda: pandas.DataFrame({"o": [1, object()]}),
-        r"the column 'o' holds something at \[1\] that is a object",
+        r"the column 'o' holds something at \[1\] that is of the type object",
     ),
     "half a character": (
         lambda: pandas.DataFrame({"a": ["\ud800"]}, dtype=object),
@@ -230,8 +306,30 @@ REFUSED = {
         lambda: pandas.Series([1, 2], pandas.period_range("2026", periods=2, freq="D")),
         "the index is a PeriodIndex: use reset_index",
     ),
+    "a level of intervals": (
+        lambda: frame().groupby([pandas.cut(frame()["small"], 2), "str"], observed=True).size(),
+        r"the index at level 'small' with its categories has the type interval.*astype\(str\)",
+    ),
+    "a level of periods without a name": (
+        lambda: frame().set_index([pandas.period_range("2026", periods=3, freq="D"), "str"]),
+        r"the index at level number 0 has the type period\[D\].*astype\(str\)",
+    ),
+    "a level of names": (
+        lambda: pandas.DataFrame(
+            [[1]],
+            columns=pandas.MultiIndex.from_arrays(
+                [pandas.period_range("2026", periods=1, freq="D"), ["a"]], names=["when", "what"]
+            ),
+        ),
+        r"the index of the columns at level 'when' has the type period",
+    ),
+    "a column of several names": (
+        lambda: pandas.DataFrame({("a", 1): pandas.period_range("2026", periods=2, freq="D")}),
+        r"the column \('a', 1\) has the type period",
+    ),
     "an object as a name": (lambda: pandas.Series([1], name=object), "rename it"),
     "too many items": (lambda: {"a": list(range(400_000))}, "too many items: pass its parts"),
+    "one item too many": (lambda: tuple(range(values.MAX_ITEMS - 1)), "too many items: pass"),
 }
 
 
@@ -240,6 +338,25 @@ def test_what_cant_be_passed_is_refused_with_what_to_do(name: str) -> None:
     make, words = REFUSED[name]
     with pytest.raises(columns.NotHeld, match=words):
         parcels.pack(make())
+
+
+@pytest.mark.parametrize("large", [tuple(range(values.MAX_ITEMS - 2)), "x" * values.MAX_TEXT])
+def test_an_item_as_large_as_may_be_can_stand_among_others(large: Any) -> None:
+    value = [*["x" * 100] * (objects.PART // 200), large, 1]
+    assert passed(value) == value
+
+
+def test_more_texts_than_are_read_are_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(columns, "MAX_TEXTS", 5)
+    with pytest.raises(columns.NotHeld, match="the column 'b' has too many texts, 5 may be"):
+        parcels.pack(pandas.DataFrame({"a": ["x"] * 2, "b": ["y"] * 2}))
+
+
+def test_a_zone_that_is_not_known_is_told_with_its_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bytearray(b"".join(parcels.pack(frame()[["zoned"]])))
+    data[:] = data.replace(b"Europe/Berlin", b"Europe/Atlant")
+    with pytest.raises(columns.NotHeld, match="the column 'zoned' has a time zone that is not kno"):
+        parcels.unpack(columns.Reader(data))
 
 
 @given(

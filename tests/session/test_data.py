@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import pytest
 
 from divingbell import Divingbell, DivingbellError, InvalidInput, Session, SessionClosed
 from divingbell.session import data
-from divingbell_inside import parcels
+from divingbell.shares import weight
+from divingbell_inside import columns, parcels
 from tests import libraries
 from tests.waiting import until, until_there
 
@@ -90,6 +92,42 @@ async def test_frames_of_polars_become_frames_of_pandas_and_come_out_as_either(
         "b": ["x", "y"],
     }
     assert type(await session.get("frame")) is pandas.DataFrame
+
+
+async def test_levels_with_categories_go_in_and_come_out(session: Session) -> None:
+    pandas = libraries.need("pandas")
+    frame = pandas.DataFrame({"k": pandas.Categorical(["a", "b"]), "n": [1, 2], "v": [3, 4]})
+    await session.set("frame", frame)
+    await session.run("sums = frame.groupby(['k', 'n'], observed=True).v.sum()")
+    expected = frame.groupby(["k", "n"], observed=True).v.sum()
+    pandas.testing.assert_series_equal(await session.get("sums"), expected)
+    levels = frame.set_index(["k", "n"])
+    for given in (levels, levels.T):
+        await session.set("levels", given)
+        pandas.testing.assert_frame_equal(await session.get("levels"), given)
+
+
+async def test_types_of_polars_come_back_from_a_session_without_it(session: Session) -> None:
+    polars = libraries.need("polars")
+    given = polars.DataFrame(
+        {"day": [date(2026, 1, 1)], "none": [None], "wide": [7], "half": [1.5]},
+        schema_overrides={"wide": polars.Int128, "half": polars.Float16},
+    )
+    await session.set("frame", given)
+    result = await session.run("twice = frame[frame.half > 1].copy(); str(twice.day.dtype)")
+    assert result.value == "datetime64[s]"
+    found = await session.get("twice", frame="polars")
+    assert found.schema == given.schema and found.equals(given)
+
+
+async def test_what_a_session_cant_read_is_told_in_plain_words(session: Session) -> None:
+    await session.run(
+        "from divingbell_inside import columns, parcels\n"
+        "def fail(reader): raise columns.Broken('a reason')\n"
+        "parcels.unpack = fail"
+    )
+    with pytest.raises(InvalidInput, match=r"'v': the packages of the session .*\(a reason\): use"):
+        await session.set("v", 1)
 
 
 async def test_a_million_texts_go_in_and_come_out(roomy: Session) -> None:
@@ -241,15 +279,36 @@ async def test_plain_data_of_too_many_values_is_not_parsed(
         await session.get("value")
 
 
+@pytest.mark.parametrize(
+    ("item", "most"),
+    [
+        (1, 4_000_000),
+        (1.5, 2_000_000),
+        ("a", 1_300_000),
+        ([], 400_000),
+        (date(2026, 1, 1), 280_000),
+        (b"a", 280_000),
+    ],
+)
+def test_lists_on_their_way_out_may_be_as_long_as_the_docs_say(item: Any, most: int) -> None:
+    count = 10_000
+    weights: list[int] = []
+    packed = bytearray(b"".join(parcels.pack([item] * count)))
+    reader = columns.Reader(packed, lambda raw: weights.append(weight.weight_of(raw, len(packed))))
+    assert parcels.unpack(reader) == [item] * count
+    longest = data.MAX_WEIGHT * count / sum(weights)
+    assert 0.98 * most < longest < 1.12 * most
+
+
 # What hostile code does
 
 
 @pytest.mark.parametrize(
     ("code", "words"),
     [
-        ("value = object()", "is a object: what can be passed is plain data"),
-        ("value = [1, lambda: 1]", r"at \[1\] that is a function"),
-        ("class Liar:\n    __class__ = dict\nvalue = Liar()", "is a Liar"),
+        ("value = object()", "is of the type object: what can be passed is plain data"),
+        ("value = [1, lambda: 1]", r"at \[1\] that is of the type function"),
+        ("class Liar:\n    __class__ = dict\nvalue = Liar()", "is of the type Liar"),
         (
             "import pandas\nclass Kind(pandas.DataFrame):\n"
             "    index = property(lambda self: 1 / 0)\nvalue = Kind()",
@@ -257,14 +316,14 @@ async def test_plain_data_of_too_many_values_is_not_parsed(
         ),
         (
             "class Trap:\n    def __getattribute__(self, name): raise SystemExit\nvalue = Trap()",
-            "is a Trap",
+            "is of the type Trap",
         ),
         (
             "import pandas\nvalue = pandas.DataFrame({'a': [object()]})",
             "the column 'a' holds someth",
         ),
         ("value = 'x\\ud800'", "lone surrogate"),
-        ("import sys\nvalue = sys", "is a module"),
+        ("import sys\nvalue = sys", "is of the type module"),
     ],
 )
 async def test_what_cant_be_passed_says_what_it_is(session: Session, code: str, words: str) -> None:

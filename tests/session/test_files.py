@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from divingbell import (
+    DiskFull,
     Divingbell,
     FileMissing,
     FileRefused,
@@ -149,10 +150,48 @@ async def test_a_sparse_terabyte_is_refused_by_its_size(session: Session) -> Non
 
 async def test_a_full_disk_is_told_and_leaves_no_half_file(bell: Divingbell) -> None:
     async with bell.session(disk="4MB") as session:
-        with pytest.raises(FileRefused, match="No space left"):
+        with pytest.raises(DiskFull, match=r"'big': the session's disk is full: .*disk") as full:
             await session.files.put("big", bytes(16 << 20))
+        assert full.value.code == "disk_full"
         assert await session.files.list() == []
         assert await session.files.put("small", b"fits") == 4
+
+
+@pytest.mark.parametrize("megabytes", [250, 300])
+async def test_a_put_that_fails_has_freed_its_space_before_its_error(
+    bell: Divingbell, megabytes: int
+) -> None:
+    def failing() -> Iterator[bytes]:
+        yield from [bytes(1 << 20)] * megabytes
+        raise LookupError("the database is gone")
+
+    async with bell.session(disk="256MB") as session:
+        for _ in range(2):
+            with pytest.raises((LookupError, DiskFull)):
+                await session.files.put("big", failing())
+            await session.files.put("small", bytes(10 << 20))
+            await session.files.remove("small")
+
+
+async def test_a_disk_with_too_many_files_is_full_as_well(bell: Divingbell) -> None:
+    async with bell.session(disk="4MB") as session:
+        await session.run(
+            "try:\n"
+            "    for number in range(100_000): open(f'file{number}', 'x').close()\n"
+            "except OSError: pass"
+        )
+        for path in ("one", "folder/one"):
+            with pytest.raises(DiskFull):
+                await session.files.put(path, b"")
+
+
+async def test_nothing_is_taken_from_a_source_that_goes_to_a_folder(session: Session) -> None:
+    await session.files.put("folder/file", b"kept")
+    source = iter([b"one"])
+    with pytest.raises(FileRefused, match="'folder': it is a folder: put the file under a name in"):
+        await session.files.put("folder", source)
+    assert next(source) == b"one"
+    assert [file.path for file in await session.files.list()] == ["folder/file"]
 
 
 async def test_a_race_of_links_never_leads_outside(session: Session) -> None:
@@ -249,7 +288,7 @@ async def test_a_put_that_is_cancelled_leaves_nothing(session: Session) -> None:
 
 async def test_endless_iterators_end_at_the_disk_limit(bell: Divingbell) -> None:
     async with bell.session(disk="4MB") as session:
-        with pytest.raises(FileRefused, match="'zeros': No space left"):
+        with pytest.raises(DiskFull, match="'zeros': the session's disk is full"):
             await session.files.put("zeros", iter(lambda: bytes(1 << 16), None))
         assert await session.files.list() == []
 

@@ -82,7 +82,8 @@ class FilesHandle(ABC):
         appears under its name only when it is complete.
 
         Raises:
-            FileRefused: the path is not below the workspace, or the disk is full.
+            DiskFull: the session's disk has no room for it; what there was of it is gone again.
+            FileRefused: the path is not below the workspace, or leads to a folder.
             OSError: a file of the host can't be read. What the source raises is passed on.
         """
 
@@ -365,7 +366,7 @@ class SessionHandle(ABC):
         Raises:
             InvalidInput: the name can't be one of a variable, the value can't be passed, or it does
                 not fit the session's disk or memory; nothing was changed.
-            FileRefused: the session's disk is full.
+            DiskFull: code has filled the session's disk meanwhile.
             DivingbellError: the interpreter did not answer, and was replaced.
             SessionClosed: the session has ended.
         """
@@ -386,8 +387,9 @@ class SessionHandle(ABC):
         checked. `most` is the size of what is passed, in bytes (the disk limit by default).
 
         Raises:
-            InvalidInput: there is no such variable, it is neither of these, or it is larger.
-            FileRefused: the session's disk is full.
+            InvalidInput: there is no such variable, it is neither of these, it is larger, or does
+                not fit the session's disk on its way.
+            FileRefused: code has removed the file that it was on its way.
             DivingbellError: the interpreter did not answer, and was replaced.
             SessionClosed: the session has ended.
         """

@@ -27,7 +27,7 @@ INLINE = 1 << 20
 """Bytes of a value that travels without a file: each step with a file takes a process inside."""
 MAX_WEIGHT = 4_000_000
 """Of all plain data of a value that a session gives, see `divingbell.shares.weight`: 256 MB of
-memory, or two million numbers in a list."""
+memory; four million integers in a list, or two million floats."""
 FORMATS = ("parquet", "arrow", "csv")
 MAX_NAME = 200
 MAX_REASON = 600
@@ -243,4 +243,4 @@ class _Scale:
         found = weight.weight_of(raw, weight.MAX_RESULT)
         self._weight += found
         if found > weight.MAX_RESULT or self._weight > MAX_WEIGHT:
-            raise columns.Broken("it is made of too many values: get its parts, or an array")
+            raise columns.NotHeld("it is made of too many values: get its parts, or an array")

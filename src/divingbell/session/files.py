@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from pathlib import PurePosixPath
 from typing import Any, Self, get_args
 
-from divingbell.errors import FileMissing, FileRefused, FileTooLarge, InvalidInput
+from divingbell.errors import DiskFull, FileMissing, FileRefused, FileTooLarge, InvalidInput
 from divingbell.models import FileInfo, FileKind
 from divingbell.session.base import FilesHandle, OpenFileHandle
 from divingbell.session.intake import check_weight
@@ -26,7 +26,11 @@ MAX_LISTED = 32 << 20
 up to six of one."""
 MAX_PATH = 4096
 MAX_NUMBER = 1 << 63
-_KINDS: dict[object, type[FileRefused]] = {"missing": FileMissing, "too large": FileTooLarge}
+_KINDS: dict[object, type[FileRefused]] = {
+    "missing": FileMissing,
+    "too large": FileTooLarge,
+    "disk full": DiskFull,
+}
 
 
 class Connection:
