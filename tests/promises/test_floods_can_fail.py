@@ -40,7 +40,7 @@ async def test_processes_left_behind_that_are_not_slowed_down_are_noticed(
 async def test_headers_that_are_parsed_whatever_is_in_them_are_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(intake, "_check_weight", lambda _: None)
+    monkeypatch.setattr(intake, "check_weight", lambda _: None)
     assert await broken({"H64"}) == {"H64"}
 
 
