@@ -146,7 +146,7 @@ class Divingbell:
         self._gateway: Gateway | None = None
         self._starting: Starting | None = None
         self._backend: Backend | None = None
-        self._owned = OwnedSessions(self._open_for)
+        self._owned = OwnedSessions(self._open_for, self._reached)
         self.journal = Journal()
         """Told of everything that happens."""
         self._border = border or OpenBorder()
@@ -448,6 +448,9 @@ class Divingbell:
 
     async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
         return await self._open(id, principal, {})
+
+    def _reached(self, principal: Principal, session: SessionHandle) -> None:
+        self.gateway.labels.join(principal, session.key)
 
     @property
     def ledgers(self) -> LedgerRecorder:

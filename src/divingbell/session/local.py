@@ -64,6 +64,9 @@ OVERDRAFT = 5.0
 slowed down for twenty seconds."""
 OVERDRAFT_BETWEEN = 0.5
 """The same between cells, where nobody waits for what is sent and no clock runs."""
+PUT_FILE, SET_VARIABLE = "put_file", "set_variable"
+"""What the program gives a session, as rules about flows know it: files; and variables, contexts of
+runs and inputs of commands."""
 
 
 class Ledgers(Protocol):
@@ -106,7 +109,12 @@ class LocalSession(SessionHandle):
         self.id = identifier
         self.options = options or SessionOptions()
         self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(identifier, self._open_files, lambda: self.limits.disk)
+        self.files = Files(
+            identifier,
+            self._open_files,
+            lambda: self.limits.disk,
+            lambda: self._calls.received(PUT_FILE),
+        )
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter
@@ -273,6 +281,7 @@ class LocalSession(SessionHandle):
         self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
     ) -> CommandResult | CommandHandle:
         self._check_open()
+        self._note_input(options)
         try:
             if background:
                 return await self._commands.begin(command, options)
@@ -285,10 +294,15 @@ class LocalSession(SessionHandle):
     ) -> AsyncGenerator[CommandEvent, None]:
         self.guard.check()
         self._check_open()
+        self._note_input(options)
         async with contextlib.aclosing(self._commands.stream(command, options)) as events:
             async for event in events:
                 yield event
                 self.last_used = time.monotonic()
+
+    def _note_input(self, options: CommandOptions) -> None:
+        if options.get("input"):
+            self._calls.received(SET_VARIABLE)
 
     def commands(self) -> list[CommandHandle]:
         return self._commands.running()
@@ -329,6 +343,7 @@ class LocalSession(SessionHandle):
         return self._services.border.outward(completions_of(found.items, len(code)), self.principal)
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
+        self._calls.received(SET_VARIABLE)
         await self._data.set(name, value, format)
 
     async def get(
@@ -431,6 +446,8 @@ class LocalSession(SessionHandle):
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
+        if context:
+            self._calls.received(SET_VARIABLE)
         given = services.border.inward(code, whose), context, argv
         # What is large is written in a thread, and in its turn: else a later run could pass it.
         ready = None if weight.is_large(given) else encoded(*given)

@@ -12,6 +12,7 @@ from divingbell.errors import ToolFailed
 from divingbell.models import KB, MB, Size
 from divingbell.settings import bindings, tables
 from divingbell.settings.bindings import Binding
+from divingbell.settings.flows import MAX_FLOWS, Flow
 from divingbell.settings.markers import Check, Described, ReadBy, Seconds, at_least, at_most
 from divingbell.settings.rules import MAX_RULES, Action, Rule
 from divingbell.settings.tables import Place
@@ -100,6 +101,10 @@ class Policy:
     """The first that matches decides."""
     bound: Annotated[tuple[Binding, ...], ReadBy(bindings.read_bindings)] = ()
     """Arguments that the host sets."""
+    flow: Annotated[
+        tuple[Flow, ...], at_most(MAX_FLOWS), Described("written as [[policy.flow]]")
+    ] = ()
+    """What may not be sent to some tools after others have returned something."""
     _known: dict[tuple[str, str], tuple[tuple[int, Rule], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

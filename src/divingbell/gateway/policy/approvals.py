@@ -46,6 +46,8 @@ class Approval:
     run: int = 0
     """The cell that the call belongs to; 0 between cells."""
     rule: int | None = None
+    flows: tuple[int, ...] = field(default=(), kw_only=True)
+    """The numbers of the rules about flows because of which it is asked."""
     definition: str = ""
     """The hash of the tool's definition: a yes does not outlive it."""
     waiting: int = 0
@@ -72,8 +74,8 @@ class NobodyThere(Exception):
     """Raised by an Approver that has nobody to ask; its text says why."""
 
 
-Kind = tuple[str, str, int | None, str]
-"""Session, tool, rule and definition: calls that are alike."""
+Kind = tuple[str, str, int | None, tuple[int, ...], str]
+"""Session, tool, rule, rules about flows and definition: calls that are alike."""
 
 
 class _Turn:
@@ -128,7 +130,8 @@ class Approvals:
         Raises:
             ToolFailed: the person said no, or nobody could be asked.
         """
-        kind = (approval.session, approval.tool, approval.rule, approval.definition)
+        why = (approval.rule, approval.flows, approval.definition)
+        kind = (approval.session, approval.tool, *why)
         # Taken now: what is answered after the session has ended holds for no other.
         given = self._given.setdefault(approval.session, _Given())
         if kind not in self._kinds and not given.holds(kind, approval.run):
