@@ -135,14 +135,14 @@ class Policy:
         Raises:
             ToolFailed: an argument can't be compared.
         """
-        for number, rule in self._concerning(tool, user):
+        for number, rule in self.concerning(tool, user):
             if rule.fits(arguments):
                 return Decision(rule.action, rule.reason, number)
         return Decision(self.default)
 
     def visible(self, tool: Tool, user: str) -> bool:
         """Return whether there may be arguments with which this user can call the tool."""
-        for _, rule in self._concerning(tool, user):
+        for _, rule in self.concerning(tool, user):
             if rule.action != "deny":
                 return True
             if not rule.when:
@@ -218,8 +218,9 @@ class Policy:
                 "tool_result",
             )
 
-    def _concerning(self, tool: Tool, user: str) -> tuple[tuple[int, Rule], ...]:
-        """The rules about a tool and a user with their numbers, found once: calls are many."""
+    def concerning(self, tool: Tool, user: str) -> tuple[tuple[int, Rule], ...]:
+        """Return the rules about a tool and a user with their numbers, found once: calls are
+        many."""
         key = (tool.full_name, user)
         found = self._known.get(key)
         if found is None:
