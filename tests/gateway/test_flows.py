@@ -1,6 +1,5 @@
 """Rules about flows hold whatever the code does between the one call and the other."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -361,5 +360,4 @@ async def test_labels_end_with_their_session(house: Divingbell) -> None:
     async with house.session() as session:
         await run(session, READ)
         assert len(house.gateway.labels) == before + 1
-    await asyncio.sleep(0)
     assert len(house.gateway.labels) == before
