@@ -25,7 +25,7 @@ MAX_HOLDERS = 10_000
 """Holders of one user that are told apart; those beyond share their labels. Some clients go without
 a word, and nothing is forgotten of one that may come back."""
 MAX_KNOWN = 20_000
-"""Tools whose rules are remembered; then all are found anew."""
+"""Pairs of a tool and a user whose rules are remembered; then all are found anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,8 @@ class Labels:
 
     def __init__(self, flows: Sequence[Flow]) -> None:
         self._flows = tuple(enumerate(flows, 1))
-        self._known: dict[str, _Ends] = {}
+        self._known: dict[tuple[str, str], _Ends] = {}
+        """By tool and user."""
         self._conversations: dict[Holder, _Conversation] = {}
         self._counts: Counter[str] = Counter()
         """Holders of each user."""
@@ -88,7 +89,7 @@ class Labels:
     def add(self, holder: Holder, user: str, source: Source) -> None:
         """Give a conversation the label of a call. This comes before the call leaves: another one
         at the same time must find it there."""
-        if not self._flows or not (numbers := self._ends(source.tool).starting):
+        if not self._flows or not (numbers := self._ends(source.tool, user).starting):
             return
         conversation = self._conversation(holder, user)
         for number in numbers:
@@ -96,17 +97,15 @@ class Labels:
 
     def matches(self, context: CallContext, tool: str) -> tuple[FlowMatch, ...]:
         """Return the rules that hold a call of `server.tool` back; those that deny come first."""
-        if not self._flows or not (flows := self._ends(tool).leading):
-            return ()
         user = context.user
+        if not self._flows or not (flows := self._ends(tool, user).leading):
+            return ()
         conversation = self._conversations.get(context.holder) or self._shared.get(user)
         if conversation is None:
             return ()
         sources = conversation.sources
         found = [
-            FlowMatch(number, flow, sources[number])
-            for number, flow in flows
-            if number in sources and flow.is_for(user)
+            FlowMatch(number, flow, sources[number]) for number, flow in flows if number in sources
         ]
         return tuple(sorted(found, key=lambda match: match.flow.action != "deny"))
 
@@ -152,14 +151,15 @@ class Labels:
             self._counts[user] += 1
         return made
 
-    def _ends(self, tool: str) -> _Ends:
-        """The rules about a tool, found once: calls are many."""
-        found = self._known.get(tool)
+    def _ends(self, tool: str, user: str) -> _Ends:
+        """The rules about a tool and a user, found once: calls are many."""
+        found = self._known.get((tool, user))
         if found is None:
             if len(self._known) >= MAX_KNOWN:
                 self._known.clear()
-            found = self._known[tool] = _Ends(
-                tuple(number for number, flow in self._flows if flow.starts_at(tool)),
-                tuple((number, flow) for number, flow in self._flows if flow.leads_to(tool)),
+            flows = [(number, flow) for number, flow in self._flows if flow.is_for(user)]
+            found = self._known[tool, user] = _Ends(
+                tuple(number for number, flow in flows if flow.starts_at(tool)),
+                tuple((number, flow) for number, flow in flows if flow.leads_to(tool)),
             )
         return found
