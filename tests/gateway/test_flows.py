@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from divingbell import Approval, Divingbell, Session
+from divingbell import Approval, Divingbell, Session, SessionClosed
 from divingbell.journal.events import CallDecided
 from tests.gateway.galley import ENTRY
 from tests.waiting import until
@@ -360,4 +360,8 @@ async def test_labels_end_with_their_session(house: Divingbell) -> None:
     async with house.session() as session:
         await run(session, READ)
         assert len(house.gateway.labels) == before + 1
+    with pytest.raises(SessionClosed):
+        await session.set("x", 1)
+    with pytest.raises(SessionClosed):
+        await session.files.put("x", "1")
     assert len(house.gateway.labels) == before

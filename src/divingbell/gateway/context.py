@@ -61,6 +61,7 @@ class CallContext:
 
     @property
     def holder(self) -> Holder:
+        """The one whose labels it has, and gets."""
         return self.key if self.by == "code" else self.principal
 
     @property

@@ -113,7 +113,7 @@ class LocalSession(SessionHandle):
             identifier,
             self._open_files,
             lambda: self.limits.disk,
-            lambda: self._calls.received(PUT_FILE),
+            lambda: self._receive(PUT_FILE),
         )
         self.last_used = time.monotonic()
         self._cells = 0
@@ -281,7 +281,8 @@ class LocalSession(SessionHandle):
         self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
     ) -> CommandResult | CommandHandle:
         self._check_open()
-        self._note_input(options)
+        if options.get("input"):
+            self._receive(SET_VARIABLE)
         try:
             if background:
                 return await self._commands.begin(command, options)
@@ -294,15 +295,12 @@ class LocalSession(SessionHandle):
     ) -> AsyncGenerator[CommandEvent, None]:
         self.guard.check()
         self._check_open()
-        self._note_input(options)
+        if options.get("input"):
+            self._receive(SET_VARIABLE)
         async with contextlib.aclosing(self._commands.stream(command, options)) as events:
             async for event in events:
                 yield event
                 self.last_used = time.monotonic()
-
-    def _note_input(self, options: CommandOptions) -> None:
-        if options.get("input"):
-            self._calls.received(SET_VARIABLE)
 
     def commands(self) -> list[CommandHandle]:
         return self._commands.running()
@@ -343,7 +341,7 @@ class LocalSession(SessionHandle):
         return self._services.border.outward(completions_of(found.items, len(code)), self.principal)
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
-        self._calls.received(SET_VARIABLE)
+        self._receive(SET_VARIABLE)
         await self._data.set(name, value, format)
 
     async def get(
@@ -447,7 +445,7 @@ class LocalSession(SessionHandle):
     ) -> Result:
         services, whose = self._services, self.principal
         if context:
-            self._calls.received(SET_VARIABLE)
+            self._receive(SET_VARIABLE)
         given = services.border.inward(code, whose), context, argv
         # What is large is written in a thread, and in its turn: else a later run could pass it.
         ready = None if weight.is_large(given) else encoded(*given)
@@ -582,6 +580,12 @@ class LocalSession(SessionHandle):
     def _check_open(self) -> None:
         if self._closed is not None:
             raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
+
+    def _receive(self, source: str) -> None:
+        """Note that the program gives it something; of a session that has ended nothing is kept."""
+        self.guard.check()
+        self._check_open()
+        self._calls.received(source)
 
     def _open_files(self) -> int:
         self.guard.check()

@@ -6,7 +6,7 @@ label away. Of a label that no rule is about nothing is kept, so a conversation 
 for each rule.
 
 Labels are held by sessions, and by clients. Those that can reach the same session are one
-conversation from then on.
+conversation from then on. They have nothing to do with the labels that a session is opened with.
 """
 
 import logging
