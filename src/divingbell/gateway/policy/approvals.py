@@ -40,7 +40,8 @@ class Approval:
     arguments: str = ""
     """The arguments, one a line: see `divingbell.gateway.policy.preview`."""
     reason: str = ""
-    """Why it is asked: the reason of the rule, or that the tool's definition has changed."""
+    """Why it is asked: the reason of the rule, whose data may be in it where a flow rule asks, or
+    that the tool's definition has changed."""
     session: str = ""
     user: str = ""
     run: int = 0
