@@ -117,7 +117,7 @@ ATTRIBUTES: dict[type, set[str]] = {
 }
 INNER = {
     # Rows of tables in the settings, which are given as dictionaries.
-    *("Binding", "Rule", "Server", "UnusableServer"),
+    *("Binding", "Flow", "Rule", "Server", "UnusableServer"),
     # For those who write a way in of their own, and for the commands.
     *("LedgerRecorder", "Needs", "OwnedSessions"),
     # A protocol that open files have anyway.

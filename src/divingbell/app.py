@@ -146,7 +146,7 @@ class Divingbell:
         self._gateway: Gateway | None = None
         self._starting: Starting | None = None
         self._backend: Backend | None = None
-        self._owned = OwnedSessions(self._open_for)
+        self._owned = OwnedSessions(self._open_for, self._reached)
         self.journal = Journal()
         """Told of everything that happens."""
         self._border = border or OpenBorder()
@@ -427,12 +427,19 @@ class Divingbell:
         Raises:
             InvalidInput: there is none of that name.
         """
+        self._check_loop()
         left = [each for each in self._functions if each.name != name]
         if len(left) == len(self._functions):
             raise InvalidInput(f"there is no function {name!r:.80} among the tools")
         self._share(left)
 
+    def _check_loop(self) -> None:
+        """Raise WrongLoop if it runs in another event loop than this."""
+        if self._guard is not None:
+            self._guard.check()
+
     def _share(self, functions: list[HostFunction]) -> None:
+        self._check_loop()
         check_names(functions)
         if self._gateway is not None:
             self._gateway.host.share(functions)
@@ -450,6 +457,9 @@ class Divingbell:
 
     async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
         return await self._open(id, principal, {})
+
+    def _reached(self, principal: Principal, session: SessionHandle) -> None:
+        self.gateway.labels.join(principal, session.key)
 
     @property
     def ledgers(self) -> LedgerRecorder:

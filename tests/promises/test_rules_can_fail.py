@@ -9,7 +9,8 @@ import pytest
 from divingbell import Divingbell
 from divingbell.gateway import pipeline
 from divingbell.gateway.catalog import folder
-from divingbell.gateway.policy import approvals, preview
+from divingbell.gateway.policy import approvals, labels, preview
+from divingbell.gateway.policy.labels import Labels, Source
 from divingbell.promises.check import admission
 from divingbell.promises.check.self_check import check
 from divingbell.settings import argument_names, rules
@@ -87,6 +88,30 @@ def without_a_list_of_names(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(folder, "package_source", lambda *told: f"{source(*told)}__all__ = _tools\n")
 
 
+def without_labels(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Labels, "add", lambda *_: None)
+
+
+def without_labels_in_time(patch: pytest.MonkeyPatch) -> None:
+    add, send = Labels.add, pipeline.Pipeline.send
+
+    async def and_label(self: pipeline.Pipeline, request: pipeline.Request) -> None:
+        await send(self, request)
+        context = request.context
+        add(self.labels, context.holder, context.user, Source(request.tool.full_name))
+
+    patch.setattr(Labels, "add", lambda *_: None)
+    patch.setattr(pipeline.Pipeline, "send", and_label)
+
+
+def without_joining(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Labels, "join", lambda *_: None)
+
+
+def with_one_conversation_for_all(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(labels, "MAX_HOLDERS", 0)
+
+
 @pytest.mark.parametrize(
     ("undo", "rows"),
     [
@@ -98,6 +123,10 @@ def without_a_list_of_names(patch: pytest.MonkeyPatch) -> None:
         (without_caution, {"T64"}),
         (without_places, {"T65"}),
         (without_lines_of_their_own, {"T66"}),
+        (without_labels, {"T67", "T68"}),
+        (without_labels_in_time, {"T67"}),
+        (without_joining, {"T68"}),
+        (with_one_conversation_for_all, {"T68"}),
         (without_users, {"D60"}),
         (without_a_list_of_names, {"D61"}),
     ],

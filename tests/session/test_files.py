@@ -493,7 +493,7 @@ async def test_forged_answers_are_refused(operation: str, answers: list[dict[str
         theirs.setblocking(False)
         forged = b"".join(map(frames.pack, answers))
         sending = asyncio.create_task(asyncio.get_running_loop().sock_sendall(theirs, forged))
-        taken = files.Files("forged", ours.detach, lambda: 1 << 20)
+        taken = files.Files("forged", ours.detach, lambda: 1 << 20, lambda: None)
         with pytest.raises(FileRefused, match="'a'"):
             await getattr(taken, operation)("a", *([b"x"] if operation == "put" else []))
         sending.cancel()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from divingbell.journal.events import By
 from divingbell.models import Event
@@ -10,6 +10,9 @@ from divingbell.principal import Principal
 
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
+
+Holder: TypeAlias = str | Principal
+"""Whose labels a call has: the key of a session, or a client that calls directly."""
 
 
 class Asker(Protocol):
@@ -55,6 +58,16 @@ class CallContext:
     @property
     def user(self) -> str:
         return self.principal.user
+
+    @property
+    def holder(self) -> Holder:
+        """The one whose labels it has, and gets."""
+        return self.key if self.by == "code" else self.principal
+
+    @property
+    def cell(self) -> int:
+        """The cell that makes the call; 0 where none does."""
+        return self.run if self.by == "code" else 0
 
 
 def key_of(principal: Principal, session: str) -> str:

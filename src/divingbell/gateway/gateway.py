@@ -15,9 +15,10 @@ from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.discovery import OWN, Discovery
 from divingbell.gateway.functions.function import HostFunction
-from divingbell.gateway.functions.host_tools import HostTools
+from divingbell.gateway.functions.host_tools import HOST, HostTools
 from divingbell.gateway.pipeline import Pipeline, Request
 from divingbell.gateway.policy.approvals import Approver
+from divingbell.gateway.policy.labels import Source
 from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.requests import ServerRequests
 from divingbell.gateway.search.embedding_worker import EmbeddingWorker
@@ -73,6 +74,7 @@ class Gateway:
             self.host,
             on_approval,
         )
+        self.labels = self.pipeline.labels
         self.requests = ServerRequests(rules, self.pipeline)
         self.discovery = Discovery(
             rules, self.catalog, self.fleet, self.visible, self.requests, self.host
@@ -138,6 +140,9 @@ class Gateway:
     async def offer(self, session: str, functions: Sequence[HostFunction]) -> None:
         await self.host.offer(session, functions)
 
+    def received(self, session: str, user: str, source: str) -> None:
+        self.labels.add(session, user, Source(f"{HOST}.{source}"))
+
     def cost(self, arguments: bytes) -> int:
         if len(arguments) > self.policy.max_arguments:
             return 0  # they will not be parsed
@@ -156,6 +161,7 @@ class Gateway:
     async def forget(self, session: str) -> None:
         await self.pipeline.meter.forget(session)
         self.pipeline.approvals.forget(session)
+        self.labels.forget(session)
         self.host.forget(session)
         await self.fleet.forget(session)
 

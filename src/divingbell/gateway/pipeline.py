@@ -1,7 +1,7 @@
 """The pipeline: everything that is asked of a server passes these steps, and no other way.
 
-budget → size → find → parse → restore → bind → decide → check → pin → approve → intend → send →
-check_result → screen → pack
+budget → size → find → parse → restore → bind → decide → flow → check → pin → approve → intend →
+send → check_result → screen → pack
 
 Calls of tools, resources, prompts, lists and completions, by code and by clients alike. Each step
 may change the request or refuse it, and nothing is sent before all until `send` have passed. The
@@ -15,7 +15,7 @@ import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,6 +28,7 @@ from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.policy.approval_form import ElicitingApprover
 from divingbell.gateway.policy.approvals import Approval, Approvals, Approver
+from divingbell.gateway.policy.labels import FlowMatch, Labels, Source
 from divingbell.gateway.policy.meter import Meter
 from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.policy.preview import preview
@@ -98,6 +99,8 @@ class Request:
     """The arguments as they are sent: with those that the host sets."""
     found: Tool | None = None
     decision: Decision = ALLOWED
+    flows: tuple[FlowMatch, ...] = ()
+    """The rules about flows that hold it back."""
     must_ask: bool = False
     reason: str = ""
     """Why the person is asked."""
@@ -146,6 +149,7 @@ class Pipeline:
         self.pins = pins
         self.approvals = Approvals(rules.approval_timeout, journal)
         self.meter = Meter(rules)
+        self.labels = Labels(rules.flow)
         self._policy = rules
         self._catalog = catalog
         self._fleet = fleet
@@ -163,6 +167,7 @@ class Pipeline:
             self.restore,
             self.bind,
             self.decide,
+            self.flow,
             self.check,
             self.pin,
             self.approve,
@@ -301,6 +306,20 @@ class Pipeline:
         if request.decision.action == "deny":
             self._note_decision(request)
             raise policy.denied(request.tool, request.decision)
+        request.must_ask = request.decision.action == "ask"
+        request.reason = request.decision.reason
+
+    async def flow(self, request: Request) -> None:
+        """Hold back what must not get the data that the conversation has. It allows nothing."""
+        request.flows = self.labels.matches(request.context, request.tool.full_name)
+        if not request.flows:
+            return
+        first = request.flows[0]
+        if first.flow.action == "deny":
+            self._note_decision(request)
+            raise flow_denied(request.tool, first)
+        request.must_ask = True
+        request.reason = " ".join([*map(_asked_about, request.flows), request.reason]).strip()
 
     async def check(self, request: Request) -> None:
         """Refuse arguments that the tool's own schema does."""
@@ -319,8 +338,6 @@ class Pipeline:
 
     async def pin(self, request: Request) -> None:
         """Compare the definition with the one that was seen first; our own are no server's."""
-        request.must_ask = request.decision.action == "ask"
-        request.reason = request.decision.reason
         is_ours = self._fleet.is_published(request.tool.server)
         if self._policy.pin and not is_ours:
             review = self.pins.review(request.tool, request.decision.action)
@@ -357,6 +374,7 @@ class Pipeline:
             user=context.user or None,
             run=context.run,
             rule=request.decision.rule,
+            flows=tuple(match.number for match in request.flows),
             definition=self.pins.digest(tool),
             values=MappingProxyType(await weight.beside(copy.deepcopy, dict(request.arguments))),
         )
@@ -382,17 +400,22 @@ class Pipeline:
             raise ToolFailed(f"{name}: no call was made: {error}", "tool_unavailable") from None
 
     async def send(self, request: Request) -> None:
-        """Put it to its server, or to the function that it is for."""
+        """Put it to its server, or to the function that it is for.
+
+        The conversation is labelled first. Whatever happens then may bring something back.
+        """
         assert request.send is not None
-        server = request.tool.server
+        server, context = request.tool.server, request.context
+        source = Source(request.tool.full_name, context.cell)
+        self.labels.add(context.holder, context.user, source)
         if self._fleet.is_published(server):
             await self._ask_host(request)
             return
         await self._fleet.begin(server)
-        upstream = self._fleet.upstream(server, request.context.key)
+        upstream = self._fleet.upstream(server, context.key)
         entry = self._fleet.server(server)
         timeout = (entry.timeout if entry else None) or self._policy.tool_timeout
-        request.context.sent = True
+        context.sent = True
         request.result = await request.send(upstream, request, timeout)
 
     async def _ask_host(self, request: Request) -> None:
@@ -439,16 +462,39 @@ class Pipeline:
         return found or check.unknown_names(request.given, known)
 
     def _note_decision(self, request: Request) -> None:
-        decision = request.decision
-        action = "ask" if request.must_ask else decision.action
+        decision, match = request.decision, next(iter(request.flows), None)
+        action, reason = "ask" if request.must_ask else decision.action, decision.reason
+        if match is not None:
+            action, reason = match.flow.action, match.flow.reason or reason
         tool = request.tool.full_name
-        self._journal.note(
-            CallDecided(request.number, tool, action, decision.rule, decision.reason)
-        )
+        decided = CallDecided(request.number, tool, action, decision.rule, reason)
+        if match is not None:
+            decided = replace(decided, flow=match.number, source=match.source.tool)
+        self._journal.note(decided)
 
     def _save_pins(self) -> None:
         if self.pins.unsaved and (self._saving is None or self._saving.done()):
             self._saving = asyncio.create_task(asyncio.to_thread(self.pins.save))
+
+
+def flow_denied(tool: Tool, match: FlowMatch) -> ToolFailed:
+    """Return the error for a call that a rule about flows refuses."""
+    reason = f" ({match.flow.reason})" if match.flow.reason else ""
+    return ToolFailed(
+        f"{tool.full_name} is denied by policy: this conversation has data of {match.source}, and "
+        f"flow rule {match.number} keeps it from there{reason}. It holds whatever the arguments "
+        "are, and until the conversation ends: go on without this call, and tell the person",
+        "tool_denied",
+    )
+
+
+def _asked_about(match: FlowMatch) -> str:
+    """Say to the person which data may be in a call."""
+    reason = f": {match.flow.reason}" if match.flow.reason else ""
+    return (
+        f"It may hold data of {match.source}, which this conversation has "
+        f"(flow rule {match.number}{reason})."
+    )
 
 
 def _written(given: Mapping[str, Any]) -> bytes:

@@ -130,6 +130,11 @@ class CallDecided:
     """The number of the rule, counted from 1; None where no rule matched."""
     reason: str
     at: float = field(default_factory=_now)
+    flow: int | None = None
+    """The number of the rule about flows that refused it or has a person asked, counted from 1;
+    None where none did."""
+    source: str = ""
+    """The earlier call that had set off that rule: `server.tool`."""
 
 
 @dataclass(frozen=True, slots=True)

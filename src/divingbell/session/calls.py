@@ -66,6 +66,10 @@ class ToolGateway(Surroundings, Protocol):
             InvalidInput: one has the name of a function that all sessions have.
         """
 
+    def received(self, session: str, user: str, source: str) -> None:
+        """Note that the program gives the session with this key something, and how: rules about
+        flows know it as `host.` and that name."""
+
     def cost(self, arguments: bytes) -> int:
         """Return about how many bytes of memory the arguments take once they are parsed."""
 
@@ -219,6 +223,11 @@ class Calls:
             task.cancel()
         elif (waiting := self._waiting.pop(number, None)) is not None:
             self._drop(number, waiting)
+
+    def received(self, source: str) -> None:
+        """Note that the program gives the session something that calls may send on."""
+        if self._gateway is not None:
+            self._gateway.received(self.key, self.principal.user, source)
 
     def charge(self, seconds: float) -> None:
         """Count processor time that a thread has spent on the session."""

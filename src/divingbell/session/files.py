@@ -153,16 +153,24 @@ class OpenFile(OpenFileHandle):
 class Files(FilesHandle):
     """The files below /workspace of a session, by the file server inside."""
 
-    def __init__(self, session: str, open_line: Callable[[], int], most: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        session: str,
+        open_line: Callable[[], int],
+        most: Callable[[], int],
+        on_put: Callable[[], None],
+    ) -> None:
         self._session = session
         self._open_line = open_line
         self._most = most
+        self._on_put = on_put
 
     def __repr__(self) -> str:
         return f"<Files of the session {self._session!r}: `await files.list()` lists them>"
 
     async def put(self, path: str | PurePosixPath, data: Source) -> int:
         pieces = pieces_of(data)
+        self._on_put()
         async with self._request("put", path) as (line, _):
             await line.receive("go")
             try:

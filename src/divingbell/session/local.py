@@ -63,6 +63,9 @@ OVERDRAFT = 5.0
 slowed down for twenty seconds."""
 OVERDRAFT_BETWEEN = 0.5
 """The same between cells, where nobody waits for what is sent and no clock runs."""
+PUT_FILE, SET_VARIABLE = "put_file", "set_variable"
+"""What the program gives a session, as rules about flows know it: files; and variables, contexts of
+runs and inputs of commands."""
 
 
 class Ledgers(Protocol):
@@ -105,7 +108,12 @@ class LocalSession(SessionHandle):
         self.id = identifier
         self.options = options or SessionOptions()
         self.limits: Limits = interpreter.sandbox.limits
-        self.files = Files(identifier, self._open_files, lambda: self.limits.disk)
+        self.files = Files(
+            identifier,
+            self._open_files,
+            lambda: self.limits.disk,
+            lambda: self._receive(PUT_FILE),
+        )
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter
@@ -283,6 +291,8 @@ class LocalSession(SessionHandle):
         self, command: CommandLine, *, background: bool = False, **options: Unpack[CommandOptions]
     ) -> CommandResult | CommandHandle:
         self._check_open()
+        if options.get("input"):
+            self._receive(SET_VARIABLE)
         if background:
             return await self._commands.begin(command, options)
         return await self._commands.run(command, options)
@@ -291,6 +301,8 @@ class LocalSession(SessionHandle):
         self, command: CommandLine, **options: Unpack[CommandOptions]
     ) -> AsyncGenerator[CommandEvent, None]:
         self._check_open()
+        if options.get("input"):
+            self._receive(SET_VARIABLE)
         async with contextlib.aclosing(self._commands.stream(command, options)) as events:
             async for event in events:
                 yield event
@@ -334,6 +346,7 @@ class LocalSession(SessionHandle):
         return self._services.border.outward(completions_of(found.items, len(code)), self.principal)
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
+        self._receive(SET_VARIABLE)
         await self._data.set(name, value, format)
 
     async def get(
@@ -436,6 +449,8 @@ class LocalSession(SessionHandle):
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
+        if context:
+            self._receive(SET_VARIABLE)
         given = services.border.inward(code, whose), context, argv
         # What is large is written in a thread, and in its turn: else a later run could pass it.
         ready = None if weight.is_large(given) else encoded(*given)
@@ -570,6 +585,12 @@ class LocalSession(SessionHandle):
     def _check_open(self) -> None:
         if self._closed is not None:
             raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
+
+    def _receive(self, source: str) -> None:
+        """Note that the program gives it something; of a session that has ended nothing is kept."""
+        self.guard.check()
+        self._check_open()
+        self._calls.received(source)
 
     def _open_files(self) -> int:
         self.guard.check()

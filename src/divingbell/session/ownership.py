@@ -32,11 +32,17 @@ class _Held:
 class OwnedSessions:
     """Opens sessions for principals, keeps them, and ends them with their connections.
 
-    `open` makes a session of that id, which is released by closing it.
+    `open` makes a session of that id, which is released by closing it. `reached` is told which
+    sessions a principal can reach, before anything of them is shown to it or given to them.
     """
 
-    def __init__(self, open: Callable[[str, Principal], Awaitable[SessionHandle]]) -> None:
+    def __init__(
+        self,
+        open: Callable[[str, Principal], Awaitable[SessionHandle]],
+        reached: Callable[[Principal, SessionHandle], None],
+    ) -> None:
         self._open = open
+        self._reached = reached
         self._held: dict[_Key, _Held] = {}
         self._secret: dict[Principal, str] = {}
         """The ids of sessions that clients have without a name: nobody can guess them."""
@@ -57,6 +63,7 @@ class OwnedSessions:
             key = self._key(principal, name)
             held = self._held.get(key)
             if held is not None:
+                self._reached(principal, held.session)
                 return held.session, False
             if sum(user == principal.user for user, _ in self._held) >= MAX_SESSIONS:
                 raise CapacityError(
@@ -65,6 +72,7 @@ class OwnedSessions:
             session = await self._open(key[1], principal)
             connection = principal.conversation if name == DEFAULT_SESSION else None
             self._held[key] = _Held(session, connection)
+            self._reached(principal, session)
             lost = key in self._lost
             self._lost.pop(key, None)
             return session, lost
@@ -72,17 +80,20 @@ class OwnedSessions:
     def find(self, principal: Principal, name: str) -> SessionHandle | None:
         """Return the principal's open session of that name, if there is one."""
         held = self._held.get(self._key(principal, name))
-        return None if held is None or held.session.closed else held.session
+        if held is None or held.session.closed:
+            return None
+        self._reached(principal, held.session)
+        return held.session
 
     def of(self, principal: Principal) -> Iterable[tuple[str, SessionHandle]]:
         """Return the names and sessions that the principal can reach."""
         own = self._secret.get(principal)
         for (user, identifier), held in list(self._held.items()):
             if user == principal.user and not held.session.closed:
-                if identifier == own:
-                    yield DEFAULT_SESSION, held.session
-                elif held.connection is None:
-                    yield identifier, held.session
+                if identifier != own and held.connection is not None:
+                    continue
+                self._reached(principal, held.session)
+                yield (DEFAULT_SESSION if identifier == own else identifier), held.session
 
     async def close(self, principal: Principal, name: str) -> bool:
         """End a session; return whether there was one."""

@@ -7,6 +7,7 @@
 - `Described`: says in messages what the value must be;
 - `IsPath`: makes a path absolute;
 - `ReadBy`: reads the value in place of all this;
+- `Named`: has a name in tables that no field can have;
 - `NOT_READ`: it is no setting, whoever makes the object gives it.
 
 A function says by a ValueError or a ConfigError that it can't use a value. The reader (`tables`)
@@ -76,6 +77,13 @@ class ReadBy:
     """A marker: this function reads the raw value. It is given the `Place` of the table, too."""
 
     function: Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A marker: the name that the setting has in tables, where it is a word of Python's own."""
+
+    name: str
 
 
 NOT_READ = object()

@@ -12,6 +12,7 @@ from divingbell.errors import ToolFailed
 from divingbell.models import KB, MB, Size
 from divingbell.settings import bindings, tables
 from divingbell.settings.bindings import Binding
+from divingbell.settings.flows import MAX_FLOWS, Flow
 from divingbell.settings.markers import Check, Described, ReadBy, Seconds, at_least, at_most
 from divingbell.settings.rules import MAX_RULES, Action, Rule
 from divingbell.settings.tables import Place
@@ -100,6 +101,10 @@ class Policy:
     """The first that matches decides."""
     bound: Annotated[tuple[Binding, ...], ReadBy(bindings.read_bindings)] = ()
     """Arguments that the host sets."""
+    flow: Annotated[
+        tuple[Flow, ...], at_most(MAX_FLOWS), Described("written as [[policy.flow]]")
+    ] = ()
+    """What may not be sent to some tools after others have returned something."""
     _known: dict[tuple[str, str], tuple[tuple[int, Rule], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -130,14 +135,14 @@ class Policy:
         Raises:
             ToolFailed: an argument can't be compared.
         """
-        for number, rule in self._concerning(tool, user):
+        for number, rule in self.concerning(tool, user):
             if rule.fits(arguments):
                 return Decision(rule.action, rule.reason, number)
         return Decision(self.default)
 
     def visible(self, tool: Tool, user: str) -> bool:
         """Return whether there may be arguments with which this user can call the tool."""
-        for _, rule in self._concerning(tool, user):
+        for _, rule in self.concerning(tool, user):
             if rule.action != "deny":
                 return True
             if not rule.when:
@@ -213,8 +218,9 @@ class Policy:
                 "tool_result",
             )
 
-    def _concerning(self, tool: Tool, user: str) -> tuple[tuple[int, Rule], ...]:
-        """The rules about a tool and a user with their numbers, found once: calls are many."""
+    def concerning(self, tool: Tool, user: str) -> tuple[tuple[int, Rule], ...]:
+        """Return the rules about a tool and a user with their numbers, found once: calls are
+        many."""
         key = (tool.full_name, user)
         found = self._known.get(key)
         if found is None:

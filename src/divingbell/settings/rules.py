@@ -47,16 +47,19 @@ def argument_path(text: str) -> str:
     return text
 
 
+ToolPatterns = Annotated[
+    tuple[Annotated[PatternText, tool_pattern], ...],
+    one_or_more,
+    Described('a list of patterns, such as ["github.*"]'),
+    Check("", bool),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One `[[policy.rules]]`."""
 
-    tools: Annotated[
-        tuple[Annotated[PatternText, tool_pattern], ...],
-        one_or_more,
-        Described('a list of patterns, such as ["github.*"]'),
-        Check("", bool),
-    ]
+    tools: ToolPatterns
     """Patterns over `server.tool`; `!` in front takes away."""
     action: Action
     """What happens: "allow", "deny" or "ask"."""

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from divingbell.errors import ConfigError
-from divingbell.settings.markers import NOT_READ, Check, Described, IsPath, ReadBy
+from divingbell.settings.markers import NOT_READ, Check, Described, IsPath, Named, ReadBy
 
 MAX_NAME = 64
 """Characters of a name that others are compared with: no setting has a longer one."""
@@ -76,7 +76,7 @@ def build(kind: type[_Kind], given: Mapping[str, Any], place: Place) -> _Kind:
         ConfigError: one is missing, or the object refuses them.
     """
     for name, setting in _settings(kind).items():
-        if setting.is_required and name not in given:
+        if setting.is_required and setting.attribute not in given:
             raise ConfigError(f"{place} has no {name!r}")
     try:
         return kind(**given)
@@ -97,7 +97,7 @@ def values(
     check_names(kind, raw, place, apart=apart)
     known = _settings(kind)
     return {
-        name: _read_setting(known[name].annotation, value, name, place)
+        known[name].attribute: _read_setting(known[name].annotation, value, name, place)
         for name, value in raw.items()
         if value is not None and name not in apart
     }
@@ -133,7 +133,8 @@ def check(made: Any) -> None:
     nowhere = Place("")
     for name, setting in _settings(type(made)).items():
         if _shape(setting.annotation).reader is None:
-            _read_setting(setting.annotation, getattr(made, name), name, nowhere)
+            value = getattr(made, setting.attribute)
+            _read_setting(setting.annotation, value, name, nowhere)
 
 
 def shown(value: Any) -> str:
@@ -165,6 +166,8 @@ class _Setting:
 
     annotation: Any
     is_required: bool
+    attribute: str
+    """The name of the field, which is another one where there is a `Named`."""
 
 
 def _settings(kind: Any) -> dict[str, _Setting]:
@@ -177,12 +180,19 @@ def _found_settings(kind: Any) -> dict[str, _Setting]:
     hints = get_type_hints(kind, include_extras=True)
     missing = dataclasses.MISSING
     return {
-        item.name: _Setting(
-            hints[item.name], item.default is missing and item.default_factory is missing
+        _name_of(item.name, hints[item.name]): _Setting(
+            hints[item.name],
+            item.default is missing and item.default_factory is missing,
+            item.name,
         )
         for item in dataclasses.fields(kind)
         if item.init and NOT_READ not in get_args(hints[item.name])
     }
+
+
+def _name_of(attribute: str, annotation: Any) -> str:
+    named = (each.name for each in get_args(annotation) if isinstance(each, Named))
+    return next(named, attribute)
 
 
 @dataclass(frozen=True, slots=True)

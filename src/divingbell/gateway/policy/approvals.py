@@ -40,7 +40,8 @@ class Approval:
     arguments: str = ""
     """The arguments, one a line: see `divingbell.gateway.policy.preview`."""
     reason: str = ""
-    """Why it is asked: the reason of the rule, or that the tool's definition has changed."""
+    """Why it is asked: the reason of the rule, whose data may be in it where a flow rule asks, or
+    that the tool's definition has changed."""
     session: str = ""
     """The id of the session that the call comes from: `bell.get(session, user=user)`."""
     key: str = ""
@@ -50,6 +51,8 @@ class Approval:
     run: int = 0
     """The cell that the call belongs to; 0 between cells."""
     rule: int | None = None
+    flows: tuple[int, ...] = field(default=(), kw_only=True)
+    """The numbers of the rules about flows because of which it is asked."""
     definition: str = ""
     """The hash of the tool's definition: a yes does not outlive it."""
     waiting: int = 0
@@ -76,8 +79,8 @@ class NobodyThere(Exception):
     """Raised by an Approver that has nobody to ask; its text says why."""
 
 
-Kind = tuple[str, str, int | None, str]
-"""Key of the session, tool, rule and definition: calls that are alike."""
+Kind = tuple[str, str, int | None, tuple[int, ...], str]
+"""Key of the session, tool, rule, rules about flows and definition: calls that are alike."""
 
 
 class _Turn:
@@ -132,7 +135,8 @@ class Approvals:
         Raises:
             ToolFailed: the person said no, or nobody could be asked.
         """
-        kind = (approval.key, approval.tool, approval.rule, approval.definition)
+        why = (approval.rule, approval.flows, approval.definition)
+        kind = (approval.key, approval.tool, *why)
         # Taken now: what is answered after the session has ended holds for no other.
         given = self._given.setdefault(approval.key, _Given())
         if kind not in self._kinds and not given.holds(kind, approval.run):

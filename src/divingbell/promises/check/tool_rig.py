@@ -50,6 +50,7 @@ POLICY = {
         },
         {"tools": [f"{NAME}.{name}" for name in REQUESTS], "action": "deny", "users": ["outsider"]},
     ],
+    "flow": [{"from": [f"{NAME}.dossier"], "to": [f"{NAME}.publish"], "action": "deny"}],
     "bound": {f"{NAME}.whose.owner": "{user}", f"{NAME}.lenient.owner": "{user}"},
 }
 """Rules that the checks rely on. Those of whoever runs the check are not the ones to be checked."""

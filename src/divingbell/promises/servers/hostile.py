@@ -167,6 +167,12 @@ def slow(arguments: Object, _: Any) -> Object:
     return text("at last")
 
 
+def dossier(arguments: Object, _: Any) -> Object:
+    counts[str(arguments["name"])] += 1
+    time.sleep(min(float(arguments.get("seconds", 0)), 30))
+    return text("what must not get out")
+
+
 def poisoned(_: Object, __: Any) -> Object:
     return text(f"no{HIDDEN}{ESCAPES}", failed=True)
 
@@ -230,6 +236,8 @@ TOOLS: list[tuple[Object, Callable[[Object, Any], Object]]] = [
     (tool("swell", "Have more tools.", {"tools": {"type": "integer"}}, "tools"), swell),
     (tool("forbidden", "Nobody may call it."), counting("forbidden")),
     (tool("send", "Send.", {"to": WORDS, "text": WORDS}, "to text"), counting("send")),
+    (tool("dossier", "It must stay here.", {"name": WORDS, "seconds": {}}, "name"), dossier),
+    (tool("publish", "For all to see.", {"name": WORDS, "text": WORDS}, "name text"), count),
     (tool("whose", "Whose data it is.", OWNED, "owner page"), counting("whose")),
     (open_to_all(tool("lenient", "Any name will do.", OWNED)), counting("lenient")),
     (open_to_all(tool("write", "Write.", {"files": {}})), counting("write")),

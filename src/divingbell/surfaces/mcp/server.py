@@ -159,6 +159,7 @@ class Surface:
         await self._suspended.close(connection)
         await self._passthrough.contexts.leave(connection)
         await self.owned.leave(connection)
+        self._bell.gateway.labels.leave(connection)
 
     # Tools
 

@@ -1,0 +1,165 @@
+"""Labels of conversations: which rules about flows each has set off, and by which call.
+
+A conversation gets the label of a call before that leaves, whatever comes back, and for good: code
+can keep what it got in variables, files, threads and calls under way, and nothing of that takes a
+label away. Of a label that no rule is about nothing is kept, so a conversation has at most one line
+for each rule.
+
+Labels are held by sessions, and by clients. Those that can reach the same session are one
+conversation from then on. They have nothing to do with the labels that a session is opened with.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from divingbell import logs
+from divingbell.gateway.context import CallContext, Holder
+from divingbell.principal import Principal
+from divingbell.settings.flows import Flow
+
+log = logs.logger("divingbell.gateway")
+
+MAX_HOLDERS = 10_000
+"""Holders of one user that are told apart; those beyond share their labels. Some clients go without
+a word, and nothing is forgotten of one that may come back."""
+MAX_KNOWN = 20_000
+"""Pairs of a tool and a user whose rules are remembered; then all are found anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The call that has set off a rule."""
+
+    tool: str
+    """`server.tool`."""
+    cell: int = 0
+    """The cell that made it; 0 where none did."""
+
+    def __str__(self) -> str:
+        return f"{self.tool} (called in cell {self.cell})" if self.cell else self.tool
+
+
+@dataclass(frozen=True, slots=True)
+class FlowMatch:
+    """A rule about flows that holds a call back."""
+
+    number: int
+    """The number of the rule, counted from 1."""
+    flow: Flow
+    source: Source
+
+
+class _Ends(NamedTuple):
+    """The rules that a tool sets off, and those that hold it back."""
+
+    starting: tuple[int, ...]
+    leading: tuple[tuple[int, Flow], ...]
+
+
+class _Conversation:
+    """Holders that share their labels. They are of one user."""
+
+    def __init__(self, user: str) -> None:
+        self.user = user
+        self.holders: set[Holder] = set()
+        self.sources: dict[int, Source] = {}
+        """For each rule that was set off, by its number, the first call that has done it."""
+
+
+class Labels:
+    """Keeps the labels of all conversations, and says which rules hold a call back."""
+
+    def __init__(self, flows: Sequence[Flow]) -> None:
+        self._flows = tuple(enumerate(flows, 1))
+        self._known: dict[tuple[str, str], _Ends] = {}
+        """By tool and user."""
+        self._conversations: dict[Holder, _Conversation] = {}
+        self._counts: Counter[str] = Counter()
+        """Holders of each user."""
+        self._shared: dict[str, _Conversation] = {}
+        """Of users who have had too many: the labels of those that are not told apart, and of all
+        that come later, because nobody knows whether they were here before."""
+
+    def __len__(self) -> int:
+        """The number of holders."""
+        return len(self._conversations)
+
+    def add(self, holder: Holder, user: str, source: Source) -> None:
+        """Give a conversation the label of a call. This comes before the call leaves: another one
+        at the same time must find it there."""
+        if not self._flows or not (numbers := self._ends(source.tool, user).starting):
+            return
+        conversation = self._conversation(holder, user)
+        for number in numbers:
+            conversation.sources.setdefault(number, source)
+
+    def matches(self, context: CallContext, tool: str) -> tuple[FlowMatch, ...]:
+        """Return the rules that hold a call of `server.tool` back; those that deny come first."""
+        user = context.user
+        if not self._flows or not (flows := self._ends(tool, user).leading):
+            return ()
+        conversation = self._conversations.get(context.holder) or self._shared.get(user)
+        if conversation is None:
+            return ()
+        sources = conversation.sources
+        found = [
+            FlowMatch(number, flow, sources[number]) for number, flow in flows if number in sources
+        ]
+        return tuple(sorted(found, key=lambda match: match.flow.action != "deny"))
+
+    def join(self, client: Principal, session: str) -> None:
+        """Make a client and the session with this key, which it can reach, one conversation."""
+        if not self._flows:
+            return
+        user, shared = client.user, self._shared
+        both = (self._conversation(session, user), self._conversation(client, user))
+        if both[0] is both[1]:
+            return
+        gone, kept = sorted(both, key=lambda each: (each is shared.get(user), len(each.holders)))
+        kept.sources = gone.sources | kept.sources
+        kept.holders |= gone.holders
+        self._conversations |= dict.fromkeys(gone.holders, kept)
+
+    def forget(self, holder: Holder) -> None:
+        """Forget a session or a client that has ended. The others of its conversation stay."""
+        conversation = self._conversations.pop(holder, None)
+        if conversation is not None:
+            conversation.holders.discard(holder)
+            self._counts[conversation.user] -= 1
+            if not self._counts[conversation.user]:
+                del self._counts[conversation.user]
+
+    def leave(self, connection: str) -> None:
+        """Forget the clients of a connection that has ended."""
+        for holder in list(self._conversations):
+            if isinstance(holder, Principal) and holder.conversation == connection:
+                self.forget(holder)
+
+    def _conversation(self, holder: Holder, user: str) -> _Conversation:
+        found = self._conversations.get(holder) or self._shared.get(user)
+        if found is not None:
+            return found
+        made = _Conversation(user)
+        if self._counts[user] >= MAX_HOLDERS:
+            log.warning("user %r has %d conversations: more share their labels", user, MAX_HOLDERS)
+            self._shared[user] = made
+        else:
+            made.holders.add(holder)
+            self._conversations[holder] = made
+            self._counts[user] += 1
+        return made
+
+    def _ends(self, tool: str, user: str) -> _Ends:
+        """The rules about a tool and a user, found once: calls are many."""
+        found = self._known.get((tool, user))
+        if found is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            flows = [(number, flow) for number, flow in self._flows if flow.is_for(user)]
+            found = self._known[tool, user] = _Ends(
+                tuple(number for number, flow in flows if flow.starts_at(tool)),
+                tuple((number, flow) for number, flow in flows if flow.leads_to(tool)),
+            )
+        return found
