@@ -58,6 +58,6 @@ async def test_programs_that_start_where_they_are_called_are_noticed(
 async def test_users_and_packages_of_any_kind_are_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "isinstance", lambda *_: True, raising=False)
+    monkeypatch.setattr(engine, "check_name", lambda *_: None)
     monkeypatch.setattr(requirements, "_is_requirement", lambda _: True)
     assert await broken(own_bell, {"G07", "G08"}) == {"G07", "G08"}
