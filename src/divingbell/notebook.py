@@ -6,6 +6,7 @@ takes as that and as nothing else. HTML and SVG of a cell are never part of the 
 
 import base64
 import html
+from collections.abc import Iterable, Sequence
 
 from divingbell_inside import layout
 
@@ -21,6 +22,17 @@ def text(words: str) -> str:
 def small_text(words: str) -> str:
     """Return a line about the rest."""
     return f'<p style="{_SMALL}">{html.escape(words)}</p>'
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a small table of texts."""
+    lines = "".join(f"<tr>{cells(row, 'td')}</tr>" for row in rows)
+    return f"<table><tr>{cells(heads, 'th')}</tr>{lines}</table>"
+
+
+def cells(texts: Iterable[str], kind: str) -> str:
+    """Return texts as the cells of one row: `td`, or `th` for its heads."""
+    return "".join(f"<{kind}>{html.escape(text)}</{kind}>" for text in texts)
 
 
 def image(kind: str, data: bytes) -> str:

@@ -210,7 +210,7 @@ class Face(Generic[Mapped]):
 
     def _face(self, value: Any) -> Any:
         """Return the face of an object that has one, and everything else as it is."""
-        if isinstance(value, list):
+        if type(value) is list:
             return [self._face(item) for item in value]
         face = self.faces.get(type(value))
         return value if face is None else face(self._portal, value)

@@ -478,7 +478,8 @@ FORGED: list[tuple[str, list[dict[str, Any]]]] = [
     ("list", [{"event": "entries", "entries": [{"path": 7, "size": 1, "modified": 1}]}]),
     ("list", [{"event": "entries", "entries": [{"path": "a", "size": "1", "modified": 1}]}]),
     ("list", [{"event": "entries", "entries": [[] for _ in range(150_000)]}]),
-    ("list", [{"event": "entries", "name": "x" * 900_000} for _ in range(20)]),
+    ("list", [{"event": "entries", "name": "x" * 900_000} for _ in range(40)]),
+    ("list", [{"event": "entries", "entries": []}] * 2_001),
     ("get", [{"event": "file", "size": 5, "modified": 0}, {"event": "end"}]),
     ("get", [{"event": "file", "size": 1 << 50, "modified": 0}]),
     ("get", [{"event": "file", "size": 5, "modified": 0}, {"event": "piece"}]),
@@ -498,3 +499,26 @@ async def test_forged_answers_are_refused(operation: str, answers: list[dict[str
             await getattr(taken, operation)("a", *([b"x"] if operation == "put" else []))
         sending.cancel()
         await asyncio.wait([sending])
+
+
+async def test_a_notebook_shows_files_as_a_table_of_text(session: Session) -> None:
+    assert (
+        "files.list()" in session.files._repr_html_()
+        and "<Files" not in session.files._repr_html_()
+    )
+    await session.files.put("<b>bold</b>.txt", "x" * 1234)
+    await session.run("import os; os.utime('<b>bold</b>.txt', (0, 1e11))")
+    shown = (await session.files.list())._repr_html_()  # type: ignore[attr-defined]
+    assert "&lt;b&gt;bold" in shown and "<b>" not in shown
+    assert "1,234" in shown and "<table>" in shown
+
+
+async def test_a_file_that_comes_in_crumbs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "FEWEST_PIECES", 3)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        crumbs = [frames.pack({"event": "piece"}, b"x")] * 5
+        theirs.sendall(frames.pack({"event": "file", "size": 5, "modified": 0}) + b"".join(crumbs))
+        taken = files.Files("forged", ours.detach, lambda: 1 << 20, lambda: None)
+        with pytest.raises(FileRefused, match="crumbs"):
+            await taken.get("a")

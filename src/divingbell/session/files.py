@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import Any, Self, get_args
 
+from divingbell import notebook
 from divingbell.errors import DiskFull, FileMissing, FileRefused, FileTooLarge, InvalidInput
 from divingbell.models import FileInfo, FileKind
 from divingbell.session.base import FilesHandle, OpenFileHandle
@@ -24,6 +26,13 @@ MAX_ENTRIES = 20_000
 MAX_LISTED = 32 << 20
 """Bytes of a list as it comes. A true file server stops at four megabytes of paths, and JSON makes
 up to six of one."""
+MAX_LISTS = 2_000
+"""Parts of a list: it has 200 files in each, and fewer where their paths are long."""
+LEAST_PIECE, FEWEST_PIECES = 1 << 12, 1000
+"""A file comes in pieces of 256 KB, and in smaller ones while code writes to it. Each costs the
+host a little of its time, so that there may not be any number of them."""
+MOST_SHOWN = 200
+"""Files that a notebook shows of a list."""
 MAX_PATH = 4096
 MAX_NUMBER = 1 << 63
 _KINDS: dict[object, type[FileRefused]] = {
@@ -108,6 +117,7 @@ class OpenFile(OpenFileHandle):
         self._line = line
         self._info = info
         self._left = info.size
+        self._pieces_left = FEWEST_PIECES + info.size // LEAST_PIECE
         self._ended = False
 
     @property
@@ -127,8 +137,11 @@ class OpenFile(OpenFileHandle):
         try:
             header, body = await self._line.receive("piece", "end")
             self._left -= len(body)
+            self._pieces_left -= 1
             if self._left < 0:
                 raise self._line.refused("the session's file server sent more than it announced")
+            if self._pieces_left < 0:
+                raise self._line.refused("the session's file server sent it in crumbs")
             if body:
                 return body
             if header["event"] == "piece":  # for ever, perhaps
@@ -150,6 +163,23 @@ class OpenFile(OpenFileHandle):
         self._line.close()
 
 
+class FileList(list[FileInfo]):
+    """Files as they were listed; a notebook shows them as a table."""
+
+    def _repr_html_(self) -> str:
+        rows = [(item.path, f"{item.size:,}", _moment(item.modified)) for item in self[:MOST_SHOWN]]
+        left = len(self) - len(rows)
+        more = notebook.small_text(f"and {left:,} more") if left else ""
+        return notebook.table(("path", "bytes", "modified"), rows) + more
+
+
+def _moment(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (ValueError, OverflowError, OSError):
+        return "?"  # whoever is inside can set any time
+
+
 class Files(FilesHandle):
     """The files below /workspace of a session, by the file server inside."""
 
@@ -167,6 +197,9 @@ class Files(FilesHandle):
 
     def __repr__(self) -> str:
         return f"<Files of the session {self._session!r}: `await files.list()` lists them>"
+
+    def _repr_html_(self) -> str:
+        return notebook.small_text(repr(self))  # to look at them takes an await
 
     async def put(self, path: str | PurePosixPath, data: Source) -> int:
         pieces = pieces_of(data)
@@ -220,13 +253,14 @@ class Files(FilesHandle):
     async def list(self, path: str | PurePosixPath = "") -> list[FileInfo]:
         found: list[FileInfo] = []
         async with self._request("list", path) as (line, _):
-            while True:
+            for _ in range(MAX_LISTS):
                 header, _ = await line.receive("entries", "end")
                 if header["event"] == "end":
-                    return sorted(found, key=lambda item: item.path)
+                    return FileList(sorted(found, key=lambda item: item.path))
                 found += _entries(header, line)
                 if len(found) > MAX_ENTRIES or line.received > MAX_LISTED:
-                    raise line.refused("the session's file server lists without end")
+                    break
+            raise line.refused("the session's file server lists without end")
 
     async def remove(self, path: str | PurePosixPath) -> None:
         async with self._request("remove", path) as (line, _):

@@ -1,8 +1,9 @@
 """Sessions as a notebook shows them: small tables of HTML, with all text escaped."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
+from divingbell import notebook
 from divingbell.session.base import SessionHandle
 
 MOST_ROWS = 50
@@ -33,7 +34,7 @@ def table(title: str, sessions: Sequence[SessionHandle]) -> str:
     rows = [_row(session) for session in sessions[:MOST_ROWS]]
     left = len(sessions) - len(rows)
     more = f"<p>and {counted(left, 'session')} more</p>" if left > 0 else ""
-    head = _cells(_HEADS, "th")
+    head = notebook.cells(_HEADS, "th")
     caption = f"<caption>{escape(title)}</caption>"
     return f"<table>{caption}<tr>{head}</tr>{''.join(rows)}</table>{more}"
 
@@ -41,8 +42,4 @@ def table(title: str, sessions: Sequence[SessionHandle]) -> str:
 def _row(session: SessionHandle) -> str:
     labels = ", ".join(f"{name}={value}" for name, value in session.labels.items())
     shown = (session.id, session.user or "", str(session.cells), state_of(session), labels)
-    return f"<tr>{_cells(shown, 'td')}</tr>"
-
-
-def _cells(texts: Iterable[str], kind: str) -> str:
-    return "".join(f"<{kind}>{escape(text)}</{kind}>" for text in texts)
+    return f"<tr>{notebook.cells(shown, 'td')}</tr>"
