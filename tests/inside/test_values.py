@@ -177,7 +177,7 @@ NOT_PLAIN: list[tuple[Any, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "place", "reason"), NOT_PLAIN)
+@pytest.mark.parametrize(("value", "place", "reason"), NOT_PLAIN, ids=range(len(NOT_PLAIN)))
 def test_what_is_not_kept_exactly_is_refused_by_its_place(
     value: Any, place: str, reason: str
 ) -> None:
@@ -296,7 +296,7 @@ HOSTILE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("data", HOSTILE, ids=lambda data: str(data)[:50])
+@pytest.mark.parametrize("data", HOSTILE, ids=range(len(HOSTILE)))
 def test_a_form_that_nobody_writes_is_refused_in_a_sentence(data: Any) -> None:
     with pytest.raises(InvalidData) as caught:
         values.decode(data)
