@@ -28,8 +28,8 @@ FLOODING = 2.0
 """Seconds for which a command floods."""
 _FLOODS = {
     "one byte at a time": "python3 -c 'import os\nwhile True: os.write(1, b\"x\")'",
-    "text without end, on both": "cat /dev/zero >&2 & cat /dev/zero",
-    "bytes that are no text": "tr '\\0' '\\377' < /dev/zero",
+    "text without end, on both": "yes >&2 & yes",
+    "bytes that are no text": "yes | tr 'y\\n' '\\377\\377'",
 }
 _SENT = {
     "tiny frames": struct.pack("!II", 2, 0) + b"{}",

@@ -6,4 +6,6 @@ from preamble import denied
 
 for name in ("mem", "environ", "maps"):
     denied(lambda name=name: os.open(f"/proc/{os.getppid()}/{name}", os.O_RDONLY), name)
-denied(lambda: os.listdir(f"/proc/{os.getppid()}/fd"), "descriptors")
+# Their numbers can be listed where sessions have the uid of an ordinary user; what they are can't.
+held = f"/proc/{os.getppid()}/fd"
+denied(lambda: [os.readlink(f"{held}/{name}") for name in os.listdir(held)], "descriptors")
