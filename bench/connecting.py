@@ -10,7 +10,7 @@ from statistics import median
 import bells
 import table
 
-from divingbell.app import gateway_alone
+from divingbell.parts import gateway_alone
 from divingbell.settings import config
 
 SERVER = str(Path(__file__).with_name("slow_server.py"))

@@ -25,6 +25,7 @@ LAYERS = (
     ("settings", "journal", "border"),
     ("sandbox", "gateway"),
     ("session",),
+    ("parts",),
     ("app", "events"),
     ("portal",),
     ("sync", "surfaces", "surfaces.mcp", "promises", "doctor"),

@@ -5,15 +5,13 @@ import contextlib
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
+from typing import Any, Self, TypeVar, Unpack, overload
 
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
-from divingbell.errors import ConfigError, DivingbellError, InvalidInput, ProfileError
-from divingbell.gateway.catalog.folder import Folder
+from divingbell.errors import ConfigError, DivingbellError, InvalidInput
 from divingbell.gateway.functions.function import (
     HostFunction,
     Tools,
@@ -21,20 +19,17 @@ from divingbell.gateway.functions.function import (
     functions_of,
 )
 from divingbell.gateway.gateway import Gateway
-from divingbell.gateway.policy import pins as gateway_pins
 from divingbell.gateway.policy.approvals import Approver
-from divingbell.gateway.upstream.fleet import Listener, load_sdk
-from divingbell.gateway.upstream.transport import orphan_groups
-from divingbell.host import owned_folder, places, profile
-from divingbell.host.folders import HostFolders
+from divingbell.gateway.upstream.fleet import load_sdk
+from divingbell.host import places
 from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
+from divingbell.parts import Home, make_backend, make_gateway
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
-from divingbell.sandbox.auto import AutoBackend
-from divingbell.sandbox.base import Backend, BackendRequest
+from divingbell.sandbox.base import Backend
 from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
 from divingbell.session.engine import Engine
@@ -44,15 +39,9 @@ from divingbell.session.options import SessionOptions, check_name, checked
 from divingbell.session.ownership import OwnedSessions
 from divingbell.session.session import Session
 from divingbell.session.starting import Starting, Tell
-from divingbell.settings import config
 from divingbell.settings.arguments import SettingsArguments
-from divingbell.settings.config import Settings
-from divingbell.settings.servers import Server
+from divingbell.settings.config import Settings, load
 from divingbell.shares import loop_thread
-
-if TYPE_CHECKING:
-    from divingbell.gateway.search.embeddings import Embeddings
-    from divingbell.gateway.upstream.upstream import Upstream
 
 log = logs.logger("divingbell")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -88,7 +77,7 @@ class Divingbell:
             ConfigError: they can't be used.
             InvalidInput: a function can't be a tool.
         """
-        found = _load(config, {"backend": backend, **settings})
+        found = load(config, {"backend": backend, **settings})
         self._begin(found, progress, on_approval, on_event, border=border, tools=tools)
 
     @classmethod
@@ -181,7 +170,7 @@ class Divingbell:
         self._guard = self._engine = self._gateway = None
         await self._undo.aclose()
 
-    def _abandon(self, home: "_Home") -> None:
+    def _abandon(self, home: Home) -> None:
         """At the end of a program that has not closed it: say so, and leave nothing behind."""
         if self._guard is None or self._guard.forked:
             return
@@ -228,15 +217,15 @@ class Divingbell:
         async with contextlib.AsyncExitStack() as undo:
             if self._on_event is not None:
                 undo.callback(self.journal.watch(self._on_event))
-            home = _Home()
+            home = Home()
             undo.callback(home.close)
-            gateway = _make_gateway(
+            gateway = make_gateway(
                 self.settings, home, self.journal, self.border, self._on_approval, self._scratch
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
             starting = Starting(self._progress)
-            self._backend = _make_backend(
+            self._backend = make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
             )
             engine = Engine(
@@ -523,150 +512,6 @@ class Divingbell:
         return self._engine
 
 
-@asynccontextmanager
-async def gateway_alone(
-    settings: Settings, journal: Journal | None = None
-) -> AsyncIterator[Gateway]:
-    """Open the gateway without a sandbox, for those who only want to look at the servers."""
-    home = _Home()
-    try:
-        gateway = _make_gateway(
-            replace(settings, search="words"), home, journal or Journal(), OpenBorder()
-        )
-        try:
-            gateway.fleet.start(settings.servers, lazy=False)
-            yield gateway
-        finally:
-            await gateway.stop()
-    finally:
-        home.close()
-
-
 def _principal(user: str | None) -> Principal:
     check_name("user", user)
     return Principal("" if user is None else user, client="library")
-
-
-def _load(path: str | Path | None, overrides: Mapping[str, Any]) -> Settings:
-    return config.load(path, overrides)
-
-
-GROUPS = "groups"
-
-
-class _Home:
-    """The folders of one running Divingbell that others must be able to look into."""
-
-    def __init__(self) -> None:
-        above = profile.home() / "running"
-        try:
-            owned_folder.make(above.parent)  # all that is kept there is kept below it
-            self._folders = HostFolders(
-                above, lambda left: orphan_groups.end_orphans(left / GROUPS)
-            )
-            self.servers = Folder(self._folders.path / "servers")
-            self.process_groups = orphan_groups.ProcessGroups(self._folders.path / GROUPS)
-        except owned_folder.NotOurs:
-            raise
-        except OSError as error:
-            raise ProfileError(
-                f"{above} can't be used: {error.strerror}. "
-                "Free some space or permit writing there, or set DIVINGBELL_HOME to another folder."
-            ) from error
-
-    def abandon(self) -> None:
-        """Close it where nobody has ended the servers."""
-        orphan_groups.end_orphans(self._folders.path / GROUPS)
-        self.close()
-
-    def close(self) -> None:
-        self.servers.close()
-        self._folders.close()
-
-
-def _make_gateway(
-    settings: Settings,
-    home: _Home,
-    journal: Journal,
-    border: Border,
-    on_approval: Approver | None = None,
-    scratch: Path | None = None,
-) -> Gateway:
-    def make_upstream(
-        server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
-    ) -> "Upstream":
-        # Here, because the SDK takes most of a second to load and many have no servers.
-        from divingbell.gateway.sign_in.oauth import Credentials
-        from divingbell.gateway.upstream.tool_list_cache import ToolListCache
-        from divingbell.gateway.upstream.upstream import Upstream
-
-        return Upstream(
-            server,
-            on_tools=on_tools,
-            on_changed=on_changed,
-            on_state=on_state,
-            log_folder=(scratch or profile.home()) / "logs",
-            tool_list_cache=None if scratch else ToolListCache(profile.home() / "tool-lists"),
-            credentials=None if scratch else Credentials(),
-            process_groups=home.process_groups,
-        )
-
-    kept = places.data_folder()
-    is_pinned = settings.policy.pin and scratch is None
-    pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if is_pinned else None)
-    return Gateway(
-        settings.policy,
-        home.servers,
-        pins,
-        make_upstream,
-        journal,
-        border,
-        on_approval,
-        _embeddings_loader(settings) if settings.servers else None,
-    )
-
-
-def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:
-    """Return what loads the model for search by meaning, where it is wanted.
-
-    Raises:
-        ConfigError: it was asked for, and is not there.
-    """
-    if settings.search == "words":
-        return None
-    from divingbell.gateway.search import embeddings
-    from divingbell.gateway.search.encoders import minilm, onnx
-
-    model = Path(settings.search_model) if settings.search_model else None
-    if settings.search == "meaning":
-        loaded = embeddings.load(model=model)
-        return lambda: loaded
-    if model is not None:
-        onnx.check(model)
-    elif not minilm.is_installed():
-        return None
-    return lambda: embeddings.load(model=model)
-
-
-def _make_backend(
-    settings: Settings,
-    progress: Callable[[str], None],
-    servers: Path,
-    needs: Needs | None,
-) -> Backend:
-    def make(row: registry.Row) -> Backend:
-        chosen = replace(settings, backend=row.name)
-        if needs is not None and row.preloads_what_is_needed:
-            chosen = replace(chosen, preload=needs.modules)
-        request = BackendRequest(
-            name=row.name,
-            settings=chosen,
-            progress=progress,
-            servers=servers,
-            many=needs is None,
-        )
-        return registry.make(row, request)
-
-    if settings.backend == registry.AUTO:
-        return AutoBackend(settings, make, progress)
-    return make(registry.find(settings.backend))

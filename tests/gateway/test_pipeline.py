@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from divingbell import Divingbell
-from divingbell.app import gateway_alone
 from divingbell.errors import NotRecorded, ToolFailed
 from divingbell.gateway import pipeline
 from divingbell.gateway.callers import SessionCaller
@@ -34,6 +33,7 @@ from divingbell.journal.events import (
     JournalEvent,
 )
 from divingbell.journal.journal import Journal
+from divingbell.parts import gateway_alone
 from divingbell.principal import Principal
 from divingbell.settings import config
 from divingbell.settings.config import Settings

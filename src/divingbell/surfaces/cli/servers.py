@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import asdict
 
 from divingbell.amounts import amount
-from divingbell.app import gateway_alone
 from divingbell.escapes import one_line
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.upstream.fleet import ServerState
+from divingbell.parts import gateway_alone
 from divingbell.settings.config import Settings
 from divingbell.settings.sources import FILE_NAME, MCP_FILE_NAME, user_folder
 from divingbell.surfaces.cli import exit_status

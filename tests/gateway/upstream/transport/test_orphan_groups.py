@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 from divingbell import Divingbell
-from divingbell.app import GROUPS
 from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups, end_orphans
 from divingbell.host import profile
+from divingbell.parts import GROUPS
 from tests.gateway.galley import galley
 from tests.waiting import until
 

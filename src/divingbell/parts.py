@@ -1,0 +1,176 @@
+"""The parts of a Divingbell, each made of its settings: folders, gateway, backend."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from divingbell.border.border import Border, OpenBorder
+from divingbell.errors import ProfileError
+from divingbell.gateway.catalog.folder import Folder
+from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.policy import pins as gateway_pins
+from divingbell.gateway.policy.approvals import Approver
+from divingbell.gateway.upstream.fleet import Listener
+from divingbell.gateway.upstream.transport import orphan_groups
+from divingbell.host import owned_folder, places, profile
+from divingbell.host.folders import HostFolders
+from divingbell.journal.journal import Journal
+from divingbell.sandbox import registry
+from divingbell.sandbox.auto import AutoBackend
+from divingbell.sandbox.base import Backend, BackendRequest
+from divingbell.session.needs import Needs
+from divingbell.settings.config import Settings
+from divingbell.settings.servers import Server
+
+if TYPE_CHECKING:
+    from divingbell.gateway.search.embeddings import Embeddings
+    from divingbell.gateway.upstream.upstream import Upstream
+
+GROUPS = "groups"
+
+
+class Home:
+    """The folders of one running Divingbell that others must be able to look into."""
+
+    def __init__(self) -> None:
+        above = profile.home() / "running"
+        try:
+            owned_folder.make(above.parent)  # all that is kept there is kept below it
+            self._folders = HostFolders(
+                above, lambda left: orphan_groups.end_orphans(left / GROUPS)
+            )
+            self.servers = Folder(self._folders.path / "servers")
+            self.process_groups = orphan_groups.ProcessGroups(self._folders.path / GROUPS)
+        except owned_folder.NotOurs:
+            raise
+        except OSError as error:
+            raise ProfileError(
+                f"{above} can't be used: {error.strerror}. "
+                "Free some space or permit writing there, or set DIVINGBELL_HOME to another folder."
+            ) from error
+
+    def abandon(self) -> None:
+        """Close it where nobody has ended the servers."""
+        orphan_groups.end_orphans(self._folders.path / GROUPS)
+        self.close()
+
+    def close(self) -> None:
+        self.servers.close()
+        self._folders.close()
+
+
+def make_gateway(
+    settings: Settings,
+    home: Home,
+    journal: Journal,
+    border: Border,
+    on_approval: Approver | None = None,
+    scratch: Path | None = None,
+) -> Gateway:
+    """Return the gateway, which has no servers yet; with `scratch` it remembers nothing.
+
+    Raises:
+        ConfigError: search by meaning was asked for, and is not there.
+    """
+
+    def make_upstream(
+        server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
+    ) -> "Upstream":
+        # Here, because the SDK takes most of a second to load and many have no servers.
+        from divingbell.gateway.sign_in.oauth import Credentials
+        from divingbell.gateway.upstream.tool_list_cache import ToolListCache
+        from divingbell.gateway.upstream.upstream import Upstream
+
+        return Upstream(
+            server,
+            on_tools=on_tools,
+            on_changed=on_changed,
+            on_state=on_state,
+            log_folder=(scratch or profile.home()) / "logs",
+            tool_list_cache=None if scratch else ToolListCache(profile.home() / "tool-lists"),
+            credentials=None if scratch else Credentials(),
+            process_groups=home.process_groups,
+        )
+
+    kept = places.data_folder()
+    is_pinned = settings.policy.pin and scratch is None
+    pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if is_pinned else None)
+    return Gateway(
+        settings.policy,
+        home.servers,
+        pins,
+        make_upstream,
+        journal,
+        border,
+        on_approval,
+        _embeddings_loader(settings) if settings.servers else None,
+    )
+
+
+def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:
+    """Return what loads the model for search by meaning, where it is wanted.
+
+    Raises:
+        ConfigError: it was asked for, and is not there.
+    """
+    if settings.search == "words":
+        return None
+    from divingbell.gateway.search import embeddings
+    from divingbell.gateway.search.encoders import minilm, onnx
+
+    model = Path(settings.search_model) if settings.search_model else None
+    if settings.search == "meaning":
+        loaded = embeddings.load(model=model)
+        return lambda: loaded
+    if model is not None:
+        onnx.check(model)
+    elif not minilm.is_installed():
+        return None
+    return lambda: embeddings.load(model=model)
+
+
+def make_backend(
+    settings: Settings,
+    progress: Callable[[str], None],
+    servers: Path,
+    needs: Needs | None,
+) -> Backend:
+    """Return the backend that the settings name, not started yet."""
+
+    def make(row: registry.Row) -> Backend:
+        chosen = replace(settings, backend=row.name)
+        if needs is not None and row.preloads_what_is_needed:
+            chosen = replace(chosen, preload=needs.modules)
+        request = BackendRequest(
+            name=row.name,
+            settings=chosen,
+            progress=progress,
+            servers=servers,
+            many=needs is None,
+        )
+        return registry.make(row, request)
+
+    if settings.backend == registry.AUTO:
+        return AutoBackend(settings, make, progress)
+    return make(registry.find(settings.backend))
+
+
+@asynccontextmanager
+async def gateway_alone(
+    settings: Settings, journal: Journal | None = None
+) -> AsyncIterator[Gateway]:
+    """Open the gateway without a sandbox, for those who only want to look at the servers."""
+    home = Home()
+    try:
+        gateway = make_gateway(
+            replace(settings, search="words"), home, journal or Journal(), OpenBorder()
+        )
+        try:
+            gateway.fleet.start(settings.servers, lazy=False)
+            yield gateway
+        finally:
+            await gateway.stop()
+    finally:
+        home.close()
