@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from divingbell import Event, Failure, Output, Result, ToolCall, Usage
+from divingbell.command import CommandEvent, CommandResult
 from divingbell.models import Ledger
 from divingbell_inside import values
 
@@ -148,3 +149,10 @@ def test_nothing_that_a_cell_made_runs_in_a_notebook() -> None:
     assert [tag for tag, _ in page.tags] == ["p", "pre", "img", "pre", "p"]
     assert {name for _, attributes in page.tags for name in attributes} == {"style", "alt", "src"}
     assert page.text.count(HOSTILE) == 4  # the text, the traceback, the hint and the note
+
+
+def test_what_a_command_has_written_makes_no_long_representation() -> None:
+    result = CommandResult("ok", 0, stdout="x" * 1_000_000, command="yes")
+    assert len(repr(result)) < 300 and "command='yes'" in repr(result)
+    assert len(repr(CommandEvent("stdout", text="x" * 1_000_000))) < 300
+    assert len(repr(CommandEvent("done", result=result))) < 600

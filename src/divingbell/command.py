@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypedDict
 
-from divingbell.models import Failure, LimitName, Status, Usage
+from divingbell.models import Failure, LimitName, Status, Usage, short_repr
 
 CommandLine = str | Sequence[str]
 """A text for the shell, or the words of a program and its arguments, which no shell sees."""
@@ -47,6 +47,9 @@ class CommandResult:
     notes: tuple[str, ...] = ()
     """Notes for the reader: output that was cut, processes that were ended …"""
 
+    def __repr__(self) -> str:
+        return short_repr(self)
+
 
 @dataclass(frozen=True, slots=True)
 class CommandEvent:
@@ -57,3 +60,6 @@ class CommandEvent:
     """The text of stdout, stderr and notice."""
     result: CommandResult | None = None
     """The whole result, with done."""
+
+    def __repr__(self) -> str:
+        return short_repr(self)

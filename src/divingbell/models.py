@@ -137,7 +137,7 @@ class Output:
     """The file in the workspace that keeps it, if it is an image or can't be seen as text."""
 
     def __repr__(self) -> str:
-        return _short(self)
+        return short_repr(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data; bytes are base64, and `encoding` says so."""
@@ -172,7 +172,7 @@ class Event:
     """How far it has to go, where it knows."""
 
     def __repr__(self) -> str:
-        return _short(self)
+        return short_repr(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +361,7 @@ class Result:
         return as_text(self.outputs)
 
     def __repr__(self) -> str:
-        return _short(self)
+        return short_repr(self)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain data that JSON can hold.
@@ -421,7 +421,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 80
 
 
-def _short(item: "DataclassInstance") -> str:
+def short_repr(item: "DataclassInstance") -> str:
     """Return the representation of an item: what is not as usual, and the start of what is long."""
     shown = []
     for each in fields(item):
