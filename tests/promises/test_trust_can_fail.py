@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from divingbell import Divingbell
+from divingbell import Divingbell, app
 from divingbell.gateway.upstream.transport import stdio
 from divingbell.host import kernel, requirements
 from divingbell.session import engine
-from divingbell.settings import config, disclosure, sources, trust
+from divingbell.settings import disclosure, sources, trust
 from tests.promises.breaking import broken
 
 
@@ -38,12 +38,12 @@ async def test_settings_that_anyone_may_use_are_noticed(
 async def test_a_library_that_looks_around_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    load = config.load
+    load = app.load
 
     def looking(path: object, overrides: object) -> object:
         return load(None, overrides, os.environ, sources.of_user(os.environ))  # type: ignore[arg-type]
 
-    monkeypatch.setattr(config, "load", looking)
+    monkeypatch.setattr(app, "load", looking)
     assert await broken(own_bell, {"G05"}) == {"G05"}
 
 

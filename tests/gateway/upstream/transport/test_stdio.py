@@ -14,7 +14,7 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway.upstream.redaction import Redactor
 from divingbell.gateway.upstream.transport import process, server_log
 from divingbell.gateway.upstream.transport.server_log import MAX_LINE, ServerLog
-from divingbell.gateway.upstream.transport.stdio import environment_for
+from divingbell.gateway.upstream.transport.stdio import StdioConnection, environment_for
 from divingbell.settings.servers import Server
 from tests.gateway.upstreams import alive, entry, running, shop, text_of
 from tests.real_servers import fixture
@@ -84,6 +84,18 @@ async def test_a_child_that_holds_the_pipes_does_not_hide_the_death_of_its_serve
         os.kill(server, signal.SIGKILL)
         await until(lambda: upstream.state != "ready", "the loss to be seen")
         await until(lambda: not alive(child), "the end of the child")
+
+
+async def test_a_server_that_ends_because_it_is_left_did_not_end_by_itself(tmp_path: Path) -> None:
+    waits = Server("waits", command=sys.executable, args=("-c", "import sys; sys.stdin.read()"))
+    log = ServerLog(tmp_path, "waits", Redactor())
+    connection = StdioConnection(waits, os.environ, log)
+    async with connection.open(asyncio.Event()) as (_, writer):
+        await writer.aclose()
+        pid = connection.pid
+        assert pid is not None
+        await until(lambda: not alive(pid), "the end of the server")
+        assert await connection.reason() is None
 
 
 async def test_no_descriptor_process_or_task_is_left(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
@@ -88,8 +88,10 @@ class Writer(Stream):
         protocol: _Input,
         messages: Messages,
         unanswered: Unanswered,
+        leave: Callable[[], Awaitable[None]],
     ) -> None:
         self._pipe = pipe
+        self._leave = leave
         self._protocol = protocol
         self._messages = messages
         self._unanswered = unanswered
@@ -105,6 +107,7 @@ class Writer(Stream):
         self._unanswered.count_sent(item.message)
 
     async def aclose(self) -> None:
+        await self._leave()
         self._pipe.close()
 
 
@@ -192,7 +195,7 @@ class StdioConnection:
             stderr, _ = await loop.connect_read_pipe(lambda: self._log.listener(), pipes.stderr)
             opened.append(stderr)
             watching = asyncio.create_task(self._watch(process, output, messages))
-            yield messages, Writer(stdin, protocol, messages, unanswered)
+            yield messages, Writer(stdin, protocol, messages, unanswered, self._leave)
         finally:
             await self._close(process, messages, output, opened, stdin, watching)
             if self._process_groups is not None:
@@ -228,6 +231,11 @@ class StdioConnection:
         if self._process is not None:
             self._process.signal_group(signal.SIGKILL)
 
+    async def _leave(self) -> None:
+        """Note how it ended, if it has; from here on it ends because it is left."""
+        await self.reason()
+        self._closed = True
+
     async def _watch(self, process: Process, output: Output, messages: Messages) -> None:
         # A child of the server may hold its output open. The server is gone all the same.
         await asyncio.wait([process.exited])
@@ -245,8 +253,7 @@ class StdioConnection:
     ) -> None:
         pipes = process.child
         with anyio.CancelScope(shield=True):
-            await self.reason()
-            self._closed = True
+            await self._leave()
             messages.pipe = None
             messages.end()
             output.discard()
