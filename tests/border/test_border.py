@@ -7,23 +7,31 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, Session
-from divingbell.border.border import OpenBorder, Reader
+from divingbell.border.border import OpenBorder, Passage, Reader
 from divingbell.principal import Principal
 from tests.gateway.galley import ENTRY
-from tests.surfaces.mcp.stamped import replaced
+from tests.surfaces.mcp.stamped import Whole, replaced
 
 
-class Watching:
+class Watching(OpenBorder):
     """Notes what crosses it, and puts another word in the place of one."""
 
     def __init__(self) -> None:
         self.crossed: list[tuple[str, str]] = []
 
-    def inward(self, value: Any, principal: Principal) -> Any:
+    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
         self.crossed.append(("in", type(value).__name__))
         return replaced(value, "STAMP", "bird")
 
-    def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
+    async def values_in(self, code: str, principal: Principal) -> dict[str, str]:
+        return {"STAMP": "bird"}
+
+    def passage(self, principal: Principal) -> Passage:
+        return Whole(self, principal)
+
+    async def outward(
+        self, value: Any, principal: Principal, reader: Reader = "model", origin: str = ""
+    ) -> Any:
         self.crossed.append((reader, type(value).__name__))
         return replaced(value, "bird", f"{reader}-stamp")
 
@@ -75,7 +83,9 @@ async def test_code_comes_in_and_all_that_it_shows_goes_out(session: Session) ->
     assert any(each.text == "word" for each in completed)
 
 
-def test_an_open_border_changes_nothing() -> None:
+async def test_an_open_border_changes_nothing() -> None:
     value, border = {"a": ["b"]}, OpenBorder()
-    assert border.inward(value, Principal()) is value
-    assert border.outward(value, Principal(), "sandbox") is value
+    assert await border.inward(value, Principal()) is value
+    assert await border.outward(value, Principal(), "sandbox") is value
+    assert border.text("ann", Principal()) == "ann" and not border.holds_back(Principal())
+    assert await border.values_in("[EMAIL_482715]", Principal()) == {}

@@ -130,9 +130,7 @@ class LocalSession(SessionHandle):
         self._looks = Looks()
         self._gateway = gateway
         self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
-        self._data = Data(
-            self.files, self._exchange, lambda: self.limits, self._calls.charge, self._outward
-        )
+        self._data = Data(self.files, self._exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
             self,
             CommandServices(
@@ -253,14 +251,16 @@ class LocalSession(SessionHandle):
         self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
-        def tell(event: Event) -> None:
-            events.put_nowait(self._services.border.outward(event, self.principal))
-
+        passage = self._services.border.passage(self.principal)
+        tell = events.put_nowait
         task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tools, tell))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
-                yield event
+                for shown in await passage.event(event):
+                    yield shown
+            for shown in await passage.end():
+                yield shown
             result = await task
             yield Event("done", cell=result.cell, result=result)
         finally:
@@ -337,13 +337,14 @@ class LocalSession(SessionHandle):
 
     async def variables(self) -> list[Variable]:
         found = variables_of((await self._look({"op": "variables"})).items)
-        return self._services.border.outward(found, self.principal)
+        return await self._services.border.outward(found, self.principal)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
         source, _ = encoded(code, None, None)
         at = min(max(0, position), len(code))
         found = await self._look({"op": "complete", "position": at}, source)
-        return self._services.border.outward(completions_of(found.items, len(code)), self.principal)
+        completions = completions_of(found.items, len(code))
+        return await self._services.border.outward(completions, self.principal)
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
         self._receive(SET_VARIABLE)
@@ -358,9 +359,6 @@ class LocalSession(SessionHandle):
         most: int | None = None,
     ) -> Any:
         return await self._data.get(name, format, frame, most)
-
-    def _outward(self, value: Any) -> Any:
-        return self._services.border.outward(value, self.principal)
 
     async def _exchange(
         self, request: frames.Header, body: bytes = b"", *, changes: bool = False
@@ -451,7 +449,7 @@ class LocalSession(SessionHandle):
         services, whose = self._services, self.principal
         if context:
             self._receive(SET_VARIABLE)
-        given = services.border.inward(code, whose), context, argv
+        given = await services.border.inward(code, whose), context, argv
         # What is large is written in a thread, and in its turn: else a later run could pass it.
         ready = None if weight.is_large(given) else encoded(*given)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
@@ -543,7 +541,7 @@ class LocalSession(SessionHandle):
         result = cell.result(ending, self._untold, value)
         services = self._services
         result = services.hints.added(result, ending.header, self.principal.user)
-        result = services.border.outward(result, self.principal)
+        result = await services.border.outward(result, self.principal)
         if services.ledgers is None:
             return result
         ledger = await services.ledgers.ledger_of(self.key, code, result)

@@ -18,7 +18,7 @@ from divingbell import (
     Session,
     SessionClosed,
 )
-from divingbell.border.border import Reader
+from divingbell.border.border import OpenBorder, Passage, Reader
 from divingbell.border.walk import with_texts
 from divingbell.journal.events import CommandEnded, CommandStarted, Intent, JournalEvent
 from divingbell.principal import Principal
@@ -27,6 +27,7 @@ from divingbell.session.commands import command, commands
 from divingbell.session.commands.handle import LocalCommandHandle
 from divingbell.session.commands.live_output import MAX_UNREAD
 from divingbell.session.local import OVERDRAFT
+from tests.surfaces.mcp.stamped import Whole
 from tests.waiting import PATIENCE, until, until_there
 
 FOREVER = "echo began; while true; do sleep 0.05; done"
@@ -555,14 +556,22 @@ async def test_commands_that_keep_the_host_busy_are_stopped_and_cells_are_not(
     assert light.running and (await cell).value == "whole"
 
 
-class _Stamps:
+class _Stamps(OpenBorder):
     """Restores a name that the model knows by another, and hides it again."""
 
-    def inward(self, value: Any, principal: Principal) -> Any:
+    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
         return with_texts(value, lambda text: text.replace("NAME-1", "Earle"))
 
-    def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
-        return with_texts(value, lambda text: text.replace("Earle", "NAME-1"))
+    async def outward(
+        self, value: Any, principal: Principal, reader: Reader = "model", origin: str = ""
+    ) -> Any:
+        return with_texts(value, lambda text: self.text(text, principal))
+
+    def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
+        return text.replace("Earle", "NAME-1")
+
+    def passage(self, principal: Principal) -> Passage:
+        return Whole(self, principal)
 
 
 async def test_all_of_it_passes_the_border() -> None:

@@ -10,7 +10,7 @@ from divingbell import logs
 from divingbell.border.vault import tokens
 from divingbell.border.vault.base import Counts, Row, Store, StoreFailed
 from divingbell.border.vault.seal import NotOpened, Seal
-from divingbell.errors import ConfigError, DivingbellError
+from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
 
 log = logs.logger("divingbell")
@@ -24,12 +24,6 @@ AT_ONCE = 1000
 RETRY_LEAST, RETRY_MOST = 1.0, 60.0
 CLOSE_PATIENCE = 5.0
 _CHECK = "check of the key"
-
-
-class UnknownToken(DivingbellError):
-    """Raised for a token that this conversation does not have."""
-
-    code = "unknown_token"
 
 
 @dataclass(frozen=True, slots=True)

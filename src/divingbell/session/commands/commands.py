@@ -5,9 +5,9 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import Protocol
 
-from divingbell.border.border import Border
+from divingbell.border.border import Border, Passage
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import CapacityError, InvalidInput
 from divingbell.journal.events import CommandEnded, CommandStarted
@@ -109,12 +109,16 @@ class Commands:
         self, command: CommandLine, options: CommandOptions
     ) -> AsyncGenerator[CommandEvent, None]:
         events: asyncio.Queue[CommandEvent | None] = asyncio.Queue()
+        passage = self.passage()
         with self._being_awaited():
             started = await self.start(command, options, sink=events.put_nowait)
             started.task.add_done_callback(lambda _: events.put_nowait(None))
             try:
                 while (event := await events.get()) is not None:
-                    yield self._services.border.outward(event, self._owner.principal)
+                    for shown in await passage.event(event):
+                        yield shown
+                for shown in await passage.end():
+                    yield shown
                 yield CommandEvent("done", result=await started.wait())
             finally:
                 if started.running:
@@ -130,10 +134,8 @@ class Commands:
     ) -> Command:
         """Start a command, and return it once it runs or is over."""
         services, whose = self._services, self._owner.principal
-        inward = {name: services.border.inward(each, whose) for name, each in options.items()}
-        request = requested(
-            services.border.inward(command, whose), cast(CommandOptions, inward), self._env
-        )
+        inward = await services.border.inward(options, whose)
+        request = requested(await services.border.inward(command, whose), inward, self._env)
         with self._having_place():
             number = self._count = self._count + 1
             started = CommandStarted(whose, self._owner.key, number, text_of(command))
@@ -212,15 +214,18 @@ class Commands:
 
     # The way out of what they write (divingbell.session.commands.command.Exit)
 
-    def text(self, shown: str) -> str:
-        return self._services.border.outward(shown, self._owner.principal)
+    def text(self, shown: str, *, goes_on: bool = False) -> str:
+        return self._services.border.text(shown, self._owner.principal, goes_on=goes_on)
 
-    def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
+    def passage(self) -> Passage:
+        return self._services.border.passage(self._owner.principal)
+
+    async def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
         whose = self._owner.principal
         if known.status == "error" and known.error is not None:
             hint = self._services.hints.hint_in(ended, whose.user)
             known = replace(known, error=replace(known.error, hint=hint))
-        return self._services.border.outward(known, whose)
+        return await self._services.border.outward(known, whose)
 
     # What happens to all of them
 

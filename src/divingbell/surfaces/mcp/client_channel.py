@@ -75,7 +75,7 @@ class ClientChannel:
     ) -> None:
         """Pass on how far it is. Nothing is sent where the client has not asked for it."""
         if self._ctx is not None:
-            shown = None if message is None else self._exits.words(message, self.principal)
+            shown = None if message is None else await self._exits.words(message, self.principal)
             await self._ctx.session.report_progress(progress, total, shown)
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
@@ -137,7 +137,7 @@ class ClientChannel:
         for key, request in requests.items():
             given = self.given.get(key)
             if isinstance(given, KINDS[request.method]):
-                found[key] = self._written(given)
+                found[key] = await self._written(given)
             elif self._can(request):
                 to_ask[key] = request
             elif isinstance(request, types.CreateMessageRequest):
@@ -178,7 +178,7 @@ class ClientChannel:
         if ctx is not None and not is_modern(ctx):
             related = ServerMessageMetadata(related_request_id=ctx.request_id)
             return {
-                key: self._written(
+                key: await self._written(
                     await ctx.session.send_request(request, _kind(request), metadata=related)
                 )
                 for key, request in requests.items()
@@ -194,19 +194,19 @@ class ClientChannel:
         if requests:
             self.asking.set()
         try:
-            return {key: self._written(await future) for key, future in waiting.items()}
+            return {key: await self._written(await future) for key, future in waiting.items()}
         finally:
             for key in requests:
                 self.pending.pop(key, None)
                 self._answers.pop(key, None)
             self._settle()
 
-    def _written(self, answer: Any) -> Any:
+    async def _written(self, answer: Any) -> Any:
         """Return an answer as the host takes it: what the client's model wrote crosses the
         border."""
         if isinstance(answer, types.ElicitResult | types.ListRootsResult):
             return answer
-        return self._exits.written(answer, self.principal)
+        return await self._exits.written(answer, self.principal)
 
     def answer(self, answers: Mapping[str, types.InputResponse] | None) -> None:
         """Take the client's answers to questions that wait; others are left alone."""

@@ -9,8 +9,10 @@ session; they pass again once they are joined, since a word may be whole only th
 tools are documentation, and are not passed over the border.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 import mcp_types as types
 from mcp import MCPError
@@ -34,6 +36,7 @@ one takes 2 µs, a hundred times as long as others."""
 INTERNAL = "internal error: the log of divingbell says more"
 DOCUMENTATION = ("initialize", "server/discover", "tools/list")
 
+_BRACKETED = re.compile(r"((?:\[|%5[Bb])[A-Z0-9_]{1,64}(?:\]|%5[Dd]))")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -65,7 +68,7 @@ class Exits:
         except MCPError as error:
             said = [error.message, error.error.data]
             words, data = await weight.beside(_made_visible, said, text=LONG)
-            words, data = self._border.outward([words, data], principal)
+            words, data = await self._border.outward([words, data], principal)
             raise MCPError(error.code, words, data) from None
         if not isinstance(answer, Mapping):
             return answer
@@ -73,37 +76,47 @@ class Exits:
         if name in NAMES and "inputRequests" not in answer:
             if name == SEARCH.name and not answer.get("isError"):
                 return dict(answer)
-            return self._border.outward(dict(answer), principal)
+            return await self._border.outward(dict(answer), principal)
         seen = await weight.beside(lambda found: result(ctx.method, found), answer, text=LONG)
         if ctx.method in DOCUMENTATION:
             return seen
-        return self._border.outward(seen, principal)
+        return await self._border.outward(seen, principal)
 
     async def model(self, model: Model, principal: Principal) -> Model:
         """Return a question or a message with all its texts made visible."""
 
-        def made(given: Model) -> Model:
+        def made(given: Model) -> Any:
             dumped = given.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            shown = self._border.outward(everywhere(dumped, MAX_TEXT), principal)
-            return type(given).model_validate(shown, by_name=False)
+            return everywhere(dumped, MAX_TEXT)
 
-        return await weight.beside(made, model, text=LONG)
+        visible_everywhere = await weight.beside(made, model, text=LONG)
+        shown = await self._border.outward(visible_everywhere, principal)
+        return type(model).model_validate(shown, by_name=False)
 
-    def words(self, words: str, principal: Principal) -> str:
+    async def words(self, words: str, principal: Principal) -> str:
         """Return a line that tells how something goes."""
-        return self._border.outward(visible(words, MAX_MESSAGE), principal)
+        return await self._border.outward(visible(words, MAX_MESSAGE), principal)
 
-    def address(self, uri: str, principal: Principal) -> str:
+    async def address(self, uri: str, principal: Principal) -> str:
         """Return the address of a resource, which may hold the name of a file."""
-        return self._border.outward(uri, principal)
+        return await self._border.outward(uri, principal)
 
-    def written(self, value: Any, principal: Principal) -> Any:
+    async def written_address(self, uri: str, principal: Principal) -> str:
+        """Return the address of a resource that the client's model wrote, as the host takes it."""
+        parts = _BRACKETED.split(uri)
+        for place in range(1, len(parts), 2):  # where something else may have been shown
+            word = f"[{unquote(parts[place])[1:-1]}]"
+            meant: str = await self._border.inward(word, principal)
+            parts[place] = parts[place] if meant == word else quote(meant, safe="")
+        return "".join(parts)
+
+    async def written(self, value: Any, principal: Principal) -> Any:
         """Return what the client's model wrote, as the host takes it."""
         if isinstance(value, BaseModel):
             dumped = value.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            inward = self._border.inward(dumped, principal)
+            inward = await self._border.inward(dumped, principal)
             return type(value).model_validate(inward, by_name=False)
-        return self._border.inward(value, principal)
+        return await self._border.inward(value, principal)
 
 
 def _made_visible(said: list[Any]) -> Any:
