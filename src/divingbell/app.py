@@ -449,6 +449,7 @@ class Divingbell:
 
     def _reached(self, principal: Principal, session: SessionHandle) -> None:
         self.gateway.labels.join(principal, session.key)
+        self.border.join(principal, session.principal)
 
     @property
     def ledgers(self) -> LedgerRecorder:

@@ -31,6 +31,16 @@ class Passage(Protocol):
         """Return what has waited. Nothing comes after it."""
 
 
+class Reading(Protocol):
+    """A file on its way into a session, which may tell what is personal."""
+
+    def add(self, piece: bytes) -> None:
+        """Take its next piece."""
+
+    async def end(self) -> None:
+        """Take it that this was all, before code can read it."""
+
+
 class Border(Protocol):
     """Changes values on their way, or leaves them as they are."""
 
@@ -69,8 +79,14 @@ class Border(Protocol):
     def passage(self, principal: Principal) -> Passage:
         """Return the way out for the events of one run."""
 
-    async def learn(self, name: str, data: bytes, principal: Principal) -> None:
-        """Take note of a file that a program puts into a session."""
+    def note(self, principal: Principal) -> str:
+        """Return what the reader of a result has to be told of the border now, if anything."""
+
+    def join(self, client: Principal, session: Principal) -> None:
+        """Take note that a client reaches a session, which another of the user's has opened."""
+
+    def reading(self, name: str, principal: Principal) -> Reading:
+        """Return what reads along when a program puts a file into a session."""
 
     def holds_back(self, principal: Principal) -> bool:
         """Whether content that can't be looked through, such as an image, is held back."""
@@ -84,6 +100,16 @@ class OpenPassage:
 
     async def end(self) -> Iterable[Any]:
         return ()
+
+
+class Unread:
+    """A file that nobody reads along."""
+
+    def add(self, piece: bytes) -> None:
+        """Pass over it."""
+
+    async def end(self) -> None:
+        """Make nothing of it."""
 
 
 class OpenBorder:
@@ -106,8 +132,14 @@ class OpenBorder:
     def passage(self, principal: Principal) -> Passage:
         return OpenPassage()
 
-    async def learn(self, name: str, data: bytes, principal: Principal) -> None:
-        """Learn nothing."""
+    def note(self, principal: Principal) -> str:
+        return ""
+
+    def join(self, client: Principal, session: Principal) -> None:
+        """Keep nothing of it."""
+
+    def reading(self, name: str, principal: Principal) -> Reading:
+        return Unread()
 
     def holds_back(self, principal: Principal) -> bool:
         return False

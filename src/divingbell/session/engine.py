@@ -220,6 +220,8 @@ class Engine:
         except BaseException:
             self._places.release()
             raise
+        if principal.client == "library":
+            principal = replace(principal, conversation=identifier)
         session = LocalSession(
             identifier,
             principal,

@@ -112,7 +112,7 @@ class LocalSession(SessionHandle):
             identifier,
             self._open_files,
             lambda: self.limits.disk,
-            lambda: self._receive(PUT_FILE),
+            self._took_file,
         )
         self.last_used = time.monotonic()
         self._cells = 0
@@ -542,6 +542,8 @@ class LocalSession(SessionHandle):
         services = self._services
         result = services.hints.added(result, ending.header, self.principal.user)
         result = await services.border.outward(result, self.principal)
+        if note := services.border.note(self.principal):
+            result = dataclasses.replace(result, notes=(*result.notes, note))
         if services.ledgers is None:
             return result
         ledger = await services.ledgers.ledger_of(self.key, code, result)
@@ -583,6 +585,11 @@ class LocalSession(SessionHandle):
     def _check_open(self) -> None:
         if self._closed is not None:
             raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
+
+    def _took_file(self, name: str) -> Reading:
+        """Take note of a file that comes from outside, and of what is in it."""
+        self._receive(PUT_FILE)
+        return self._services.border.reading(name, self.principal)
 
     def _receive(self, source: str) -> None:
         """Note that the program gives it something; of a session that has ended nothing is kept."""

@@ -35,6 +35,8 @@ class Entry:
     value: str
     origins: frozenset[str] = frozenset()
     """The servers that it came from; none where code or a person has brought it."""
+    sealed: bool = False
+    """Whether code gets the token too, and only tools the value."""
 
     def __repr__(self) -> str:
         return f"<{self.token}>"
@@ -56,7 +58,7 @@ class Vault:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def token_of(self, value: str, kind: str, origin: str = "") -> str:
+    def token_of(self, value: str, kind: str, origin: str = "", *, sealed: bool = False) -> str:
         """Return the token that stands for a value, the same one each time."""
         key = (kind, value)
         with self._guard:
@@ -67,10 +69,12 @@ class Vault:
                 count = self._counts.get(kind, 0)
                 token = tokens.draw(kind, count, self._entries)
                 self._counts[kind] = count + 1
-                self._add(Entry(token, kind, value, frozenset({origin} - {""})))
-            elif origin and origin not in self._entries[token].origins:
-                entry = self._entries[token]
-                self._add(replace(entry, origins=entry.origins | {origin}))
+                self._add(Entry(token, kind, value, frozenset({origin} - {""}), sealed))
+                return token
+            entry = self._entries[token]
+            if (origin and origin not in entry.origins) or (sealed and not entry.sealed):
+                origins = entry.origins | ({origin} - {""})
+                self._add(replace(entry, origins=origins, sealed=entry.sealed or sealed))
             return token
 
     def entry_of(self, token: str) -> Entry | None:
@@ -198,8 +202,8 @@ class Vaults:
         return await self._store.counts()
 
     def _opened(self, row: Row) -> Entry:
-        kind, value, origins = self._seal.open(row.sealed, row.place)
-        return Entry(row.token, kind, value, frozenset(origins))
+        kind, value, origins, sealed = self._seal.open(row.sealed, row.place)
+        return Entry(row.token, kind, value, frozenset(origins), sealed)
 
     def _forget_oldest(self) -> None:
         """Make room where there is too much; looked at when a conversation begins."""
@@ -244,7 +248,7 @@ class Vaults:
         rows = []
         for (name, token), entry in some.items():
             place = Row(name, token, b"").place
-            content = [entry.kind, entry.value, sorted(entry.origins)]
+            content = [entry.kind, entry.value, sorted(entry.origins), entry.sealed]
             rows.append(Row(name, token, self._seal.close(content, place)))
         return rows
 

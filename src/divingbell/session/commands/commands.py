@@ -225,7 +225,9 @@ class Commands:
         if known.status == "error" and known.error is not None:
             hint = self._services.hints.hint_in(ended, whose.user)
             known = replace(known, error=replace(known.error, hint=hint))
-        return await self._services.border.outward(known, whose)
+        known = await self._services.border.outward(known, whose)
+        note = self._services.border.note(whose)
+        return replace(known, notes=(*known.notes, note)) if note else known
 
     # What happens to all of them
 

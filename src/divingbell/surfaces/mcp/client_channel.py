@@ -14,7 +14,7 @@ from divingbell import logs
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp.callers import Context, is_modern
 from divingbell.surfaces.mcp.definitions import NAME
-from divingbell.surfaces.mcp.exits import MAX_MESSAGE, Exits
+from divingbell.surfaces.mcp.exits import APPROVAL, MAX_MESSAGE, Exits
 from divingbell.text import visible
 
 log = logs.logger("divingbell")
@@ -109,6 +109,13 @@ class ClientChannel:
             return types.ElicitResult(action="decline")
         return await self._ask(request, types.ElicitResult)
 
+    async def approve(self, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Ask the person for an approval, who sees what is really sent."""
+        request = types.ElicitRequest(params=params)
+        if not self._can(request):
+            return types.ElicitResult(action="decline")
+        return await self._ask(request, types.ElicitResult, APPROVAL)
+
     async def sample(
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
@@ -158,8 +165,10 @@ class ClientChannel:
         is_url = isinstance(request.params, types.ElicitRequestURLParams)
         return able is not None and (able.url is not None or not is_url)
 
-    async def _ask(self, request: types.InputRequest, kind: type[Reply]) -> Reply:
-        key = f"{NAME}-{next(self._numbers)}"
+    async def _ask(
+        self, request: types.InputRequest, kind: type[Reply], prefix: str = NAME
+    ) -> Reply:
+        key = f"{prefix}-{next(self._numbers)}"
         answer = (await self._ask_all({key: request}))[key]
         if not isinstance(answer, kind):
             raise MCPError(types.INVALID_PARAMS, f"{request.method} has another kind of answer")
@@ -171,7 +180,7 @@ class ClientChannel:
         if any(visible(key, MAX_MESSAGE) != key for key in requests):
             raise MCPError(types.INVALID_PARAMS, "a question's name has hidden characters")
         requests = {
-            key: await self._exits.model(request, self.principal)
+            key: await self._exits.question(key, request, self.principal)
             for key, request in requests.items()
         }
         ctx = self._ctx
