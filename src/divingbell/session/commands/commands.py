@@ -130,10 +130,7 @@ class Commands:
     ) -> Command:
         """Start a command, and return it once it runs or is over."""
         services, whose = self._services, self._owner.principal
-        inward = {name: services.border.inward(each, whose) for name, each in options.items()}
-        request = requested(
-            services.border.inward(command, whose), cast(CommandOptions, inward), self._env
-        )
+        request = requested(*self._inward(command, options), self._env)
         with self._having_place():
             number = self._count = self._count + 1
             started = CommandStarted(whose, self._owner.key, number, text_of(command))
@@ -151,6 +148,21 @@ class Commands:
             await see_through(asyncio.create_task(made.kill()))
             raise
         return made
+
+    def _inward(
+        self, command: CommandLine, options: CommandOptions
+    ) -> tuple[CommandLine, CommandOptions]:
+        """Pass a command inward, but for a text: it is code of the shell, and so would be what a
+        border puts into it. Names of variables are no texts of the model's either."""
+        inward, whose = self._services.border.inward, self._owner.principal
+        passed = {name: each for name, each in options.items()}
+        for name in {"cwd", "input"} & options.keys():
+            passed[name] = inward(passed[name], whose)
+        env = options.get("env")
+        if isinstance(env, Mapping):
+            passed["env"] = {name: inward(each, whose) for name, each in env.items()}
+        words = command if isinstance(command, str) else inward(command, whose)
+        return words, cast(CommandOptions, passed)
 
     @contextlib.contextmanager
     def _having_place(self) -> Iterator[None]:
