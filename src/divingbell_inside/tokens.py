@@ -8,7 +8,7 @@ import ast
 import json
 import re
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 TOKEN = re.compile(r"\[[A-Z][A-Z0-9_]*\]")
 """The shape of tokens, and of more: only those that come with the cell stand for something."""
@@ -44,7 +44,7 @@ class TokenValues:
                 waiting += ast.iter_child_nodes(node)
         return tree
 
-    def _restored(self, constant: object) -> object:
+    def _restored(self, constant: Any) -> Any:
         # Each constant is gone through once: what looks like a token in a value stays as it is.
         if isinstance(constant, str):
             return TOKEN.sub(lambda found: self._values.get(found[0], found[0]), constant)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from divingbell_inside.tokens import TokenValues, to_json
 
 TOKEN = "[EMAIL_482715]"
-HOSTILE = "'\"\"\"\n\\'); raise SystemExit #{0}%s\0\ud83d\ude00[NAME_100000]"
+HOSTILE = '\'"""\n\\\'); raise SystemExit #{0}%s\0\ud83d\ude00[NAME_100000]'
 
 
 def _values(values: dict[str, str]) -> TokenValues:
