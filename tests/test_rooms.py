@@ -53,6 +53,7 @@ INSIDE = {
     "landlock": ("host",),
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
+    "tokens": ("session",),
     "values": ("models", "session", "surfaces.mcp"),
     "": ("promises.check",),
 }

@@ -85,7 +85,7 @@ class PrivacyBorder:
         return changed
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
-        entries = await self._entries([code], principal)
+        entries = await self._entries([code] if isinstance(code, str) else [], principal)
         # Where code shall not have the value, the token itself reaches the tool, and becomes it.
         return {
             token: entry.value

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, Self, get_args
 
 from divingbell import notebook
+from divingbell.border.border import Reading
 from divingbell.errors import DiskFull, FileMissing, FileRefused, FileTooLarge, InvalidInput
 from divingbell.models import FileInfo, FileKind
 from divingbell.session.base import FilesHandle, OpenFileHandle

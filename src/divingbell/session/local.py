@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Unpack, overload
 
 from divingbell import logs
-from divingbell.border.border import Border, OpenBorder
+from divingbell.border.border import Border, OpenBorder, Reading
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
@@ -40,7 +40,7 @@ from divingbell.session.copies import Copies, Copy
 from divingbell.session.data import Data
 from divingbell.session.files import Files
 from divingbell.session.hints import Hints
-from divingbell.session.inputs import encoded
+from divingbell.session.inputs import CellInput, encoded
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.looks import Looks, Seen, completions_of, variables_of
 from divingbell.session.loop_guard import LoopGuard
@@ -340,7 +340,7 @@ class LocalSession(SessionHandle):
         return await self._services.border.outward(found, self.principal)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
-        source, _ = encoded(code, None, None)
+        source = encoded(code).source
         at = min(max(0, position), len(code))
         found = await self._look({"op": "complete", "position": at}, source)
         completions = completions_of(found.items, len(code))
@@ -449,7 +449,8 @@ class LocalSession(SessionHandle):
         services, whose = self._services, self.principal
         if context:
             self._receive(SET_VARIABLE)
-        given = await services.border.inward(code, whose), context, argv
+        tokens = await services.border.values_in(code, whose)
+        given = code, context, argv, tokens
         # What is large is written in a thread, and in its turn: else a later run could pass it.
         ready = None if weight.is_large(given) else encoded(*given)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
@@ -461,7 +462,6 @@ class LocalSession(SessionHandle):
             if ready is None:
                 charge = self._interpreter.host_time.charge
                 ready = await weight.charged(lambda: encoded(*given), charge)
-            source, values = ready
             self._copy.hold()
             if functions and self._gateway is not None:
                 await self._gateway.offer(self.key, functions)
@@ -471,7 +471,7 @@ class LocalSession(SessionHandle):
             self._cells = number
             result: Result | None = None
             try:
-                result = await self._run_cell(code, values, source, timeout, asker, sink)
+                result = await self._run_cell(code, ready, timeout, asker, sink)
                 return result
             finally:
                 services.journal.note(CellEnded(whose, self.key, number, code, result))
@@ -479,8 +479,7 @@ class LocalSession(SessionHandle):
     async def _run_cell(
         self,
         code: str,
-        values: bytes,
-        source: bytes,
+        given: CellInput,
         timeout: float | None,
         asker: Asker | None,
         sink: Sink,
@@ -502,8 +501,7 @@ class LocalSession(SessionHandle):
         self._background.pass_on(cell.transcript)
         made = self._gateway.generation(self.key) if self._gateway else 0
         self._interpreter.send(
-            {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
-            values + source,
+            {"op": "run", "cell": cell.number, "tools": made, **given.lengths}, given.body
         )
         concluding: asyncio.Task[Result] | None = None
         try:

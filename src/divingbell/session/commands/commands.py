@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, cast
 
 from divingbell.border.border import Border, Passage
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
@@ -134,8 +134,7 @@ class Commands:
     ) -> Command:
         """Start a command, and return it once it runs or is over."""
         services, whose = self._services, self._owner.principal
-        inward = await services.border.inward(options, whose)
-        request = requested(await services.border.inward(command, whose), inward, self._env)
+        request = requested(*await self._inward(command, options), self._env)
         with self._having_place():
             number = self._count = self._count + 1
             started = CommandStarted(whose, self._owner.key, number, text_of(command))
@@ -153,6 +152,21 @@ class Commands:
             await see_through(asyncio.create_task(made.kill()))
             raise
         return made
+
+    async def _inward(
+        self, command: CommandLine, options: CommandOptions
+    ) -> tuple[CommandLine, CommandOptions]:
+        """Pass a command inward, but for a text: it is code of the shell, and so would be what a
+        border puts into it. Names of variables are no texts of the model's either."""
+        inward, whose = self._services.border.inward, self._owner.principal
+        passed = {name: each for name, each in options.items()}
+        for name in {"cwd", "input"} & options.keys():
+            passed[name] = await inward(passed[name], whose)
+        env = options.get("env")
+        if isinstance(env, Mapping):
+            passed["env"] = {name: await inward(each, whose) for name, each in env.items()}
+        words = command if isinstance(command, str) else await inward(command, whose)
+        return words, cast(CommandOptions, passed)
 
     @contextlib.contextmanager
     def _having_place(self) -> Iterator[None]:
