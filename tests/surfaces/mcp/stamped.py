@@ -13,7 +13,7 @@ from divingbell.border.walk import with_texts
 from divingbell.principal import Principal
 from tests.surfaces.mcp.serving import fixture
 
-BIRD, STAMP = "canary-5b1f", "stamped-5b1f"
+BIRD, STAMP = "canary-5b1f", "[BIRD_482715]"
 
 
 class Whole:
