@@ -53,8 +53,8 @@ class Store(ABC):
         """Return the rows of these tokens that there are. Raises: StoreFailed."""
 
     @abstractmethod
-    async def anywhere(self, token: str) -> list[Row]:
-        """Return the rows of a token in all conversations. Raises: StoreFailed."""
+    async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
+        """Return the rows of these tokens in all conversations. Raises: StoreFailed."""
 
     @abstractmethod
     async def used(self, conversations: Iterable[str]) -> None:

@@ -23,6 +23,10 @@ WRITE_AFTER = 0.05
 AT_ONCE = 1000
 RETRY_LEAST, RETRY_MOST = 1.0, 60.0
 CLOSE_PATIENCE = 5.0
+OTHER_KEY = (
+    "the vault was made with another key than the one at hand: bring that key back, or remove the "
+    "vault and all that it keeps"
+)
 _CHECK = "check of the key"
 
 
@@ -124,10 +128,7 @@ class Vaults:
             raise ConfigError(f"the vault can't be used: {error}") from error
         except NotOpened:
             await self._store.close()
-            raise ConfigError(
-                "the vault was made with another key than the one at hand: bring that key back, or "
-                "remove the vault and all that it keeps"
-            ) from None
+            raise ConfigError(OTHER_KEY) from None
         self._loop = asyncio.get_running_loop()
         self._tasks = [
             asyncio.create_task(self._write_behind()),
@@ -191,11 +192,20 @@ class Vaults:
                 )
         return {token: entry for token, entry in found.items() if entry is not None}
 
-    async def anywhere(self, token: str) -> list[Entry]:
-        """Return what a token stands for, in all conversations of the store: for a person."""
-        with self._guard:
-            waiting = [entry for (_, each), entry in self._waiting.items() if each == token]
-        return waiting or [self._opened(row) for row in await self._store.anywhere(token)]
+    async def anywhere(self, wanted: Iterable[str]) -> dict[str, dict[str, Entry]]:
+        """Return what tokens stand for in all conversations of the store: for a person.
+
+        Each token that is known has a mapping from the names of conversations to its entries. They
+        need not be started for that, and then nothing is made or forgotten in the store.
+
+        Raises:
+            StoreFailed: the store does not answer.
+            NotOpened: it was filled with another key.
+        """
+        found: dict[str, dict[str, Entry]] = {}
+        for row in await self._store.anywhere(wanted):
+            found.setdefault(row.token, {})[row.conversation] = self._opened(row)
+        return found
 
     async def counts(self) -> Counts:
         """Return how much the store holds. Raises: StoreFailed."""
