@@ -36,6 +36,7 @@ LAYERS = (
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
 BESIDE = {
     ("command", "models"),
+    ("border", "settings"),
     ("disguises", "text"),
     ("escapes", "text"),
     ("logs", "principal"),
