@@ -37,6 +37,7 @@ LAYERS = (
 BESIDE = {
     ("border", "settings"),
     ("command", "models"),
+    ("border", "settings"),
     ("disguises", "text"),
     ("escapes", "text"),
     ("logs", "principal"),
