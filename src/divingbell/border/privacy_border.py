@@ -10,10 +10,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from divingbell.border.border import Passage, Reader, Reading, Shown, Unread, Value
+from divingbell.border.border import Passage, Reader, Reading, Shown, Value
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy.fields import Fields
-from divingbell.border.privacy.kinds import SECRETS
+from divingbell.border.privacy.kinds import PERSONAL, SECRETS
 from divingbell.border.privacy.learner import MOST_FILE, Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
@@ -23,6 +23,7 @@ from divingbell.border.walk import Leaves, with_texts
 from divingbell.errors import UnknownToken
 from divingbell.models import Event, Output, Result
 from divingbell.principal import Principal
+from divingbell.settings.privacy import PrivacyRules
 from divingbell.shares import weight
 
 LONG = 8_000
@@ -45,25 +46,24 @@ _DRAWN = "image/svg+xml"
 class PrivacyBorder:
     """Puts tokens into the places of values on their way to a model, and back.
 
-    `kinds` are those that are replaced: secrets, or personal data as well. `is_sealed` says of a
-    tool, as `server.tool`, whether code gets tokens too.
+    `kinds` are those that are replaced: secrets, or personal data as well, and those of one's own.
     """
 
     def __init__(
         self,
         vaults: Vaults,
+        scanner: Scanner,
         kinds: frozenset[str],
-        patterns: Mapping[str, str],
         fields: Fields,
-        is_sealed: Callable[[str], bool],
+        rules: PrivacyRules,
     ) -> None:
         self._vaults = vaults
-        self._kinds = kinds | patterns.keys()
-        self._scanner = Scanner(kinds, patterns)
+        self._scanner = scanner
+        self._kinds = kinds
         self._secrets = Scanner(SECRETS)
         self._fields = fields
-        self._is_sealed = is_sealed
-        self._is_personal = bool(kinds - SECRETS)
+        self._rules = rules
+        self._is_personal = not kinds.isdisjoint(PERSONAL)
         self._conversations: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
 
     # Inward
@@ -128,9 +128,8 @@ class PrivacyBorder:
     ) -> list[str]:
         """The texts of a result as code gets them. What is known of it now is found again later."""
         server = origin.partition(".")[0]
-        if self._is_personal:
-            conversation.learner.learn(value, origin)
-        if self._is_sealed(origin):
+        conversation.learner.learn(value, origin)
+        if self._rules.border_of(origin) == "sandbox":
             return conversation.tokenised_all(texts, server, sealed=True)
         conversation.note_origins(self._secrets, texts, server)
         return conversation.defused_all(texts)
@@ -148,7 +147,7 @@ class PrivacyBorder:
         return NOTE.format(what=WHAT[self._is_personal]) if self._of(principal).tells() else ""
 
     def reading(self, name: str, principal: Principal) -> Reading:
-        return FileReading(name, self._of(principal).learner) if self._is_personal else Unread()
+        return FileReading(name, self._of(principal).learner)
 
     def holds_back(self, principal: Principal) -> bool:
         return self._is_personal

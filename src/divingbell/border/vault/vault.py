@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from divingbell import logs
 from divingbell.border.vault import tokens
-from divingbell.border.vault.base import Counts, Row, Store, StoreFailed
+from divingbell.border.vault.base import Counts, Row, Store, StoreFailed, VaultUnavailable
 from divingbell.border.vault.seal import NotOpened, Seal
 from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
@@ -125,7 +125,7 @@ class Vaults:
             await self._store.used(())
         except StoreFailed as error:
             await self._store.close()
-            raise ConfigError(f"the vault can't be used: {error}") from error
+            raise VaultUnavailable(f"the vault can't be used: {error}") from error
         except NotOpened:
             await self._store.close()
             raise ConfigError(OTHER_KEY) from None
