@@ -107,7 +107,8 @@ class Conversation:
         return token if is_ours else tokens.defused(token)
 
     def _edited(self, text: str, finds: list[Find], origin: str, sealed: bool) -> str:
-        parts, at = [], 0
+        parts: list[str] = []
+        at = 0
         for find in finds:
             piece = text[find.start : find.end]
             parts += text[at : find.start], self._shown(piece, find.kind, origin, sealed)

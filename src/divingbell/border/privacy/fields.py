@@ -6,8 +6,8 @@ from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from divingbell.border.privacy.kinds import KINDS
-from divingbell.border.vault import tokens
 from divingbell.errors import ConfigError
+from divingbell.settings import kinds
 from divingbell.settings.patterns import Pattern
 
 LONGEST_NAME = 200
@@ -18,8 +18,6 @@ MOST_COMPARISONS = 1_000_000
 MOST_CACHED = 50_000
 MOST_WORDS = 5
 """Words of a name, from its end, that are read together: `date of birth` has three."""
-NOTHING = "none"
-"""The kind that a pattern has for fields that are not personal, whatever their names are."""
 
 _WORDS_OF_KINDS = {
     "EMAIL": (
@@ -95,8 +93,6 @@ _KINDS_BY_WORDS = {
     **dict.fromkeys(_NOT_PERSONAL.split(), ""),
     **{word: kind for kind, words in _WORDS_OF_KINDS.items() for word in words.split()},
 }
-_ALSO = {"PERSON": "NAME", "STREET": "ADDRESS", "MAIL": "EMAIL", "BIRTHDAY": "BIRTH_DATE"}
-"""Other words for kinds, in settings."""
 
 
 class Field(NamedTuple):
@@ -198,14 +194,11 @@ def kind_named(word: str) -> str:
     Raises:
         ConfigError: it can't be one.
     """
-    name = word.strip().upper().replace("-", "_").replace(" ", "_")
-    if name == NOTHING.upper():
-        return ""
-    name = _ALSO.get(name, name)
-    if name not in KINDS and not tokens.is_kind(name):
-        known = ", ".join(kind.lower() for kind in KINDS)
-        raise ConfigError(f"{word!r} is no kind of a field. There are: person, {known}, none.")
-    return name
+    try:
+        name = kinds.meant(word)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return "" if name == kinds.NOTHING else name
 
 
 def _kind_of_words(words: list[str]) -> str | None:

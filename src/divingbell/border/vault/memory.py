@@ -3,8 +3,8 @@
 import time
 from collections.abc import Iterable, Sequence
 
-from divingbell.border.vault import tokens
 from divingbell.border.vault.base import Counts, Row, Store
+from divingbell.border.vault.tokens import kind_of
 
 
 class MemoryStore(Store):
@@ -29,8 +29,9 @@ class MemoryStore(Store):
         known = self._rows.get(conversation, {})
         return [known[token] for token in tokens if token in known]
 
-    async def anywhere(self, token: str) -> list[Row]:
-        return [rows[token] for rows in self._rows.values() if token in rows]
+    async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
+        wanted = list(tokens)
+        return [rows[token] for rows in self._rows.values() for token in wanted if token in rows]
 
     async def used(self, conversations: Iterable[str]) -> None:
         now = time.monotonic()
@@ -44,7 +45,7 @@ class MemoryStore(Store):
         values: dict[str, int] = {}
         for rows in self._rows.values():
             for token in rows:
-                kind = tokens.kind_of(token)
+                kind = kind_of(token)
                 values[kind] = values.get(kind, 0) + 1
         return Counts(len(self._rows), values)
 
