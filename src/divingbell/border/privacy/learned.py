@@ -1,5 +1,7 @@
 """Learned values: texts that are known to be someone's, found again wherever they stand."""
 
+import bisect
+import functools
 import html
 import json
 import re
@@ -36,6 +38,7 @@ PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
+_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
 _WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
 
 
@@ -62,6 +65,31 @@ class _Generation:
             implementation=Implementation.ContiguousNFA,
         )
         self.matches = automaton.find_matches_as_indexes
+
+    def open_from(self, low: str, starts: Iterable[int]) -> int:
+        """Return the first of these places from which on a text may be the start of a form."""
+        if low[-1] == "\n" and not self._has_line_ends:
+            return len(low)
+        for start in starts:
+            # With fewer letters it may be any of many.
+            if low[start : start + SHORTEST] in self._heads or len(low) - start < SHORTEST:
+                begun = low[start:]
+                at = bisect.bisect_left(self._ordered, begun)
+                if at < len(self._ordered) and self._ordered[at].startswith(begun):
+                    return start
+        return len(low)
+
+    @functools.cached_property
+    def _ordered(self) -> list[str]:
+        return sorted(form.text for form in self.forms)
+
+    @functools.cached_property
+    def _has_line_ends(self) -> bool:
+        return any("\n" in form.text for form in self.forms)
+
+    @functools.cached_property
+    def _heads(self) -> frozenset[str]:
+        return frozenset(form.text[:SHORTEST] for form in self.forms)
 
 
 class Learned:
@@ -130,6 +158,16 @@ class Learned:
                 found += _finds_in_piece(text, at, generation, self.longest)
                 yield
         return merged(found)
+
+    def open_from(self, text: str) -> int:
+        """Return where a value begins that may go on behind the text, or the end of the text."""
+        generations = self._generations
+        if not generations or not text:
+            return len(text)
+        first = max(0, len(text) - self.longest)
+        low = _folded(text[first:])
+        starts = [start.start() for start in _STARTS.finditer(low)]
+        return first + min(generation.open_from(low, starts) for generation in generations)
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:
