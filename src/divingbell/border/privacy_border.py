@@ -138,7 +138,8 @@ class PrivacyBorder:
         conversation = self._of(principal)
         if not goes_on:
             return conversation.tokenised(text)
-        return conversation.pieces().feed(text)
+        pieces = conversation.pieces()
+        return pieces.feed(text) + pieces.feed("")
 
     def passage(self, principal: Principal) -> Passage:
         return PrivacyPassage(self, principal, self._of(principal))

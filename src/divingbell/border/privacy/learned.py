@@ -1,6 +1,7 @@
 """Learned values: texts that are known to be someone's, found again wherever they stand."""
 
 import bisect
+import functools
 import html
 import json
 import re
@@ -41,6 +42,7 @@ _WORD = re.compile(r"\w")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
 _CUT = re.compile(r"\.\.\.|…|\n\[…")
 """What follows a value that was cut: by pandas, by polars, and where our own output is."""
+_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
 _WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
 
 
@@ -74,6 +76,25 @@ class _Generation:
         at = bisect.bisect_left(self._texts, text)
         is_there = at < len(self._texts) and self._texts[at].startswith(text)
         return self.forms[at] if is_there else None
+
+    def open_from(self, low: str, starts: Iterable[int]) -> int:
+        """Return the first of these places from which on a text may be the start of a form."""
+        if low[-1] == "\n" and not self._has_line_ends:
+            return len(low)
+        for start in starts:
+            # With fewer letters it may be any of many.
+            if low[start : start + SHORTEST] in self._heads or len(low) - start < SHORTEST:
+                if self.beginning_with(low[start:]) is not None:
+                    return start
+        return len(low)
+
+    @functools.cached_property
+    def _has_line_ends(self) -> bool:
+        return any("\n" in form.text for form in self.forms)
+
+    @functools.cached_property
+    def _heads(self) -> frozenset[str]:
+        return frozenset(form.text[:SHORTEST] for form in self.forms)
 
 
 class Learned:
@@ -179,6 +200,16 @@ def _finds_at_end(
 def _is_plain_word(text: str, kind: str) -> bool:
     """Whether this may be any word, as in `loading...`."""
     return kind in ("NAME", "ADDRESS") and text.isalpha() and text.islower()
+
+    def open_from(self, text: str) -> int:
+        """Return where a value begins that may go on behind the text, or the end of the text."""
+        generations = self._generations
+        if not generations or not text:
+            return len(text)
+        first = max(0, len(text) - self.longest)
+        low = _folded(text[first:])
+        starts = [start.start() for start in _STARTS.finditer(low)]
+        return first + min(generation.open_from(low, starts) for generation in generations)
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:
