@@ -63,6 +63,13 @@ class Border(Protocol):
             UnknownToken: it names something that this conversation does not have.
         """
 
+    async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
+        """Return a text with all values in it, for a person, and how many there are.
+
+        Raises:
+            UnknownToken: it names something that this conversation does not have.
+        """
+
     async def outward(
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
     ) -> Value:
@@ -120,6 +127,9 @@ class OpenBorder:
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
         return {}
+
+    async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
+        return text, 0
 
     async def outward(
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""

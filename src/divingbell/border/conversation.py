@@ -41,7 +41,8 @@ class Conversation:
         self._kinds = kinds
         self._joined: list[Conversation] = []
         self._guard = threading.Lock()
-        self._told = False
+        self._first_shown = ""
+        self._is_told = False
 
     def join(self, other: "Conversation") -> None:
         """Know the tokens of another conversation of the same user, whose session it reaches."""
@@ -56,13 +57,13 @@ class Conversation:
                 return found
         return None
 
-    def tells(self) -> bool:
-        """Whether the reader has to be told now what tokens are: once, after the first."""
+    def example(self) -> str:
+        """Return a token where its reader has to be told now what that is: once."""
         with self._guard:
-            if self._told or not self.vault.replaced:
-                return False
-            self._told = True
-            return True
+            if self._is_told or not self._first_shown:
+                return ""
+            self._is_told = True
+            return self._first_shown
 
     def tokenised(self, text: str, origin: str = "", *, sealed: bool = False) -> str:
         """Return a text with tokens in the places of values, for those who may not see them.
@@ -120,7 +121,7 @@ class Conversation:
             return self._known_or_defused(piece)
         value = piece if kind in AS_WRITTEN else views.undisguised(piece)
         token = self.vault.token_of(value, kind, origin, sealed=sealed)
-        self.vault.replaced = True
+        self._first_shown = self._first_shown or token
         return token
 
     def _tokens_in(self, text: str) -> Iterator[Find]:

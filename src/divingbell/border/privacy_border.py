@@ -29,7 +29,7 @@ from divingbell.shares import weight
 LONG = 8_000
 """Characters; where there are more, they are looked through beside the event loop."""
 NOTE = (
-    "{what} are not shown to you: words such as [EMAIL_482715] stand for them (the setting "
+    "{what} are not shown to you: words such as {token} stand for them (the setting "
     "`privacy` says for what). Write such a word as it stands: in strings of Python code and in "
     "arguments of tools it becomes the value again"
 )
@@ -105,6 +105,10 @@ class PrivacyBorder:
             found |= await self._vaults.entries(principal, missing)
         return {token: entry for token, entry in found.items() if entry is not None}
 
+    async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
+        entries = await self._entries([text], principal)
+        return tokens.replaced(text, lambda token: _value(entries, token)), len(entries)
+
     # Outward
 
     async def outward(
@@ -145,7 +149,8 @@ class PrivacyBorder:
         return PrivacyPassage(self, principal, self._of(principal))
 
     def note(self, principal: Principal) -> str:
-        return NOTE.format(what=WHAT[self._is_personal]) if self._of(principal).tells() else ""
+        example = self._of(principal).example()
+        return NOTE.format(what=WHAT[self._is_personal], token=example) if example else ""
 
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
@@ -228,6 +233,11 @@ def _looked_through(output: Output) -> Output:
         return output
     words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}]"
     return Output("text/plain", words, output.name, output.cell)
+
+
+def _value(entries: Mapping[str, Entry], token: str) -> str:
+    entry = entries.get(token)
+    return token if entry is None else entry.value
 
 
 def _kept_secret(entry: Entry, to: str) -> str:

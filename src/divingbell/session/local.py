@@ -15,7 +15,7 @@ from divingbell.command import CommandEvent, CommandLine, CommandOptions, Comman
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools, functions_of
-from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
+from divingbell.journal.events import CellEnded, CellStarted, Revealed, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
 from divingbell.models import (
     Completion,
@@ -345,6 +345,15 @@ class LocalSession(SessionHandle):
         found = await self._look({"op": "complete", "position": at}, source)
         completions = completions_of(found.items, len(code))
         return await self._services.border.outward(completions, self.principal)
+
+    async def reveal(self, text: str) -> str:
+        self._check_open()
+        if not isinstance(text, str):
+            raise InvalidInput(f"reveal takes a text, not {type(text).__name__}")
+        shown, count = await self._services.border.reveal(text, self.principal)
+        if count:
+            self._services.journal.note(Revealed(self.principal, count, "program"))
+        return shown
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
         self._receive(SET_VARIABLE)

@@ -167,6 +167,16 @@ class Learned:
             found += yield from self._cut_values(text)
         return merged(found)
 
+    def open_from(self, text: str) -> int:
+        """Return where a value begins that may go on behind the text, or the end of the text."""
+        generations = self._generations
+        if not generations or not text:
+            return len(text)
+        first = max(0, len(text) - self.longest)
+        low = _folded(text[first:])
+        starts = [start.start() for start in _STARTS.finditer(low)]
+        return first + min(generation.open_from(low, starts) for generation in generations)
+
     def _cut_values(self, text: str) -> Generator[None, None, list[Find]]:
         """Find values of which only the beginning is there, in lines of their own."""
         found: list[Find] = []
@@ -200,16 +210,6 @@ def _finds_at_end(
 def _is_plain_word(text: str, kind: str) -> bool:
     """Whether this may be any word, as in `loading...`."""
     return kind in ("NAME", "ADDRESS") and text.isalpha() and text.islower()
-
-    def open_from(self, text: str) -> int:
-        """Return where a value begins that may go on behind the text, or the end of the text."""
-        generations = self._generations
-        if not generations or not text:
-            return len(text)
-        first = max(0, len(text) - self.longest)
-        low = _folded(text[first:])
-        starts = [start.start() for start in _STARTS.finditer(low)]
-        return first + min(generation.open_from(low, starts) for generation in generations)
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:

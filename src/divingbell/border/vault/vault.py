@@ -56,8 +56,6 @@ class Vault:
         self._entries: dict[str, Entry] = {}
         self._counts: dict[str, int] = {}
         self._guard = threading.Lock()
-        self.replaced = False
-        """Whether a token has been given out: the first time a reader is told."""
 
     def __len__(self) -> int:
         return len(self._entries)
