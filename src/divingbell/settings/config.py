@@ -94,8 +94,8 @@ class Settings:
     policy: Policy = field(default_factory=Policy)
     """The rules for their tools: the table [policy]."""
     privacy: Privacy | None = None
-    """What models do not see: "secrets", also "personal" data, or nothing ("off"); not set: secrets,
-    where Divingbell is an MCP server."""
+    """What models do not see: "secrets", "personal" (personal data, too) or "off"; if it is not
+    set, secrets in `divingbell serve` and "off" elsewhere."""
     privacy_rules: PrivacyRules = field(default_factory=PrivacyRules)
     """What is hidden besides, and from whom: the table [privacy_rules]."""
     vault: VaultSettings = field(default_factory=VaultSettings)
