@@ -55,8 +55,8 @@ def test_every_word_for_a_kind_means_one_that_there_is(word: str) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('privacy = "all"', 'privacy must be "off" or "secrets" or "personal", not \'all\''),
-        ('[privacy]\nlevel = "off"', 'privacy must be "off" or "secrets" or "personal"'),
+        ('privacy = "all"', 'privacy must be "off" or "secrets" or "personal" '),
+        ('[privacy]\nlevel = "off"', "(and details in the table [privacy_rules]), not {'level'"),
         ("privacy_rules = 5", "[privacy_rules] must be a table"),
         ("[privacy_rules]\nfield = {}", "there is no setting 'field'; did you mean 'fields'?"),
         (
