@@ -37,6 +37,7 @@ LAYERS = (
 BESIDE = {
     ("border", "settings"),
     ("command", "models"),
+    ("border", "settings"),
     ("disguises", "text"),
     ("escapes", "text"),
     ("logs", "principal"),
@@ -54,6 +55,7 @@ INSIDE = {
     "landlock": ("host",),
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
+    "tokens": ("session",),
     "values": ("models", "session", "surfaces.mcp"),
     "": ("promises.check",),
 }

@@ -52,12 +52,16 @@ PERSONAL = frozenset(kind.name for kind in KINDS.values() if kind.sort == "perso
 OTHER_WORDS = {
     "PERSON": "NAME",
     "E_MAIL": "EMAIL",
+    "MAIL": "EMAIL",
+    "STREET": "ADDRESS",
     "CREDIT_CARD": "CARD",
     "TELEPHONE": "PHONE",
     "IP_ADDRESS": "IP",
     "BIRTHDAY": "BIRTH_DATE",
 }
 """What settings may say for a kind besides its name."""
+NOTHING = "NONE"
+"""Said of a field that is not personal, whatever its name is."""
 
 
 def is_kind(name: str) -> bool:
@@ -83,7 +87,7 @@ def meant(word: Any) -> str:
 
 def check_known(word: str, own: Mapping[str, Any]) -> None:
     """Raise ValueError for a kind that is neither one of all nor one of `own`."""
-    if word in KINDS or word in own:
+    if word in KINDS or word in own or word == NOTHING:
         return
     import difflib  # only mistakes need it
 

@@ -68,6 +68,11 @@ class VaultSettings:
         check_store(self.store, Place(""))
 
     @property
+    def is_default(self) -> bool:
+        """Whether nobody has said where it is kept."""
+        return self.store == SQLITE and not self.key_file
+
+    @property
     def sqlite_path(self) -> str | None:
         """The file that was named; empty for the usual one, None for a Redis."""
         name, _, path = self.store.partition(":")

@@ -12,8 +12,8 @@ from divingbell.border.vault.base import Store, StoreFailed
 from divingbell.border.vault.redis import RedisStore
 from divingbell.border.vault.seal import Seal
 from divingbell.border.vault.sqlite import SqliteStore
-from divingbell.border.vault.vault import UnknownToken, Vaults
-from divingbell.errors import ConfigError
+from divingbell.border.vault.vault import Vaults
+from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
 from tests.border.vault.conftest import Server
 from tests.waiting import until

@@ -4,6 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from divingbell.errors import ConfigError
+
+
+class VaultUnavailable(ConfigError):
+    """Raised where a vault can't be kept in its place."""
+
 
 class StoreFailed(Exception):
     """Raised by a store that can't be reached or written to; its words say why."""

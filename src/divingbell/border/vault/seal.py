@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from divingbell import logs
+from divingbell.border.vault.base import VaultUnavailable
 from divingbell.errors import ConfigError
 from divingbell.host import private_file
 
@@ -95,7 +96,7 @@ def load_key(
     except FileExistsError:  # another Divingbell has made one at the same time
         return load_key(path, folder, environment, None)
     except OSError as error:
-        raise ConfigError(
+        raise VaultUnavailable(
             f"the key of the vault can't be written to {chosen} ({error.strerror}): "
             f"set {VARIABLE}, or XDG_DATA_HOME to another folder"
         ) from error

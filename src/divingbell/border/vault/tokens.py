@@ -30,6 +30,11 @@ def draw(kind: str, count: int, taken: Container[str]) -> str:
             return token
 
 
+def kind_of(token: str) -> str:
+    """Return the kind of a token."""
+    return token[1:].rpartition("_")[0]
+
+
 def in_text(text: str) -> set[str]:
     """Return the tokens in a text, and what looks like one."""
     return {found[0] for found in TOKEN.finditer(text)} if "[" in text else set()

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from divingbell import logs
 from divingbell.border.vault import tokens
-from divingbell.border.vault.base import Counts, Row, Store, StoreFailed
+from divingbell.border.vault.base import Counts, Row, Store, StoreFailed, VaultUnavailable
 from divingbell.border.vault.seal import NotOpened, Seal
-from divingbell.errors import ConfigError, DivingbellError
+from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
 
 log = logs.logger("divingbell")
@@ -30,12 +30,6 @@ OTHER_KEY = (
 _CHECK = "check of the key"
 
 
-class UnknownToken(DivingbellError):
-    """Raised for a token that this conversation does not have."""
-
-    code = "unknown_token"
-
-
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A value that a token stands for."""
@@ -45,6 +39,8 @@ class Entry:
     value: str
     origins: frozenset[str] = frozenset()
     """The servers that it came from; none where code or a person has brought it."""
+    sealed: bool = False
+    """Whether code gets the token too, and only tools the value."""
 
     def __repr__(self) -> str:
         return f"<{self.token}>"
@@ -66,7 +62,7 @@ class Vault:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def token_of(self, value: str, kind: str, origin: str = "") -> str:
+    def token_of(self, value: str, kind: str, origin: str = "", *, sealed: bool = False) -> str:
         """Return the token that stands for a value, the same one each time."""
         key = (kind, value)
         with self._guard:
@@ -77,10 +73,12 @@ class Vault:
                 count = self._counts.get(kind, 0)
                 token = tokens.draw(kind, count, self._entries)
                 self._counts[kind] = count + 1
-                self._add(Entry(token, kind, value, frozenset({origin} - {""})))
-            elif origin and origin not in self._entries[token].origins:
-                entry = self._entries[token]
-                self._add(replace(entry, origins=entry.origins | {origin}))
+                self._add(Entry(token, kind, value, frozenset({origin} - {""}), sealed))
+                return token
+            entry = self._entries[token]
+            if (origin and origin not in entry.origins) or (sealed and not entry.sealed):
+                origins = entry.origins | ({origin} - {""})
+                self._add(replace(entry, origins=origins, sealed=entry.sealed or sealed))
             return token
 
     def entry_of(self, token: str) -> Entry | None:
@@ -127,7 +125,7 @@ class Vaults:
             await self._store.used(())
         except StoreFailed as error:
             await self._store.close()
-            raise ConfigError(f"the vault can't be used: {error}") from error
+            raise VaultUnavailable(f"the vault can't be used: {error}") from error
         except NotOpened:
             await self._store.close()
             raise ConfigError(OTHER_KEY) from None
@@ -214,8 +212,8 @@ class Vaults:
         return await self._store.counts()
 
     def _opened(self, row: Row) -> Entry:
-        kind, value, origins = self._seal.open(row.sealed, row.place)
-        return Entry(row.token, kind, value, frozenset(origins))
+        kind, value, origins, sealed = self._seal.open(row.sealed, row.place)
+        return Entry(row.token, kind, value, frozenset(origins), sealed)
 
     def _forget_oldest(self) -> None:
         """Make room where there is too much; looked at when a conversation begins."""
@@ -260,7 +258,7 @@ class Vaults:
         rows = []
         for (name, token), entry in some.items():
             place = Row(name, token, b"").place
-            content = [entry.kind, entry.value, sorted(entry.origins)]
+            content = [entry.kind, entry.value, sorted(entry.origins), entry.sealed]
             rows.append(Row(name, token, self._seal.close(content, place)))
         return rows
 
