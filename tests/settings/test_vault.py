@@ -29,6 +29,7 @@ def test_a_password_is_not_shown(tmp_path: Path) -> None:
     chosen = VaultSettings("rediss://ann:s3cret@kept.example:6379/2?password=s3cret")
     assert chosen.address == "rediss://kept.example:6379/2"
     assert "s3cret" not in repr(chosen)
+    assert VaultSettings("unix://ann:s3cret@/run/r.sock?db=1").address == "unix:///run/r.sock"
     with pytest.raises(ConfigError) as caught:
         _load(tmp_path, 'store = "http://:s3cret@kept.example"')
     assert "s3cret" not in str(caught.value)

@@ -82,4 +82,4 @@ class VaultSettings:
     def address(self) -> str:
         """The address of a Redis without its password, for people."""
         parts = urlsplit(self.store)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
