@@ -93,9 +93,12 @@ class Settings:
     """The MCP servers whose tools the code may call: one table [servers.NAME] each."""
     policy: Policy = field(default_factory=Policy)
     """The rules for their tools: the table [policy]."""
-    privacy: Privacy | None = None
-    """What models do not see: "secrets", also "personal" data, or nothing ("off"); not set: secrets,
-    where Divingbell is an MCP server."""
+    privacy: Annotated[
+        Privacy | None,
+        Described('"off" or "secrets" or "personal" (and details in the table [privacy_rules])'),
+    ] = None
+    """What models do not see: "secrets", "personal" (personal data, too) or "off"; if it is not
+    set, secrets in `divingbell serve` and "off" elsewhere."""
     privacy_rules: PrivacyRules = field(default_factory=PrivacyRules)
     """What is hidden besides, and from whom: the table [privacy_rules]."""
     vault: VaultSettings = field(default_factory=VaultSettings)

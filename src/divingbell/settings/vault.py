@@ -32,11 +32,11 @@ def read_store(value: Any, place: Place) -> str:
             path = IsPath().absolute(value.removeprefix(f"{SQLITE}:"), place.folder)
         except ValueError as error:
             raise ConfigError(place.told(f"store: {error}")) from None
-        value = f"{SQLITE}:{path}"
+        store = f"{SQLITE}:{path}" if path else value
     else:
-        value = str(variables.expanded(value, place.environment, place.told("store"), {}))
-    check_store(value, place)
-    return value
+        store = str(variables.expanded(value, place.environment, place.told("store"), {}))
+    check_store(store, place)
+    return store
 
 
 def check_store(store: str, place: Place) -> None:
@@ -82,4 +82,4 @@ class VaultSettings:
     def address(self) -> str:
         """The address of a Redis without its password, for people."""
         parts = urlsplit(self.store)
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -195,8 +195,8 @@ async def _known(chosen: "VaultSettings", wanted: list[str]) -> Known:
     home = data_folder()
     if _is_missing(chosen, home):
         raise ConfigError(
-            f"there is no vault {opening.file_of(chosen, home)}: run this as the user, and with the "
-            "settings (--config), of the server that has given the tokens out"
+            f"there is no vault {opening.file_of(chosen, home)}: run this as the user and with the "
+            "settings (--config) of the server that has given the tokens out"
         )
     vaults = opening.open_vaults(chosen, home, tell=None)
     try:
