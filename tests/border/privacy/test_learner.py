@@ -23,6 +23,11 @@ HEADER = list(ROWS[0])
 CELLS = [list(row.values()) for row in ROWS]
 CSV = "\n".join(",".join(map(str, row)) for row in [HEADER, *CELLS])
 
+
+def _cells(tag: str, row: list[Any]) -> str:
+    return "".join(f"<{tag}><b>{cell}</b> </{tag}>" for cell in row)
+
+
 RESULTS: dict[str, Any] = {
     "rows": {"customers": ROWS},
     "structured content": {"content": [], "structuredContent": {"result": ROWS}},
@@ -34,6 +39,8 @@ RESULTS: dict[str, Any] = {
     "columns that say more": {"fields": [{"name": name} for name in HEADER], "data": CELLS},
     "a list with a header": {"values": [HEADER, *CELLS]},
     "CSV": {"content": [{"type": "text", "text": CSV}]},
+    "HTML": f"<p>Found</p><table><tr>{_cells('th', HEADER)}</tr>"
+    + "".join(f"<tr class='x'>{_cells('td', row)}</tr>" for row in CELLS),
     "lists by column": {name: [row[name] for row in ROWS] for name in HEADER},
     "dicts by column": {key: {"0": ROWS[0][key], "1": ROWS[1][key]} for key in HEADER},
     "names and values": [[{"name": key, "value": row[key]} for key in HEADER] for row in ROWS],
@@ -91,6 +98,11 @@ def test_each_leaf_below_a_personal_field_is_learned() -> None:
         "12 Main Street": "ADDRESS", "Flat 9b": "ADDRESS", "Oslo": "ADDRESS", "90210": "ADDRESS",
         "+47 5551 2345": "PHONE", "ann@example.org": "EMAIL", "bob@example.org": "EMAIL",
     }  # fmt: skip
+
+
+def test_of_a_value_that_was_cut_the_beginning_is_learned() -> None:
+    value = {"street": "12 Long Harbour...", "full_name": "Alexandra Lee…"}
+    assert taught(value) == {"12 Long Harbour": "ADDRESS", "Alexandra Lee": "NAME"}
 
 
 def test_numbers_are_learned_as_they_are_written() -> None:

@@ -39,8 +39,10 @@ PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
-_CUT = re.compile(r"\.\.\.|…|\n\[…")
-"""What follows a value that was cut: by pandas, by polars, and where our own output is."""
+_CUT = re.compile(r"\.\.\.|…")
+"""What follows a value that was cut, by pandas and by polars."""
+_LEFT_OUT = "\n["
+"""What stands before it where our own output was cut."""
 _WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
 
 
@@ -152,6 +154,7 @@ class Learned:
         last = done = 0
         for mark in _CUT.finditer(text):
             end = mark.start()
+            end -= len(_LEFT_OUT) if text.endswith(_LEFT_OUT, last, end) else 0
             start = max(last, end - self.longest, text.rfind("\n", last, end) + 1)
             found += _finds_at_end(text, start, end, self._generations)
             # What one mark has looked at no other looks at again.
