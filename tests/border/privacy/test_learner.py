@@ -134,7 +134,7 @@ def test_a_mailbox_in_a_field_for_addresses_is_one() -> None:
 
 
 def test_patterns_of_the_settings_are_believed() -> None:
-    fields = Fields({"crm.*.name": "person", "crm.*.email": "none", "crm.find.note.by": "email"})
+    fields = Fields({"crm.*.name": "NAME", "crm.*.email": "NONE", "crm.find.note.by": "EMAIL"})
     value = {"list": [{"name": "Robert 2", "email": "a@x.org"}], "note": {"by": "robert"}}
     assert taught(value, fields) == {"Robert 2": "NAME", "robert": "EMAIL"}
     assert taught(value, fields, "shop.find") == {"a@x.org": "EMAIL"}
@@ -209,7 +209,7 @@ def test_a_file_in_another_encoding_is_read() -> None:
 
 def test_patterns_name_files_too() -> None:
     known = Kept()
-    fields = Fields({"files.people.csv.name": "person"})
+    fields = Fields({"files.people.csv.name": "NAME"})
     for name in ("people.csv", "products.csv"):
         Learner(fields, known).learn_file(name, f"id,name\n1,of {name}\n".encode())
     assert known.told == {"of people.csv": "NAME"}

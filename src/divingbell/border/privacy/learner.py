@@ -312,7 +312,8 @@ def _written(number: float) -> str:
 
 def _text_of(data: bytes) -> tuple[str, bool]:
     """The text of a file, up to the last line that is whole, and whether that is not all."""
-    is_cut = len(data) > MOST_FILE
+    # Whoever keeps the beginning of a file keeps that much.
+    is_cut = len(data) >= MOST_FILE
     if is_cut:
         data = data[:MOST_FILE]
         data = data[: data.rfind(b"\n") + 1]

@@ -36,6 +36,7 @@ _REMOVED_CLASS = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u2069"
     "\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
 )
+_DISGUISED = re.compile(r"[\\%&\x00-\x1f\x7f]")
 _SPACES = "\u00a0\u2000-\u200a\u202f\u205f\u3000"
 _DASHES = "\u2010-\u2015\u2212\ufe63"
 
@@ -85,6 +86,17 @@ def finds_without_disguise(text: str, finders: Sequence[Finder]) -> Iterator[Fin
             yield Find(start, end, find.kind)
     if not views:  # characters that take one another's place
         yield from _finds(plain, finders)
+
+
+def undisguised(value: str) -> str:
+    """Return a value that was found as it is meant: `ann@x.com` for `ann%40x.com`."""
+    if value.isascii() and not _DISGUISED.search(value):
+        return value
+    plain = value if value.isascii() else value.translate(_table())
+    views = _disguises().views(plain, _SIZE)
+    # What was hidden twice is plain in the last one.
+    shown = "".join(piece for _, piece in views[-1].pieces()) if views else plain
+    return shown.replace(_REMOVED, "") or value
 
 
 def _finds(text: str, finders: Sequence[Finder]) -> list[Find]:
