@@ -1,6 +1,7 @@
 """Learned values: texts that are known to be someone's, found again wherever they stand."""
 
 import bisect
+import functools
 import html
 import json
 import re
@@ -43,6 +44,7 @@ _CUT = re.compile(r"\.\.\.|…")
 """What follows a value that was cut, by pandas and by polars."""
 _LEFT_OUT = "\n["
 """What stands before it where our own output was cut."""
+_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
 _WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
 
 
@@ -76,6 +78,25 @@ class _Generation:
         at = bisect.bisect_left(self._texts, text)
         is_there = at < len(self._texts) and self._texts[at].startswith(text)
         return self.forms[at] if is_there else None
+
+    def open_from(self, low: str, starts: Iterable[int]) -> int:
+        """Return the first of these places from which on a text may be the start of a form."""
+        if low[-1] == "\n" and not self._has_line_ends:
+            return len(low)
+        for start in starts:
+            # With fewer letters it may be any of many.
+            if low[start : start + SHORTEST] in self._heads or len(low) - start < SHORTEST:
+                if self.beginning_with(low[start:]) is not None:
+                    return start
+        return len(low)
+
+    @functools.cached_property
+    def _has_line_ends(self) -> bool:
+        return any("\n" in form.text for form in self.forms)
+
+    @functools.cached_property
+    def _heads(self) -> frozenset[str]:
+        return frozenset(form.text[:SHORTEST] for form in self.forms)
 
 
 class Learned:
@@ -147,6 +168,23 @@ class Learned:
         if "..." in text or "…" in text:
             found += yield from self._cut_values(text)
         return merged(found)
+
+    def open_from(self, text: str) -> int:
+        """Return where a value begins that may go on behind the text, or the end of the text."""
+        whole = self._open_from(text)
+        # A dot or two may be the first of three, behind a value that was cut.
+        stem = text.removesuffix("..") if text.endswith("..") else text.removesuffix(".")
+        start = self._open_from(stem) if stem != text else len(stem)
+        return min(whole, start) if start < len(stem) else whole
+
+    def _open_from(self, text: str) -> int:
+        generations = self._generations
+        if not generations or not text:
+            return len(text)
+        first = max(0, len(text) - self.longest)
+        low = _folded(text[first:])
+        starts = [start.start() for start in _STARTS.finditer(low)]
+        return first + min(generation.open_from(low, starts) for generation in generations)
 
     def _cut_values(self, text: str) -> Generator[None, None, list[Find]]:
         """Find values of which only the beginning is there, in lines of their own."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Iterable, Iterator, Mapping
 
-from divingbell.border.privacy import shapes, views
+from divingbell.border.privacy import endings, shapes, views
 from divingbell.border.privacy.engines import Gate, Hit, engine
 from divingbell.border.privacy.find import Find, merged
 
@@ -27,7 +27,9 @@ class Scanner:
 
     def __init__(self, kinds: Iterable[str], patterns: Mapping[str, str] | None = None) -> None:
         self._shapes = shapes.of_kinds(frozenset(kinds))
+        self._endings = endings.Endings(self._shapes)
         self._own = list(patterns or {})
+        self._own_have_blanks = any(map(endings.may_have_blanks, (patterns or {}).values()))
         owned = [
             (number, gate) for number, shape in enumerate(self._shapes) for gate in shape.gates
         ]
@@ -54,14 +56,23 @@ class Scanner:
         for finder in more:
             found += yield from finder.plain(text)
         for start, end in views.neighbourhoods(scan.disguised):
-            near = views.finds_without_disguise(text[start:end], [self, *more])
-            found += (Find(start + find.start, start + find.end, find.kind) for find in near)
+            for find in views.finds_without_disguise(text[start:end], [self, *more]):
+                if start == 0 or not views.is_judged_before(find):
+                    found.append(Find(start + find.start, start + find.end, find.kind))
             yield
         return merged(found)
 
     def plain(self, text: str) -> Generator[None, None, list[Find]]:
         """Yield after each piece; return the finds in the text as it stands, escapes and all."""
         return _Scan(self, text).steps()
+
+    def open_from(self, text: str) -> int:
+        """Return from where on what follows a text may change what is found in it by shape.
+
+        It is asked of the text as it stands; disguises are the matter of `Screen.settled`.
+        """
+        own = max(0, len(text) - LONGEST_OWN) if self._own_have_blanks else len(text)
+        return min(own, self._endings.open_from(text))
 
 
 class _Scan:
@@ -119,6 +130,9 @@ def _in_characters(hits: Iterable[Hit], data: bytes) -> Iterator[Hit]:
     """The same hits, which are sorted, by characters of the text that these bytes are."""
     last = place = 0
     for gate, start, end in hits:
+        # A gate reads bytes, so that its match may end within a character.
+        while end < len(data) and data[end] & 0xC0 == 0x80:
+            end += 1
         place += len(data[last:end].decode("utf-8", "ignore"))
         last = end
         # Only own patterns say where they start, and what they find has an end.
