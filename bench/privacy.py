@@ -35,8 +35,10 @@ from personal_data import Sample
 from turns import Unable
 
 from divingbell.border.privacy.engines import HyperscanEngine
+from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import KINDS
 from divingbell.border.privacy.learned import MOST_VALUES, Learned
+from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
 
@@ -199,6 +201,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "CSV": _csv,
     "HTML": lambda value: f"<td>{html.escape(value)}</td>",
     "traceback": _traceback,
+    "a cell that pandas has cut": lambda value: f"0  {repr(value)[1:-4]}...  17",
 }
 
 
@@ -207,10 +210,12 @@ def _words(text: str) -> list[str]:
 
 
 def learned_again(count: int) -> Iterator[table.Row]:
-    """Whether each learned value is found, in each way to write it."""
+    """Whether each value of a result is found, in each way to write it, once that was learned."""
     people = personal_data.people(count)
     known = Learned()
-    known.add(people)
+    result = {"content": [{"type": "text", "text": json.dumps(personal_data.answer(people))}]}
+    lesson = Learner(Fields(), known).learn(result, "crm.list_customers")
+    assert (lesson.refused, lesson.problem) == (0, "")
     for way, written in WAYS.items():
         right = 0
         for value, _ in people:

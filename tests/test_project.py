@@ -121,6 +121,7 @@ def test_public_names() -> None:
         "ToolContext",
         "ToolFailed",
         "ToolUse",
+        "UnknownToken",
         "Usage",
         "ValueKind",
         "Variable",

@@ -12,7 +12,6 @@ from divingbell.principal import Principal
 from tests.gateway.galley import ENTRY
 from tests.surfaces.mcp.stamped import Whole, replaced
 
-
 TOKEN = "[STAMP_482715]"
 
 
@@ -65,7 +64,9 @@ async def test_what_servers_answer_crosses_on_its_way_into_the_sandbox(
 
 
 async def test_texts_of_a_value_go_out_wherever_they_stand_in_it(session: Session) -> None:
-    result = await session.run("word = '[STAMP_482715]'\n[{word}, (word,), {frozenset([word]): {1: word}}]")
+    result = await session.run(
+        "word = '[STAMP_482715]'\n[{word}, (word,), {frozenset([word]): {1: word}}]"
+    )
     stamp = "model-stamp"
     assert result.value == [{stamp}, (stamp,), {frozenset([stamp]): {1: stamp}}]
 

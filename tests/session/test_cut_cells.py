@@ -48,3 +48,11 @@ async def test_no_part_of_a_value_is_left_in_a_table(session: Session, way: str)
     for find in reversed(screen.finds(text)):
         left = f"{left[: find.start]}[{find.kind}]{left[find.end :]}"
     assert [word for word in SAID if word in left.lower()] == [], left
+
+
+async def test_what_a_shown_table_holds_is_learned_by_its_columns(session: Session) -> None:
+    result = await session.run(f"import pandas as pd\npd.DataFrame({PEOPLE!r})[['full_name']]")
+    [page] = [output.data for output in result.outputs if output.type == "text/html"]
+    known = Learned()
+    assert Learner(Fields(), known).learn(page, "session.shown").learned == 2
+    assert len(known.finds(result.text)) == 2

@@ -61,7 +61,7 @@ OTHER_WORDS = {
 }
 """What settings may say for a kind besides its name."""
 NOTHING = "NONE"
-"""Said of a field that is not personal, whatever its name is."""
+"""The kind of fields that are not personal, whatever their names are."""
 
 
 def is_kind(name: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from divingbell.border.privacy import documents
-from divingbell.border.privacy.documents import TooMuch, json_in, rows_in
+from divingbell.border.privacy.documents import TooMuch, html_tables_in, json_in, rows_in
 
 PRETTY = json.dumps({"a": ["b"]}, indent=2)
 
@@ -85,3 +85,28 @@ def test_a_row_that_is_too_long_ends_a_table(rest: str) -> None:
     assert [next(rows), next(rows)] == [["id", "email"], ["1", "a@x.org"]]
     with pytest.raises(TooMuch):
         next(rows)
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        (
+            '<div><table border="1"><thead><tr style="x"><th></th><th>a&amp;b</th></tr></thead>\n'
+            "<tbody><tr>\n <th>0</th>\n <td> 1 <i>2</i></td></tr></tbody></table></div> 5",
+            [[["", "a&b"], ["0", "1 2"]]],
+        ),
+        ("<table><tr><td>1<tr><td>2<table><tr><TD>3</TD>", [[["1"], ["2"]], [["3"]]]),
+        ("<td>1</td> <table> <tr", [[[]]]),
+        (f"<table><tr><td>&#{'9' * 9000};", [[["\ufffd"]]]),
+        ("", []),
+    ],
+)
+def test_tables_of_html_are_read(text: str, tables: list[list[list[str]]]) -> None:
+    assert list(html_tables_in(text)) == tables
+
+
+@pytest.mark.parametrize(
+    "piece", ["<", "<td", "<td>", "<tr><td>x", "<table><tr>", "<table><tr><td>&"]
+)
+def test_hostile_html_is_read_to_its_end(piece: str) -> None:
+    assert sum(map(len, html_tables_in(f"<table><tr>{piece * 100_000}"))) <= 100_001

@@ -186,6 +186,13 @@ def test_what_no_value_begins_with_is_not_found(text: str) -> None:
     assert taught("Alexandra Leeson", "12 Long Harbour Street", "Loading Dock").finds(text) == []
 
 
+@pytest.mark.parametrize("dots", ["", ".", ".."])
+def test_one_that_may_have_been_cut_is_waited_for(dots: str) -> None:
+    known = taught("Alexandra Leeson")
+    assert known.open_from(f"0  Alexandra Le{dots}") == 3
+    assert known.open_from(f"0  Alexandra Lu{dots}") == 15 + len(dots)
+
+
 def test_one_that_was_cut_is_found_among_all_generations() -> None:
     known = Learned()
     for number in range(40):

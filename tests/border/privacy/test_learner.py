@@ -23,6 +23,11 @@ HEADER = list(ROWS[0])
 CELLS = [list(row.values()) for row in ROWS]
 CSV = "\n".join(",".join(map(str, row)) for row in [HEADER, *CELLS])
 
+
+def _cells(tag: str, row: list[Any]) -> str:
+    return "".join(f"<{tag}><b>{cell}</b> </{tag}>" for cell in row)
+
+
 RESULTS: dict[str, Any] = {
     "rows": {"customers": ROWS},
     "structured content": {"content": [], "structuredContent": {"result": ROWS}},
@@ -34,6 +39,8 @@ RESULTS: dict[str, Any] = {
     "columns that say more": {"fields": [{"name": name} for name in HEADER], "data": CELLS},
     "a list with a header": {"values": [HEADER, *CELLS]},
     "CSV": {"content": [{"type": "text", "text": CSV}]},
+    "HTML": f"<p>Found</p><table><tr>{_cells('th', HEADER)}</tr>"
+    + "".join(f"<tr class='x'>{_cells('td', row)}</tr>" for row in CELLS),
     "lists by column": {name: [row[name] for row in ROWS] for name in HEADER},
     "dicts by column": {key: {"0": ROWS[0][key], "1": ROWS[1][key]} for key in HEADER},
     "names and values": [[{"name": key, "value": row[key]} for key in HEADER] for row in ROWS],
@@ -93,6 +100,11 @@ def test_each_leaf_below_a_personal_field_is_learned() -> None:
     }  # fmt: skip
 
 
+def test_of_a_value_that_was_cut_the_beginning_is_learned() -> None:
+    value = {"street": "12 Long Harbour...", "full_name": "Alexandra Lee…"}
+    assert taught(value) == {"12 Long Harbour": "ADDRESS", "Alexandra Lee": "NAME"}
+
+
 def test_numbers_are_learned_as_they_are_written() -> None:
     value = {"phone": 5551234567, "mobile": 5551234568.0, "fax": True, "ssn": float("nan"),
              "tel": 10**5000, "iban": None}  # fmt: skip
@@ -122,7 +134,7 @@ def test_a_mailbox_in_a_field_for_addresses_is_one() -> None:
 
 
 def test_patterns_of_the_settings_are_believed() -> None:
-    fields = Fields({"crm.*.name": "person", "crm.*.email": "none", "crm.find.note.by": "email"})
+    fields = Fields({"crm.*.name": "NAME", "crm.*.email": "NONE", "crm.find.note.by": "EMAIL"})
     value = {"list": [{"name": "Robert 2", "email": "a@x.org"}], "note": {"by": "robert"}}
     assert taught(value, fields) == {"Robert 2": "NAME", "robert": "EMAIL"}
     assert taught(value, fields, "shop.find") == {"a@x.org": "EMAIL"}
@@ -197,7 +209,7 @@ def test_a_file_in_another_encoding_is_read() -> None:
 
 def test_patterns_name_files_too() -> None:
     known = Kept()
-    fields = Fields({"files.people.csv.name": "person"})
+    fields = Fields({"files.people.csv.name": "NAME"})
     for name in ("people.csv", "products.csv"):
         Learner(fields, known).learn_file(name, f"id,name\n1,of {name}\n".encode())
     assert known.told == {"of people.csv": "NAME"}

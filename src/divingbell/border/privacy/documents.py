@@ -1,9 +1,10 @@
-"""Documents in texts: JSON, lines of JSON and tables with a header, read within limits.
+"""Documents in texts: JSON, lines of JSON, and tables with a header, read within limits.
 
 Whoever wrote a text may have written it to be expensive, so that sizes come before parsing.
 """
 
 import csv
+import html
 import io
 import json
 import re
@@ -17,7 +18,10 @@ LONGEST_ROW = 1 << 18
 LONGEST_HEADER = 1 << 14
 MOST_TRIES = 16
 """Values over more than one line that are read in one text: each try may read all the rest."""
+LONGEST_CELL = 1024
+"""Characters of a cell of HTML that are read."""
 DELIMITERS = ",;\t|"
+_MARKUP = re.compile(r"<(/?\w*)[^<>]*>?|[^<]+")
 _JSON_LINE = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 # Numbers as they are written: one of 5,000 digits is no reason to read nothing.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=lambda _: None)
@@ -72,6 +76,27 @@ def rows_in(text: str, delimiter: str = "") -> Iterator[list[str]]:
         raise TooMuch(f"the table can't be read further: {error}") from None
 
 
+def html_tables_in(text: str) -> Iterator[list[list[str]]]:
+    """Yield the rows of each table of HTML, its header first, as pandas shows a DataFrame."""
+    rows: list[list[str]] = []
+    is_cell = False
+    for found in _MARKUP.finditer(text):
+        tag = (found[1] or "").lower()
+        if tag in ("table", "/table"):
+            if rows:
+                yield _cells_of(rows)
+            rows = []
+        elif tag == "tr":
+            rows.append([])
+        elif tag in ("th", "td") and rows:
+            rows[-1].append("")
+        is_cell = tag in ("th", "td") or (is_cell and tag not in ("/th", "/td", "tr", "table"))
+        if found[1] is None and is_cell and rows and len(rows[-1][-1]) < LONGEST_CELL:
+            rows[-1][-1] += found[0][:LONGEST_CELL]
+    if rows:
+        yield _cells_of(rows)
+
+
 def delimiter_of(text: str) -> str:
     """Return what stands between the cells of a table's first line; `,` if nothing does."""
     first = first_line(text)
@@ -81,6 +106,10 @@ def delimiter_of(text: str) -> str:
 def first_line(text: str) -> str:
     """Return the first line of a text, as far as it may be the header of a table."""
     return text[:LONGEST_HEADER].lstrip("\ufeff\r\n").partition("\n")[0]
+
+
+def _cells_of(rows: list[list[str]]) -> list[list[str]]:
+    return [[html.unescape(cell[:LONGEST_CELL]).strip() for cell in row] for row in rows]
 
 
 def _end_of_line(text: str, at: int) -> int:

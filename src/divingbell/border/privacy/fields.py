@@ -6,8 +6,6 @@ from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from divingbell.border.privacy.kinds import KINDS
-from divingbell.errors import ConfigError
-from divingbell.settings import kinds
 from divingbell.settings.patterns import Pattern
 
 LONGEST_NAME = 200
@@ -109,21 +107,20 @@ class Fields:
 
     A pattern is compared with `server.tool.field`, where the field is the last name or all names
     that lead to it with dots between them; for a file with `files.customers.csv.field`. The first
-    one that matches counts. A kind is a name of `KINDS` in small or large letters, `person`, a kind
-    of one's own, or `none`. `kinds` are those that are looked for at all.
+    one that matches counts. `kinds` are those that are looked for, one's own among them; a field
+    of any other kind holds nothing personal.
 
     Raises:
-        ConfigError: a pattern or its kind is none.
+        ValueError: a pattern is longer than one may be.
     """
 
     def __init__(
         self, patterns: Mapping[str, str] | None = None, kinds: Container[str] = KINDS
     ) -> None:
-        named = {text: kind_named(kind) for text, kind in (patterns or {}).items()}
         self._kinds = kinds
         self._patterns = [
-            (_pattern(text), Field(kind if kind in kinds or kind not in KINDS else "", True))
-            for text, kind in named.items()
+            (Pattern(text), Field(kind if kind in kinds else "", True))
+            for text, kind in (patterns or {}).items()
         ]
 
     def of(self, origin: str) -> "FieldsOfOrigin":
@@ -188,19 +185,6 @@ def usual_kind(name: str) -> str | None:
     return _kind_of_words(words)
 
 
-def kind_named(word: str) -> str:
-    """Return the kind that a word of the settings means; `""` for `none`.
-
-    Raises:
-        ConfigError: it can't be one.
-    """
-    try:
-        name = kinds.meant(word)
-    except ValueError as error:
-        raise ConfigError(str(error)) from None
-    return "" if name == kinds.NOTHING else name
-
-
 def _kind_of_words(words: list[str]) -> str | None:
     """The kind that the last words say, as many of them as there is a kind for."""
     for count in range(min(len(words), MOST_WORDS), 0, -1):
@@ -216,10 +200,3 @@ def _in_ascii(name: str) -> str:
         return name
     plain = unicodedata.normalize("NFKD", name.replace("ß", "ss"))
     return "".join(sign for sign in plain if not unicodedata.combining(sign))
-
-
-def _pattern(text: str) -> Pattern:
-    try:
-        return Pattern(text)
-    except ValueError as error:
-        raise ConfigError(f"the field {text[:80]!r}…: {error}") from None

@@ -40,8 +40,10 @@ PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
-_CUT = re.compile(r"\.\.\.|…|\n\[…")
-"""What follows a value that was cut: by pandas, by polars, and where our own output is."""
+_CUT = re.compile(r"\.\.\.|…")
+"""What follows a value that was cut, by pandas and by polars."""
+_LEFT_OUT = "\n["
+"""What stands before it where our own output was cut."""
 _STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
 _WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
 
@@ -169,6 +171,13 @@ class Learned:
 
     def open_from(self, text: str) -> int:
         """Return where a value begins that may go on behind the text, or the end of the text."""
+        whole = self._open_from(text)
+        # A dot or two may be the first of three, behind a value that was cut.
+        stem = text.removesuffix("..") if text.endswith("..") else text.removesuffix(".")
+        start = self._open_from(stem) if stem != text else len(stem)
+        return min(whole, start) if start < len(stem) else whole
+
+    def _open_from(self, text: str) -> int:
         generations = self._generations
         if not generations or not text:
             return len(text)
@@ -183,6 +192,7 @@ class Learned:
         last = done = 0
         for mark in _CUT.finditer(text):
             end = mark.start()
+            end -= len(_LEFT_OUT) if text.endswith(_LEFT_OUT, last, end) else 0
             start = max(last, end - self.longest, text.rfind("\n", last, end) + 1)
             found += _finds_at_end(text, start, end, self._generations)
             # What one mark has looked at no other looks at again.

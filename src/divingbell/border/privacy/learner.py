@@ -4,7 +4,7 @@ import itertools
 import math
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -77,7 +77,11 @@ class Learner:
         self._guard = threading.Lock()
 
     def learn(self, value: Any, tool: str) -> Lesson:
-        """Learn from a result of `server.tool`: JSON, also in texts of it, and tables."""
+        """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML tables.
+
+        What a sandbox shows may be learned too, the HTML of a DataFrame for instance: it can add
+        values, within what one origin may add, and take none away.
+        """
         reading = _Reading(self._fields.of(tool))
         reading.read(value)
         return self._keep(reading, tool.partition(".")[0])
@@ -199,27 +203,38 @@ class _Reading:
                 yield from (_Part(row[at], *each[1:]) for at, each in columns if at < len(row))
 
     def _in_text(self, part: _Part) -> Iterator[_Part] | None:
+        """Take a text as the value of its field, or return what is in it as in a document."""
         text: str = part.value
-        is_table = part.field is None and self._is_table(text)
-        may_be_read = is_table or "{" in text or "[" in text
-        if may_be_read and part.nested < MOST_NESTED and len(text) <= self._text:
+        inner = self._document_in(text, part.field is not None)
+        if inner is not None and part.nested < MOST_NESTED and len(text) <= self._text:
             self._text -= len(text)
-            return self._in_table(part) if is_table else self._in_json(part)
-        if may_be_read:
+            return inner(_Part(text, part.path, part.field, part.nested + 1))
+        if inner is not None:
             self.problem = self.problem or "there was more JSON in texts than is read"
         if part.field is not None:
             self._take(text.strip(), part.field)
         return None
 
+    def _document_in(self, text: str, is_value: bool) -> Callable[[_Part], Iterator[_Part]] | None:
+        """Return what reads a text that may be a document; the value of a field is no table."""
+        if not is_value and "<table" in text:
+            return self._in_html
+        if not is_value and self._is_table(text):
+            return self._in_table
+        return self._in_json if "{" in text or "[" in text else None
+
+    def _in_html(self, part: _Part) -> Iterator[_Part]:
+        for rows in documents.html_tables_in(part.value):
+            yield from self._cells(iter(rows), part)
+
     def _in_table(self, part: _Part) -> Iterator[_Part]:
-        rows = documents.rows_in(part.value.lstrip("\ufeff\r\n"))
-        return self._cells(rows, part._replace(nested=part.nested + 1))
+        return self._cells(documents.rows_in(part.value.lstrip("\ufeff\r\n")), part)
 
     def _in_json(self, part: _Part) -> Iterator[_Part]:
         is_json = False
         for value in documents.json_in(part.value):
             is_json = True
-            yield _Part(value, part.path, part.field, part.nested + 1)
+            yield _Part(value, *part[1:])
         if not is_json and part.field is not None:
             self._take(part.value.strip(), part.field)
 
@@ -235,7 +250,7 @@ class _Reading:
         return len(names) > 1 and any(field is not None and field.kind for field in fields)
 
     def _take(self, text: str, field: Field) -> None:
-        kind = field.kind
+        text, kind = text.removesuffix("...").removesuffix("…"), field.kind
         if kind == "ADDRESS" and "@" in text and not field.is_meant:
             kind = "EMAIL"
         if kind and (field.is_meant or _may_be(text, kind)):
@@ -297,7 +312,8 @@ def _written(number: float) -> str:
 
 def _text_of(data: bytes) -> tuple[str, bool]:
     """The text of a file, up to the last line that is whole, and whether that is not all."""
-    is_cut = len(data) > MOST_FILE
+    # Whoever keeps the beginning of a file keeps that much.
+    is_cut = len(data) >= MOST_FILE
     if is_cut:
         data = data[:MOST_FILE]
         data = data[: data.rfind(b"\n") + 1]
