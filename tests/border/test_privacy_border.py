@@ -198,10 +198,8 @@ async def test_commands_have_words_and_input_restored_and_output_hidden(session:
     assert result.stdout == f"to {token}"
     counted = await session.command("wc -c", input=token)
     assert counted.stdout.split() == [str(len("zelda@jazz.org"))]
-    events = [
-        event
-        async for event in session.command_stream(["sh", "-c", 'printf zel; sleep 0.1; echo "$0"', "da@jazz.org"])
-    ]  # fmt: skip
+    words = ["sh", "-c", 'printf zel; sleep 0.1; echo "$0"', "da@jazz.org"]
+    events = [event async for event in session.command_stream(words)]
     assert hides_all(events) and "zel" not in str(events[0].text)
     handle = await session.command(["sh", "-c", "printf zelda@ja; sleep 60"], background=True)
     await asyncio.sleep(0.3)

@@ -34,7 +34,8 @@ LEARNED = [
 ]  # fmt: skip
 DISGUISED = [
     "ann%40example.org", r"ann\u0040example.org", "ann&#64;example.org", "ann&commat;example.org",
-    "4111\x1b[31m 1111\x1b[0m 1111 1111", "ann@\u200bexample.org", "４１１１１１１１１１１１１１１１",
+    "4111\x1b[31m 1111\x1b[0m 1111 1111", "ann@\u200bexample.org",
+    "４１１１１１１１１１１１１１１１",
     "4111%201111%201111%201111", "Ann%20Lee", "A\x1b[1mnn \x1b[0mLee", "Ann \x1b]0;a title\x07Lee",
     "phone:\n467 3395", "451 5986\nfax", r"ph\u006fne 467 3395", "555\u2011123\u20114567",
     "ann@exam\rple.org", "ann@exX\bample.org", "4111X\b 1111 1111 1111", "555-123-\r4567",

@@ -85,9 +85,10 @@ class _Generation:
             return len(low)
         for start in starts:
             # With fewer letters it may be any of many.
-            if low[start : start + SHORTEST] in self._heads or len(low) - start < SHORTEST:
-                if self.beginning_with(low[start:]) is not None:
-                    return start
+            may_begin = low[start : start + SHORTEST] in self._heads
+            may_begin = may_begin or len(low) - start < SHORTEST
+            if may_begin and self.beginning_with(low[start:]) is not None:
+                return start
         return len(low)
 
     @functools.cached_property

@@ -44,7 +44,7 @@ class Screen:
     def scanning(self, text: str) -> Generator[None, None, list[Find]]:
         """Do the same, and yield after each piece of 32 kB: an event loop can give way there."""
         found = yield from self._scanner.scanning(text, self.learned)
-        if "\r" not in text and "\b" not in text:
+        if not overwriting.occurs(text):
             return found
         for near in overwriting.finds(text, (self._scanner, self.learned)):
             found += near
@@ -75,6 +75,10 @@ class Screen:
             first = text.rfind("\n", first, max(first, len(text) - LONGEST_DISGUISED)) + 1 or first
         for reading in views.readings(text[first:]):
             end = min(end, first + reading.place_of(self._first_open(reading.text)))
+        if overwriting.occurs(text[first:]):
+            places = overwriting.places_shown(text, first, len(text))
+            index = self._first_open("".join(text[place] for place in places))
+            end = min([end, *places[index : index + 1]])
         return end
 
     def _first_open(self, text: str) -> int:
@@ -85,10 +89,10 @@ class Screen:
         first = max(0, since - views.AROUND, len(text) - 2 * views.AROUND)
         if since == len(text) or not views.may_escape(text[first:]):
             return len(text)
-        known = {place for find in found for place in (find.start, find.end)}
+        near = [find for find in found if find.end > first]
         finders = (self._scanner, self.learned)
         for find in views.finds_without_disguise(text[first:], finders):
-            start, end = first + find.start, first + find.end
-            if start >= len(text) - FOLLOWING and not known.issuperset((start, end)):
-                return start
+            hidden = Find(first + find.start, first + find.end, find.kind)
+            if hidden.start >= len(text) - FOLLOWING and merged([*near, hidden]) != near:
+                return hidden.start
         return len(text)

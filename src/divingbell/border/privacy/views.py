@@ -99,7 +99,7 @@ def finds_without_disguise(text: str, finders: Sequence[Finder]) -> Iterator[Fin
         places = view.located(index for find in finds for index in (find.start, find.end - 1))
         for find, (start, _), (_, end) in zip(finds, places, places, strict=False):
             yield Find(start, end, find.kind)
-    if not views:  # characters that take one another's place
+    if not views or plain != text:  # characters that take one another's place
         yield from _finds(plain, finders)
 
 
