@@ -263,8 +263,9 @@ async def test_it_is_kept_in_memory_where_nothing_can_be_written(
 ) -> None:
     (tmp_path / "data").write_text("a file, where a folder should be")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    options: dict[str, Any] = {"pool": 0, "preload": [], "policy": {"pin": False}}
     async with (
-        Divingbell(privacy="personal", pool=0, preload=[], tools=office.tools()) as bell,
+        Divingbell(privacy="personal", tools=office.tools(), **options) as bell,
         bell.session() as session,
     ):
         token = await email_token(session)

@@ -13,10 +13,13 @@ def with_texts(
     value: Any, change: Callable[[str], str], number: Callable[[int], Any] | None = None
 ) -> Any:
     """Return a value with all its texts changed: in lists and sets, in names and values of dicts,
-    and in the dataclasses of `divingbell.models`. `number` may change long whole numbers. Bytes and
-    what else there is stay as they are."""
+    and in the dataclasses of `divingbell.models`. Bytes are texts where they are UTF-8. `number` may
+    change long whole numbers. What else there is stays as it is."""
     if isinstance(value, str):
         return change(value)
+    if isinstance(value, bytes):
+        text = _text_of(value)
+        return value if text is None else change(text).encode()
     if type(value) is int:
         return number(value) if number is not None and _is_long(value) else value
     if isinstance(value, Mapping):
@@ -46,6 +49,9 @@ class Leaves:
     def _collect(self, value: Any) -> None:
         if isinstance(value, str):
             self.texts.append(value)
+        elif isinstance(value, bytes):
+            if (text := _text_of(value)) is not None:
+                self.texts.append(text)
         elif type(value) is int:
             if _is_long(value):
                 self.texts.append(str(value))
@@ -70,6 +76,13 @@ class Leaves:
             return found if text == str(found) else text
 
         return with_texts(self._value, lambda _: next(left), number)
+
+
+def _text_of(value: bytes) -> str | None:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def _is_long(number: int) -> bool:
