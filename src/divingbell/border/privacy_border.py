@@ -10,11 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from divingbell import logs
 from divingbell.border.border import Passage, Reader, Reading, Shown, Value
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
-from divingbell.border.privacy.learner import MOST_FILE, Learner
+from divingbell.border.privacy.learner import MOST_FILE, Learner, Lesson
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.vault import tokens
@@ -25,6 +26,8 @@ from divingbell.models import Event, Output, Result
 from divingbell.principal import Principal
 from divingbell.settings.privacy import PrivacyRules
 from divingbell.shares import weight
+
+log = logs.logger("divingbell")
 
 LONG = 8_000
 """Characters; where there are more, they are looked through beside the event loop."""
@@ -132,7 +135,7 @@ class PrivacyBorder:
     ) -> list[str]:
         """The texts of a result as code gets them. What is known of it now is found again later."""
         server = origin.partition(".")[0]
-        conversation.learner.learn(value, origin)
+        _tell(conversation.learner.learn(value, origin), origin)
         if self._rules.border_of(origin) == "sandbox":
             return conversation.tokenised_all(texts, server, sealed=True)
         conversation.note_origins(self._secrets, texts, server)
@@ -189,7 +192,7 @@ class FileReading:
 
     async def end(self) -> None:
         data = bytes(self._start)
-        await weight.in_thread(lambda: self._learner.learn_file(self._name, data))
+        _tell(await weight.in_thread(lambda: self._learner.learn_file(self._name, data)), "a file")
 
 
 class PrivacyPassage:
@@ -233,6 +236,14 @@ def _looked_through(output: Output) -> Output:
         return output
     words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}]"
     return Output("text/plain", words, output.name, output.cell)
+
+
+def _tell(lesson: Lesson, origin: str) -> None:
+    """Say in the log what was not learned, and so is not hidden."""
+    if lesson.refused:
+        log.warning("%d personal values of %s found no room: they are shown", lesson.refused, origin)
+    if lesson.problem:
+        log.info("not all of %s was looked at for personal values: %s", origin, lesson.problem)
 
 
 def _value(entries: Mapping[str, Entry], token: str) -> str:
