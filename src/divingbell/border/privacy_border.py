@@ -241,7 +241,9 @@ def _looked_through(output: Output) -> Output:
 def _tell(lesson: Lesson, origin: str) -> None:
     """Say in the log what was not learned, and so is not hidden."""
     if lesson.refused:
-        log.warning("%d personal values of %s found no room: they are shown", lesson.refused, origin)
+        log.warning(
+            "%d personal values of %s found no room: they are shown", lesson.refused, origin
+        )
     if lesson.problem:
         log.info("not all of %s was looked at for personal values: %s", origin, lesson.problem)
 
