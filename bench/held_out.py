@@ -147,7 +147,6 @@ class Filler:
     """Fills templates with values of one country after another."""
 
     def __init__(self) -> None:
-        random.seed(SEED)  # some parts of Faker ask the chance of all
         self._chance = random.Random(SEED)
         self._makers = {name: Faker(name) for name in COUNTRIES}
         for maker in self._makers.values():
@@ -180,7 +179,7 @@ class Filler:
             "name": maker.name,
             "company": maker.company,
             "street": maker.street_address,
-            "city": maker.city,
+            "city": self._makers["de_DE"].city,  # those of Italy come in another order each time
             "words": lambda: self._american.sentence(4),
             "date": self._date,
             "time": lambda: f"{self._moment():%H:%M:%S}",
