@@ -12,8 +12,10 @@ _CARD_WORDS = (
 )
 _ISSUED = (
     r"(?:4\d|5[1-5]|2[2-7]|6[0245]|35)\d{2}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?:[ -]?\d{1,3})?"
-    r"|4\d{12}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
+    r"|4\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d|(?:1800|2131)[ -]?\d{6}[ -]?\d{5}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
 )
+_PAYING = r"\bcharged?\b|\brefund|\bpay(?:ment|ing)?\b|\bpaid\b|billing|checkout"
+_PAYING_BEHIND = r"\bexp\b|\bexpir|\bcvc|\bcvv"
 _ANY = r"\d(?:[ -]?\d){11,18}"
 _CARDS = (
     Shape(
@@ -30,6 +32,15 @@ _CARDS = (
         longest=40,
         check=validators.is_card,
         words=_CARD_WORDS,
+    ),
+    Shape(
+        "CARD",
+        gate(_ANY),
+        re.compile(f"{AT}{_ANY}{TO}"),
+        longest=40,
+        check=validators.is_paid_card,
+        words=_PAYING,
+        words_behind=_PAYING_BEHIND,
     ),
 )
 

