@@ -87,7 +87,7 @@ _OTHER_NUMBER = re.compile(
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
     r"|[A-Za-z]/$"
-    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w+\\?[\"']\s?:\s?\\?[\"']?$",
+    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$",
     re.IGNORECASE,
 )
 
@@ -100,6 +100,7 @@ def _phone_beside(words: str = "", words_behind: str = "", written: str = "") ->
         longest=60,
         check=_is_meant_as_phone,
         unless=_OTHER_NUMBER,
+        unless_reach=40,
         unless_behind=re.compile(r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone"),
         words=words,
         words_behind=words_behind,
@@ -167,6 +168,7 @@ _IPS = (
         longest=16,
         check=validators.is_public_ip,
         unless=_VERSION,
+        unless_reach=12,
     ),
     Shape(
         "IP",
@@ -177,6 +179,7 @@ _IPS = (
         longest=42,
         check=validators.is_public_ip,
         unless=_VERSION,
+        unless_reach=12,
     ),
 )
 

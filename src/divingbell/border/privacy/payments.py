@@ -4,7 +4,7 @@ import re
 
 from divingbell.border.privacy import validators
 from divingbell.border.privacy.numerals import AT, TO, gate
-from divingbell.border.privacy.shape import BEGIN, START, Shape
+from divingbell.border.privacy.shape import BEGIN, Shape
 
 _CARD_WORDS = (
     r"card|credit|debit|visa|master|maestro|amex|diners|discover|\bcc\b|\bpan\b|karte|carte|tarjeta"
@@ -44,19 +44,30 @@ _CARDS = (
     ),
 )
 
-_COUNTRIES = "|".join(validators.IBAN_LENGTHS)
+_IN_DIGITS = (
+    "AD AE AT BA BE CZ DE DK EE ES FI FO GL HR HU IL IS LT ME NO PL PT RS SD SE SI SK TL TN XK"
+)
+"""Countries whose numbers go on with digits; those whose names look like the beginning of a hash
+are among them."""
+_OTHERS = "|".join(sorted(validators.IBAN_LENGTHS.keys() - set(_IN_DIGITS.split())))
 
 
 def _of_length(length: int) -> str:
+    """What follows the first letter of a number of this length."""
     countries = [c for c, its in validators.IBAN_LENGTHS.items() if its == length]
-    return rf"(?:{'|'.join(countries)})\d{{2}}(?:[ -]?[A-Z0-9]){{{length - 4}}}"
+    names = "|".join(f"(?<={first}){second}" for first, second in countries)
+    return rf"(?:{names})\d{{2}}(?:[ -]?[A-Z0-9]){{{length - 4}}}"
 
 
 _EXACT = "|".join(map(_of_length, sorted(set(validators.IBAN_LENGTHS.values()))))
 _IBAN = Shape(
     "IBAN",
-    rf"{BEGIN}(?i:(?:{_COUNTRIES})\d{{2}}[ -]?[A-Z0-9]{{4}}[ -]?[A-Z0-9]{{3}})",
-    re.compile(f"{START}(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE),
+    rf"{BEGIN}(?i:(?:{_IN_DIGITS.replace(' ', '|')})\d{{2}}[ -]?\d{{4}}[ -]?\d{{3}}"
+    rf"|(?:{_OTHERS})\d{{2}}[ -]?[A-Z0-9]{{4}}[ -]?[A-Z0-9]{{3}})",
+    # Begins with a set of characters, so that `re` skips all else.
+    re.compile(
+        rf"[A-Z](?=[A-Z]\d\d)(?:(?<!\w.)|(?<=\\[nrt].))(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE
+    ),
     longest=66,
     check=validators.is_iban,
 )

@@ -41,7 +41,17 @@ class Scanner:
 
     def finds(self, text: str) -> list[Find]:
         """Return the finds, sorted and disjoint."""
-        return views.finished(self.scanning(text))
+        if len(text) > PIECE:
+            return views.finished(self.scanning(text))
+        # Most texts are one line: what a generator and its steps cost is a third of all then.
+        scan = _Scan(self, text)
+        found = scan.piece(0)
+        return self._without_disguise(text, scan, found) if scan.disguised else merged(found)
+
+    def _without_disguise(self, text: str, scan: "_Scan", found: list[Find]) -> list[Find]:
+        for start, end in views.neighbourhoods(scan.disguised):
+            found += _moved(views.finds_without_disguise(text[start:end], [self]), start)
+        return merged(found)
 
     def scanning(self, text: str, *more: views.Finder) -> Generator[None, None, list[Find]]:
         """Find, together with other finders, also in what the text says without its disguises.
@@ -54,8 +64,7 @@ class Scanner:
         for finder in more:
             found += yield from finder.plain(text)
         for start, end in views.neighbourhoods(scan.disguised):
-            near = views.finds_without_disguise(text[start:end], [self, *more])
-            found += (Find(start + find.start, start + find.end, find.kind) for find in near)
+            found += _moved(views.finds_without_disguise(text[start:end], [self, *more]), start)
             yield
         return merged(found)
 
@@ -69,7 +78,8 @@ class _Scan:
 
     def __init__(self, scanner: Scanner, text: str) -> None:
         self._scanner, self._text = scanner, text
-        self._decided = [0] * len(scanner._shapes)
+        self._decided: dict[int, int] = {}
+        """Up to where a shape has decided, by its number."""
         self._last: dict[str, int] = {}
         """Where the last find of a kind ends."""
         self.disguised: list[int] = []
@@ -77,17 +87,23 @@ class _Scan:
 
     def steps(self) -> Generator[None, None, list[Find]]:
         found: list[Find] = []
-        owners, own = self._scanner._owners, self._scanner._own
         for at in range(0, len(self._text), PIECE):
-            for gate, start, end in self._hits(at):
-                if gate < len(owners):
-                    found += self._finds_at(owners[gate], end)
-                elif gate < len(owners) + len(own):
-                    found.append(Find(max(0, start), end, own[gate - len(owners)]))
-                else:
-                    self.disguised.append(end)
+            found += self.piece(at)
             yield
         return merged(found)
+
+    def piece(self, at: int) -> list[Find]:
+        """Return the finds by hits that end in a piece. Pieces are looked through in order."""
+        found: list[Find] = []
+        owners, own = self._scanner._owners, self._scanner._own
+        for gate, start, end in self._hits(at):
+            if gate < len(owners):
+                found += self._finds_at(owners[gate], end)
+            elif gate < len(owners) + len(own):
+                found.append(Find(max(0, start), end, own[gate - len(owners)]))
+            else:
+                self.disguised.append(end)
+        return found
 
     def _hits(self, at: int) -> list[Hit]:
         """The hits that end in a piece, by their places in the text."""
@@ -106,13 +122,18 @@ class _Scan:
 
     def _finds_at(self, number: int, end: int) -> list[Find]:
         shape = self._scanner._shapes[number]
+        decided = self._decided.get(number, 0)
         # Most numbers are of several shapes of one kind.
-        if end < self._decided[number] or self._last.get(shape.kind) == end:
+        if end < decided or self._last.get(shape.kind) == end:
             return []
-        self._decided[number], places = shape.look(self._text, end, self._decided[number])
+        self._decided[number], places = shape.look(self._text, end, decided)
         if places:
             self._last[shape.kind] = places[-1][1]
         return [Find(*place, shape.kind) for place in places]
+
+
+def _moved(finds: Iterable[Find], by: int) -> Iterator[Find]:
+    return (Find(by + start, by + end, kind) for start, end, kind in finds)
 
 
 def _in_characters(hits: Iterable[Hit], data: bytes) -> Iterator[Hit]:
