@@ -19,7 +19,7 @@ from divingbell.disguises import Disguises
 AROUND = 300
 """Characters before and after a disguise that are read without it: as many as a value with its
 context usually has."""
-PIECE = 1 << 14
+PIECE = 1 << 13
 _SIZE = 1 << 18
 """More than any neighbourhood has, so that it is one piece for `Disguises`."""
 _ESCAPES = (
