@@ -12,7 +12,8 @@ _CARD_WORDS = (
 )
 _ISSUED = (
     r"(?:4\d|5[1-5]|2[2-7]|6[0245]|35)\d{2}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?:[ -]?\d{1,3})?"
-    r"|4\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d|(?:1800|2131)[ -]?\d{6}[ -]?\d{5}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
+    r"|4\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d|(?:1800|2131)[ -]?\d{6}[ -]?\d{5}"
+    r"|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
 )
 _PAYING = r"\bcharged?\b|\brefund|\bpay(?:ment|ing)?\b|\bpaid\b|billing|checkout"
 _PAYING_BEHIND = r"\bexp\b|\bexpir|\bcvc|\bcvv"
@@ -55,7 +56,7 @@ _OTHERS = "|".join(sorted(validators.IBAN_LENGTHS.keys() - set(_IN_DIGITS.split(
 def _of_length(length: int) -> str:
     """What follows the first letter of a number of this length."""
     countries = [c for c, its in validators.IBAN_LENGTHS.items() if its == length]
-    names = "|".join(f"(?<={first}){second}" for first, second in countries)
+    names = "|".join(f"(?<={country[0]}){country[1]}" for country in countries)
     return rf"(?:{names})\d{{2}}(?:[ -]?[A-Z0-9]){{{length - 4}}}"
 
 

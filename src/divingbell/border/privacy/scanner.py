@@ -58,8 +58,8 @@ class Scanner:
     def scanning(self, text: str, *more: views.Finder) -> Generator[None, None, list[Find]]:
         """Find, together with other finders, also in what the text says without its disguises.
 
-        Yields after each piece of 32 kB or less, so that an event loop can give way there; returns the
-        finds, sorted and disjoint.
+        Yields after each piece of 32 kB, or less where there are many hits, so that an event loop
+        can give way there; returns the finds, sorted and disjoint.
         """
         scan = _Scan(self, text)
         found = yield from scan.steps()
