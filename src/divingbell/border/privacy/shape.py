@@ -101,7 +101,7 @@ class Shape:
         limit = end + self.reach
         found = []
         at = max(decided, end - self.reach)
-        while match := self.pattern.search(text, at, limit + self.longest + 1):
+        while at < len(text) and (match := self.pattern.search(text, at, limit + self.longest + 1)):
             if match.start() >= limit:
                 break
             place = self._place(text, match)

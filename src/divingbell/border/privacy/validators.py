@@ -5,6 +5,7 @@ import importlib
 import ipaddress
 import math
 import re
+import string
 from collections import Counter
 from typing import Any
 
@@ -117,7 +118,10 @@ def is_iban(number: str) -> bool:
     number = number.upper().replace(" ", "").replace("-", "")
     if IBAN_LENGTHS.get(number[:2]) != len(number):
         return False
-    return int("".join(str(int(sign, 36)) for sign in number[4:] + number[:4])) % 97 == 1
+    return int((number[4:] + number[:4]).translate(_LETTERS)) % 97 == 1
+
+
+_LETTERS = {ord(letter): str(int(letter, 36)) for letter in string.ascii_uppercase}
 
 
 def is_public_ip(address: str) -> bool:
