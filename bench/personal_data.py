@@ -333,3 +333,17 @@ def people(count: int) -> list[tuple[str, str]]:
         )
         found[f"{place}{_name(chance)}"] = "ADDRESS"
     return list(found.items())[:count]
+
+
+def answer(values: list[tuple[str, str]]) -> dict[str, object]:
+    """The same as a server for customers would list them, with what is nobody's beside it."""
+    rows = [
+        {
+            "id": turn,
+            "status": "active",
+            "tags": ["gold", "news"],
+            **({"fullName": value} if kind == "NAME" else {"address": {"street": value}}),
+        }
+        for turn, (value, kind) in enumerate(values)
+    ]
+    return {"total": len(rows), "customers": rows}

@@ -7,7 +7,8 @@ environment of its own. Words and limits were tuned on one half of the sentences
 the other half (`--tuned` shows the first), which was read before but not tuned on: personal_data.py
 says what follows from that. held_out.py makes a set of which the half that figures come from was
 tuned on by nobody: those are the figures to go by. `--missed` lists what is not found, and what is
-found falsely; with `--held-out`, of that set. `--profile` shows where the time goes in texts without personal data.
+found falsely; with `--held-out`, of that set. `--profile` shows where the time goes in texts
+without personal data.
 """
 
 import argparse
@@ -25,7 +26,7 @@ import sys
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,11 @@ from turns import Unable
 
 from divingbell.border.privacy import validators
 from divingbell.border.privacy.engines import HyperscanEngine
+from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import KINDS
 from divingbell.border.privacy.learned import MOST_VALUES, Learned
+from divingbell.border.privacy.learner import Learner
+from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
 
@@ -241,6 +245,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "CSV": _csv,
     "HTML": lambda value: f"<td>{html.escape(value)}</td>",
     "traceback": _traceback,
+    "a cell that pandas has cut": lambda value: f"0  {repr(value)[1:-4]}...  17",
 }
 
 
@@ -249,10 +254,12 @@ def _words(text: str) -> list[str]:
 
 
 def learned_again(count: int) -> Iterator[table.Row]:
-    """Whether each learned value is found, in each way to write it."""
+    """Whether each value of a result is found, in each way to write it, once that was learned."""
     people = personal_data.people(count)
     known = Learned()
-    known.add(people)
+    result = {"content": [{"type": "text", "text": json.dumps(personal_data.answer(people))}]}
+    lesson = Learner(Fields(), known).learn(result, "crm.list_customers")
+    assert (lesson.refused, lesson.problem) == (0, "")
     for way, written in WAYS.items():
         right = 0
         for value, _ in people:
@@ -359,6 +366,44 @@ def with_values(rows: int, values: int, rounds: int) -> Iterator[table.Row]:
     )  # fmt: skip
 
 
+def in_pieces(lines: int, rounds: int) -> Iterator[table.Row]:
+    """Text as a cell prints it, line by line or all of it, beside one scan of the whole."""
+    known = Learned()
+    known.add(personal_data.people(1_000))
+    screen = Screen(Scanner(KINDS), known)
+    for name, text in (
+        ("lines of 80", personal_data.logs(lines)),
+        ("e-mail and telephone in every line", personal_data.customers(lines)),
+    ):
+        each = [f"{line[:79]:79}\n" for line in text.splitlines()]
+        joined = "".join(each)
+        whole, at_once, by_line, by_character = in_turns(
+            rounds,
+            lambda joined=joined: screen.finds(joined),
+            lambda joined=joined: shown_in_pieces(screen, [joined]),
+            lambda each=each: shown_in_pieces(screen, each),
+            lambda joined=joined: shown_in_pieces(screen, joined[: len(joined) // 10]),
+        )
+        yield _row(f"in pieces: {name}", "one scan", speed(len(joined), whole), rounds)
+        for subject, taken, size in (
+            ("one piece", at_once, len(joined)),
+            ("by line", by_line, len(joined)),
+            ("by character", by_character, len(joined) / 10),
+        ):
+            reached = speed(size, taken)
+            times = speed(len(joined), whole) / reached
+            yield _row(
+                f"in pieces: {name}", subject, reached, rounds, ratio=f"{times:.1f}× one scan"
+            )
+
+
+def shown_in_pieces(screen: Screen, pieces: Iterable[str]) -> None:
+    through = PieceScreen(screen, lambda value, kind: f"[{kind}]")
+    for piece in pieces:
+        through.feed(piece)
+    through.end()
+
+
 def beside_peers(measure: str, texts: list[str], install: bool, rounds: int) -> Iterator[table.Row]:
     """The same texts, for the same kinds."""
     scanner, size = Scanner(COMPARED), sum(map(len, texts))
@@ -437,6 +482,7 @@ def main() -> None:
         *learned_again(200 if quick else 5_000),
         *on_clean_texts(texts, rounds),
         *with_values(2_000 if quick else 20_000, 5_000 if quick else MOST_VALUES, rounds),
+        *in_pieces(1_300 if quick else 13_000, rounds),
         *numbers_of_others(install),
         *beside_peers("same kinds: sentences", sentences, install, rounds),
         *beside_peers("same kinds: pages of code", pages, install, rounds),

@@ -58,6 +58,7 @@ SLOW = (
     "surfaces/cli/test_serving.py",
     "surfaces/cli/test_shell.py",
     "surfaces/cli/test_trusting.py",
+    "surfaces/cli/test_vault.py",
     "surfaces/mcp/passthrough/test_passthrough.py",
     "surfaces/mcp/test_border.py",
     "surfaces/mcp/test_conformance.py",

@@ -56,6 +56,8 @@ from divingbell.models import (
 from divingbell.principal import Principal
 from divingbell.session.files import Files
 from divingbell.settings import config, tables
+from divingbell.settings.privacy import PrivacyRules
+from divingbell.settings.vault import VaultSettings
 from divingbell.surfaces.cli import exit_status
 from tests import libraries
 
@@ -263,7 +265,7 @@ def _is_known(command: str) -> bool:
     options = [word.split("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)]
     known = _help(str(COMMAND)) + _help(str(COMMAND), words[1])
     if (
-        words[1] in ("image", "policy", "profile") and len(words) > 2
+        words[1] in ("image", "policy", "profile", "vault") and len(words) > 2
     ):  # those with commands below them
         if re.search(rf"│ {re.escape(words[2])}\s", known) is None:
             return False
@@ -309,6 +311,8 @@ def _docstrings(kind: type) -> dict[str, str]:
 def _default(name: str, value: Any) -> str:
     if name in _SIZES:
         return f'`"{value >> 20}MB"`'
+    if value is None:
+        return "–"
     if isinstance(value, float):
         return f"`{value:g}`"
     return f"`{json.dumps(value)}`"
@@ -336,8 +340,17 @@ def test_the_tables_of_settings_are_those_of_the_code() -> None:
 def test_the_defaults_in_the_tables_make_the_default_settings(tmp_path: Path) -> None:
     shown = _rows("docs/configuration.md", "name", "default", "environment", "meaning")
     path = tmp_path / "divingbell.toml"
-    path.write_text("".join(f"{row[0]} = {row[1]}\n".replace("`", "") for row in shown))
+    lines = (f"{row[0]} = {row[1]}\n".replace("`", "") for row in shown if row[1] != "–")
+    path.write_text("".join(lines))
     assert config.load(path, environment={}) == Settings()
+
+
+@pytest.mark.parametrize("kind", [PrivacyRules, VaultSettings])
+def test_the_tables_of_privacy_are_those_of_the_code(kind: type) -> None:
+    shown = _rows("docs/privacy.md", "name", "default", "meaning")
+    for name in tables.names(kind):
+        default = _default(name, getattr(kind(), name))
+        assert [f"`{name}`", default, " ".join(_docstrings(kind)[name].split())] in shown
 
 
 def test_the_limits_in_the_readme_are_those_of_the_code() -> None:

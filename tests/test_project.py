@@ -121,6 +121,7 @@ def test_public_names() -> None:
         "ToolContext",
         "ToolFailed",
         "ToolUse",
+        "UnknownToken",
         "Usage",
         "ValueKind",
         "Variable",
@@ -146,7 +147,7 @@ def test_the_names_that_are_loaded_and_those_that_are_checked_come_from_the_same
 
 
 def _loaded_by(code: str) -> set[str]:
-    code = f"{code}; import sys; print(*sys.modules)"
+    code = f"{code}\nimport sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
@@ -154,6 +155,16 @@ def _loaded_by(code: str) -> set[str]:
 def test_importing_it_loads_nothing_heavy() -> None:
     heavy = {"rich", "prompt_toolkit", "cyclopts", "IPython", "numpy", "pandas", "docker", "mcp"}
     assert not heavy & _loaded_by("from divingbell import Divingbell")
+
+
+def test_what_privacy_needs_is_not_loaded_without_it() -> None:
+    code = (
+        "import asyncio\nfrom divingbell import Divingbell\nasync def run():\n"
+        "    async with Divingbell(pool=0, preload=[]) as bell: await bell.execute('1')\n"
+        "asyncio.run(run())"
+    )
+    needed = {"hyperscan", "re2", "ahocorasick_rs", "phonenumbers", "stdnum", "cryptography"}
+    assert not needed & _loaded_by(code)
 
 
 def test_importing_the_package_loads_nothing_until_it_is_used() -> None:

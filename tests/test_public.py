@@ -116,8 +116,8 @@ ATTRIBUTES: dict[type, set[str]] = {
     },
 }
 INNER = {
-    # Rows of tables in the settings, which are given as dictionaries.
-    *("Binding", "Flow", "Rule", "Server", "UnusableServer"),
+    # Tables in the settings and rows of them, which are given as dictionaries.
+    *("Binding", "Flow", "PrivacyRules", "Rule", "Server", "UnusableServer", "VaultSettings"),
     # For those who write a way in of their own, and for the commands.
     *("LedgerRecorder", "Needs", "OwnedSessions"),
     # A protocol that open files have anyway.
@@ -193,6 +193,8 @@ _TABLES: dict[str, Any] = {
     "limits": Limits | SessionLimits,
     "servers": Mapping[str, Any],
     "policy": divingbell.Policy | Mapping[str, Any],
+    "privacy_rules": Mapping[str, Any],
+    "vault": Mapping[str, Any],
 }
 
 

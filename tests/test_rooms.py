@@ -35,7 +35,9 @@ LAYERS = (
 )
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
 BESIDE = {
+    ("border", "settings"),
     ("command", "models"),
+    ("border", "settings"),
     ("disguises", "text"),
     ("escapes", "text"),
     ("logs", "principal"),
@@ -53,6 +55,7 @@ INSIDE = {
     "landlock": ("host",),
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
+    "tokens": ("session",),
     "values": ("models", "session", "surfaces.mcp"),
     "": ("promises.check",),
 }

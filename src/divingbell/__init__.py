@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         SandboxUnavailable,
         SessionClosed,
         ToolFailed,
+        UnknownToken,
         WrongLoop,
     )
     from divingbell.gateway.context import (
@@ -178,6 +179,7 @@ __all__ = [
     "ToolContext",
     "ToolFailed",
     "ToolUse",
+    "UnknownToken",
     "Usage",
     "ValueKind",
     "Variable",
@@ -242,6 +244,7 @@ _HOMES = {
     "ToolCall": "divingbell.models",
     "ToolContext": "divingbell.gateway.functions.tool_context",
     "ToolFailed": "divingbell.errors",
+    "UnknownToken": "divingbell.errors",
     "ToolUse": "divingbell.models",
     "Usage": "divingbell.models",
     "ValueKind": "divingbell.models",

@@ -27,7 +27,7 @@ from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
-from divingbell.parts import Home, make_backend, make_gateway
+from divingbell.parts import Home, make_backend, make_border, make_gateway
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.base import Backend
@@ -140,6 +140,9 @@ class Divingbell:
         self._owned = OwnedSessions(self._open_for, self._reached)
         self.journal = Journal()
         """Told of everything that happens."""
+        if border is not None and settings.privacy not in (None, "off"):
+            raise ConfigError("a border of your own takes the place of `privacy`: leave one out")
+        self._given_border = border
         self._border = border or OpenBorder()
         self._functions = functions_of(tools)
 
@@ -221,6 +224,9 @@ class Divingbell:
                 undo.callback(self.journal.watch(self._on_event))
             home = Home()
             undo.callback(home.close)
+            self._border = self._given_border or await make_border(
+                self.settings, undo, self._scratch
+            )
             gateway = make_gateway(
                 self.settings, home, self.journal, self.border, self._on_approval, self._scratch
             )
@@ -451,6 +457,7 @@ class Divingbell:
 
     def _reached(self, principal: Principal, session: SessionHandle) -> None:
         self.gateway.labels.join(principal, session.key)
+        self.border.join(principal, session.principal)
 
     @property
     def ledgers(self) -> LedgerRecorder:

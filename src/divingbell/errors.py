@@ -60,6 +60,12 @@ class NotRecorded(DivingbellError):
     code = "not_recorded"
 
 
+class UnknownToken(DivingbellError):
+    """Raised for a token, such as `[EMAIL_482715]`, that a conversation does not have."""
+
+    code = "unknown_token"
+
+
 class FileRefused(DivingbellError):
     code = "file_refused"
 

@@ -46,7 +46,7 @@ def screened(words: str) -> str:
 
 
 def marks(
-    principal: Principal, key: str, cell: int | None = None, call: int | None = None
+    principal: Principal, key: str | None, cell: int | None = None, call: int | None = None
 ) -> dict[str, Any]:
     """Return the marks of a record: the key of a session, its user, a cell, a call."""
     return dict(zip(MARKS, (key, principal.user or None, cell, call), strict=True))

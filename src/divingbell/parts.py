@@ -1,7 +1,8 @@
 """The parts of a Divingbell, each made of its settings: folders, gateway, backend."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -107,6 +108,37 @@ def make_gateway(
         on_approval,
         _embeddings_loader(settings) if settings.servers else None,
     )
+
+
+async def make_border(
+    settings: Settings, undo: AsyncExitStack, scratch: Path | None = None
+) -> Border:
+    """Return the border that the settings ask for, with its vault open; `undo` closes that.
+
+    With `scratch` the vault is in memory, and so it is where the usual place can't be written to.
+
+    Raises:
+        ConfigError: the rules can't be used, or the vault has another key.
+    """
+    privacy = settings.privacy or "off"
+    if privacy == "off":
+        return OpenBorder()
+    # Here, because most have no use for it: hyperscan and cryptography take a tenth of a second.
+    from divingbell.border.privacy.choosing import KINDS_OF, chosen_fields, make_scanner
+    from divingbell.border.privacy.fields import Fields
+    from divingbell.border.privacy_border import PrivacyBorder
+    from divingbell.border.vault import opening
+
+    rules, vault = settings.privacy_rules, settings.vault
+    kinds = KINDS_OF[privacy] | rules.patterns.keys()
+    scanner = await asyncio.to_thread(make_scanner, privacy, rules)
+    fields = Fields(chosen_fields(privacy, rules), kinds)
+    if scratch is None:
+        vaults = await opening.opened(vault, places.data_folder())
+    else:
+        vaults = await opening.opened_in_memory(vault)
+    undo.push_async_callback(vaults.close)
+    return PrivacyBorder(vaults, scanner, kinds, fields, rules)
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

@@ -449,6 +449,18 @@ class Session(Face[_Session]):
         found: list[Completion] = self._call(self._of.complete, code, position)
         return found
 
+    def reveal(self, text: str) -> str:
+        """Return a text with the values that tokens stand for, such as `[EMAIL_482715]`, for a
+        person: an answer of a model, or a file that it wrote. The journal says that it was done.
+
+        Raises:
+            InvalidInput: it is no text.
+            SessionClosed: the session has ended.
+            UnknownToken: a token in it is not one of this conversation.
+        """
+        found: str = self._call(self._of.reveal, text)
+        return found
+
     def touch(self) -> None:
         """Count as used now, so that it does not end by being idle.
 

@@ -13,6 +13,7 @@ from types import CodeType
 from typing import Any
 
 from divingbell_inside import reading
+from divingbell_inside.tokens import TokenValues
 
 _COROUTINE = inspect.CO_COROUTINE
 _FEATURES = (getattr(__future__, name) for name in __future__.all_feature_names)
@@ -26,13 +27,14 @@ Parts = list[tuple[CodeType, bool]]
 class Evaluator:
     """Runs cells in one namespace, which keeps their variables."""
 
-    def __init__(self, names: dict[str, Any], transform: Transform) -> None:
+    def __init__(self, names: dict[str, Any], transform: Transform, tokens: TokenValues) -> None:
         self.loop: asyncio.AbstractEventLoop | None = None
         """The loop of cells that await; None until there was one."""
         self.only_reads = False
         """Whether the cell that was compiled last leaves all variables as they are."""
         self._names = names
         self._transform = transform
+        self._tokens = tokens
         self._flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
     def compile(self, source: str, name: str) -> Parts:
@@ -44,7 +46,7 @@ class Evaluator:
         # Tasks of earlier cells go on in the loop, whatever this one does. One that is not Python
         # does nothing.
         self.only_reads = self.loop is None
-        tree = parse(source, name, self._transform)
+        tree = self._tokens.visit(parse(source, name, self._transform))
         self.only_reads = self.only_reads and reading.only_reads(tree, self._names)
         return list(compile_parts(tree, name, self._flags))
 

@@ -36,6 +36,7 @@ from divingbell_inside import (
     results,
     shelf,
     shell,
+    tokens,
     tools,
     values,
 )
@@ -118,7 +119,9 @@ class Runner:
         self._names = self._module.__dict__
         self._names |= tools.NAMES | {tools.PACKAGE: sys.modules[tools.PACKAGE]}
         self._known = set(self._names)
-        self._evaluator = cells.Evaluator(self._names, self.shell.transform_cell)
+        self._tokens = tokens.TokenValues()
+        self.shell.ast_transformers.append(self._tokens)
+        self._evaluator = cells.Evaluator(self._names, self.shell.transform_cell, self._tokens)
         self._outlet: output.Outlet | None = None
         self._pid = 0
         self._executing = False
@@ -257,7 +260,7 @@ class Runner:
             self._outlet = output.Outlet(line, null, b"")
             for turn in range(REHEARSALS):
                 for source in shell.typical():
-                    header = {"op": "run", "cell": turn, "context": 0, "tools": 0}
+                    header = {"op": "run", "cell": turn, "context": 0, "tokens": 0, "tools": 0}
                     host.sendall(frames.pack(header, source.encode()))
                     received = frames.receive(line)
                     assert received is not None
@@ -277,18 +280,20 @@ class Runner:
         outlet.cell = header["cell"]
         self._restore_streams()
         output.cell_of_task.set(outlet.cell)
-        split = header["context"]
+        context = header["context"]
+        split = context + header["tokens"]
         tools.keep_up(header["tools"])
         repeated_warnings.begin_cell(self._names)
         signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             try:
                 self._executing = True
-                if split:
-                    self._take(body[:split])
+                if context:
+                    self._take(body[:context])
+                self._tokens.take(body[context:split])
                 outlet.running = True
                 done, value = self._execute(body[split:].decode("utf-8"), outlet.cell)
-                if self._evaluator.only_reads and not split:
+                if self._evaluator.only_reads and not context:
                     done["only_read"] = True
                 self._show_figures(value)
             finally:

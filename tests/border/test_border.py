@@ -7,23 +7,33 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, Session
-from divingbell.border.border import OpenBorder, Reader
+from divingbell.border.border import OpenBorder, Passage, Reader
 from divingbell.principal import Principal
 from tests.gateway.galley import ENTRY
-from tests.surfaces.mcp.stamped import replaced
+from tests.surfaces.mcp.stamped import Whole, replaced
+
+TOKEN = "[STAMP_482715]"
 
 
-class Watching:
+class Watching(OpenBorder):
     """Notes what crosses it, and puts another word in the place of one."""
 
     def __init__(self) -> None:
         self.crossed: list[tuple[str, str]] = []
 
-    def inward(self, value: Any, principal: Principal) -> Any:
+    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
         self.crossed.append(("in", type(value).__name__))
-        return replaced(value, "STAMP", "bird")
+        return replaced(value, TOKEN, "bird")
 
-    def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
+    async def values_in(self, code: str, principal: Principal) -> dict[str, str]:
+        return {TOKEN: "bird"}
+
+    def passage(self, principal: Principal) -> Passage:
+        return Whole(self, principal)
+
+    async def outward(
+        self, value: Any, principal: Principal, reader: Reader = "model", origin: str = ""
+    ) -> Any:
         self.crossed.append((reader, type(value).__name__))
         return replaced(value, "bird", f"{reader}-stamp")
 
@@ -54,13 +64,15 @@ async def test_what_servers_answer_crosses_on_its_way_into_the_sandbox(
 
 
 async def test_texts_of_a_value_go_out_wherever_they_stand_in_it(session: Session) -> None:
-    result = await session.run("word = 'STAMP'\n[{word}, (word,), {frozenset([word]): {1: word}}]")
+    result = await session.run(
+        "word = '[STAMP_482715]'\n[{word}, (word,), {frozenset([word]): {1: word}}]"
+    )
     stamp = "model-stamp"
     assert result.value == [{stamp}, (stamp,), {frozenset([stamp]): {1: stamp}}]
 
 
 async def test_code_comes_in_and_all_that_it_shows_goes_out(session: Session) -> None:
-    code = "word = 'STAMP'\nassert len(word) == 4\nprint(word)\nword"
+    code = "word = '[STAMP_482715]'\nassert len(word) == 4\nprint(word)\nword"
     events = [event async for event in session.stream(code)]
     result = events[-1].result
     assert result is not None and result.status == "ok", result
@@ -68,14 +80,16 @@ async def test_code_comes_in_and_all_that_it_shows_goes_out(session: Session) ->
     assert result.text.split() == ["model-stamp", "'model-stamp'"]
     shown = [each for each in await session.variables() if each.name == "word"]
     assert shown[0].preview == "'model-stamp'"
-    failed = await session.run("raise ValueError('STAMP')")
+    failed = await session.run("raise ValueError('[STAMP_482715]')")
     assert failed.error is not None and failed.error.message == "model-stamp"
     assert "bird" not in failed.error.traceback
     completed = await session.complete("wor", 3)
     assert any(each.text == "word" for each in completed)
 
 
-def test_an_open_border_changes_nothing() -> None:
+async def test_an_open_border_changes_nothing() -> None:
     value, border = {"a": ["b"]}, OpenBorder()
-    assert border.inward(value, Principal()) is value
-    assert border.outward(value, Principal(), "sandbox") is value
+    assert await border.inward(value, Principal()) is value
+    assert await border.outward(value, Principal(), "sandbox") is value
+    assert border.text("ann", Principal()) == "ann" and not border.holds_back(Principal())
+    assert await border.values_in("[EMAIL_482715]", Principal()) == {}

@@ -8,7 +8,7 @@ import pytest
 
 from divingbell import Divingbell, logs
 from divingbell.journal import log_lines
-from divingbell.journal.events import CallEnded, CellEnded
+from divingbell.journal.events import CallEnded, CellEnded, Revealed
 from divingbell.principal import Principal
 
 SECRET = "s3cret"
@@ -79,3 +79,15 @@ def test_a_cell_whose_caller_has_left_has_one_too(caplog: pytest.LogCaptureFixtu
     [record] = caplog.records
     assert record.getMessage() == "session k: cell 1: its caller has left, 0 ms"
     assert marks_of(record) == ("k", None, 1, None)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_values_that_were_revealed_are_counted(
+    count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "divingbell"):
+        log_lines.write(Revealed(Principal("ada", "c"), count, "program"))
+    [record] = caplog.records
+    values = "1 value" if count == 1 else "3 values"
+    assert record.getMessage() == f"{values} of ada: revealed to a program"
+    assert marks_of(record) == (None, "ada", None, None)

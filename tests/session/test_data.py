@@ -455,22 +455,6 @@ async def test_a_session_that_has_ended_says_so(bell: Divingbell) -> None:
         await session.set("value", LARGE)
 
 
-async def test_plain_data_passes_the_border_on_its_way_out() -> None:
-    from divingbell.border.walk import with_texts
-    from divingbell.principal import Principal
-
-    class Hiding:
-        def inward(self, value: Any, principal: Principal) -> Any:
-            return value
-
-        def outward(self, value: Any, principal: Principal, reader: str = "model") -> Any:
-            return with_texts(value, lambda text: text.replace("secret", "······"))
-
-    async with Divingbell(border=Hiding()) as bell, bell.session() as session:
-        await session.run("value = ['a secret']")
-        assert await session.get("value") == ["a ······"]
-
-
 WITHOUT_LIBRARIES = """
 import asyncio, sys
 from divingbell import Divingbell, InvalidInput

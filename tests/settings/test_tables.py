@@ -237,8 +237,8 @@ def test_an_object_that_a_program_has_made_can_be_checked() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Privacy:
-    """What a later version may have: the table [privacy]."""
+class Curtain:
+    """What a later version may have: the table [curtain]."""
 
     level: Literal["open", "closed"] = "open"
     """Who may look."""
@@ -250,7 +250,7 @@ class Privacy:
 class WiderSettings(Settings):
     """The settings with one field more."""
 
-    privacy: Privacy = field(default_factory=Privacy)
+    curtain: Curtain = field(default_factory=Curtain)
     """What is shown to whom."""
 
 
@@ -266,17 +266,17 @@ def test_a_new_table_is_a_dataclass_and_one_field_of_the_settings(
         assert isinstance(made, WiderSettings)
         return made
 
-    assert load("").privacy == Privacy()
-    text = '[privacy]\nlevel = "closed"\nforget_after = 5\n'
-    assert load(text).privacy == Privacy("closed", 5.0)
-    assert load(text, privacy={"forget_after": 7}).privacy == Privacy(forget_after=7.0)
-    assert load(text, privacy=Privacy()).privacy == Privacy()
-    with pytest.raises(ConfigError, match=r"\[privacy\]: there is no setting 'lvl'; did you mean"):
-        load("[privacy]\nlvl = 1")
-    with pytest.raises(ConfigError, match=r'\[privacy\]: level must be "open" or "closed", not 5'):
-        load("[privacy]\nlevel = 5")
-    with pytest.raises(ConfigError, match="the environment: there is no setting 'privacy'"):
-        config.load(None, {}, {"DIVINGBELL_PRIVACY": "closed"})
+    assert load("").curtain == Curtain()
+    text = '[curtain]\nlevel = "closed"\nforget_after = 5\n'
+    assert load(text).curtain == Curtain("closed", 5.0)
+    assert load(text, curtain={"forget_after": 7}).curtain == Curtain(forget_after=7.0)
+    assert load(text, curtain=Curtain()).curtain == Curtain()
+    with pytest.raises(ConfigError, match=r"\[curtain\]: there is no setting 'lvl'; did you mean"):
+        load("[curtain]\nlvl = 1")
+    with pytest.raises(ConfigError, match=r'\[curtain\]: level must be "open" or "closed", not 5'):
+        load("[curtain]\nlevel = 5")
+    with pytest.raises(ConfigError, match="the environment: there is no setting 'curtain'"):
+        config.load(None, {}, {"DIVINGBELL_CURTAIN": "closed"})
 
 
 # Whatever stands there

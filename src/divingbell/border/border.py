@@ -2,40 +2,154 @@
 
 Sessions pass their code inward and what they show outward; the gateway's pipeline passes arguments
 and results; `divingbell.surfaces.mcp.exits` passes all else that goes to a client. A value is a
-text, JSON, or one of the types of `divingbell.models` that hold such: see `walk.with_texts`.
+text, JSON, or one of the types of `divingbell.models` that hold such: see `walk.Leaves`.
 
-Definitions of tools, and what a search for tools finds, are documentation and do not pass. Events
-pass one by one as they come, so a word may be cut between two of them. The address of a file has
-its name percent-encoded.
+Definitions of tools, and what a search for tools finds, are documentation and do not pass. Nor does
+what a program takes out itself: `Session.get`, and the content of `Session.files`.
 """
 
-from typing import Literal, Protocol, TypeVar
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Protocol, TypeVar
 
+from divingbell.command import CommandEvent
+from divingbell.models import Event
 from divingbell.principal import Principal
 
 Value = TypeVar("Value")
+Shown = TypeVar("Shown", Event, CommandEvent)
 Reader = Literal["model", "sandbox"]
 """A model, or the code in a sandbox, which computes with what it gets."""
+
+
+class Passage(Protocol):
+    """The way out for the events of one run: texts come in pieces, and a value may be cut."""
+
+    async def event(self, event: Shown) -> Iterable[Shown]:
+        """Return what may be shown once this event has come; some of its text may have to wait."""
+
+    async def end(self) -> Iterable[Any]:
+        """Return what has waited. Nothing comes after it."""
+
+
+class Reading(Protocol):
+    """A file on its way into a session, which may tell what is personal."""
+
+    def add(self, piece: bytes) -> None:
+        """Take its next piece."""
+
+    async def end(self) -> None:
+        """Take it that this was all, before code can read it."""
 
 
 class Border(Protocol):
     """Changes values on their way, or leaves them as they are."""
 
-    def inward(self, value: Value, principal: Principal) -> Value:
-        """Return what a model of this principal wrote, as the host takes it."""
+    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
+        """Return what a model of this principal wrote, as the host takes it.
 
-    def outward(self, value: Value, principal: Principal, reader: Reader = "model") -> Value:
+        `to` is the server that gets it, where that is known.
+
+        Raises:
+            UnknownToken: it names something that this conversation does not have.
+        """
+
+    async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
+        """Return what stands in code for something else, and what for.
+
+        It is put into the constants of the code, and never into its text, where a quote would
+        become code.
+
+        Raises:
+            UnknownToken: it names something that this conversation does not have.
+        """
+
+    async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
+        """Return a text with all values in it, for a person, and how many there are.
+
+        Raises:
+            UnknownToken: it names something that this conversation does not have.
+        """
+
+    async def outward(
+        self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
+    ) -> Value:
         """Return a value as its reader may see it.
 
-        Some values pass more than one exit: what has passed once must pass again unchanged.
+        `origin` is the tool that it comes from, as `server.tool`, where that is known. Some values
+        pass more than one exit: what has passed once must pass again unchanged.
         """
+
+    def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
+        """Return a text that is at hand as a model may see it; of one that goes on, what is certain
+        of it: at its end may be half a value."""
+
+    def passage(self, principal: Principal) -> Passage:
+        """Return the way out for the events of one run."""
+
+    def note(self, principal: Principal) -> str:
+        """Return what the reader of a result has to be told of the border now, if anything."""
+
+    def join(self, client: Principal, session: Principal) -> None:
+        """Take note that a client reaches a session, which another of the user's has opened."""
+
+    def reading(self, name: str, principal: Principal) -> Reading:
+        """Return what reads along when a program puts a file into a session."""
+
+    def holds_back(self, principal: Principal) -> bool:
+        """Whether content that can't be looked through, such as an image, is held back."""
+
+
+class OpenPassage:
+    """The way out of an open border."""
+
+    async def event(self, event: Shown) -> Iterable[Shown]:
+        return (event,)
+
+    async def end(self) -> Iterable[Any]:
+        return ()
+
+
+class Unread:
+    """A file that nobody reads along."""
+
+    def add(self, piece: bytes) -> None:
+        """Pass over it."""
+
+    async def end(self) -> None:
+        """Make nothing of it."""
 
 
 class OpenBorder:
     """The border that changes nothing."""
 
-    def inward(self, value: Value, principal: Principal) -> Value:
+    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
         return value
 
-    def outward(self, value: Value, principal: Principal, reader: Reader = "model") -> Value:
+    async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
+        return {}
+
+    async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
+        return text, 0
+
+    async def outward(
+        self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
+    ) -> Value:
         return value
+
+    def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
+        return text
+
+    def passage(self, principal: Principal) -> Passage:
+        return OpenPassage()
+
+    def note(self, principal: Principal) -> str:
+        return ""
+
+    def join(self, client: Principal, session: Principal) -> None:
+        """Keep nothing of it."""
+
+    def reading(self, name: str, principal: Principal) -> Reading:
+        return Unread()
+
+    def holds_back(self, principal: Principal) -> bool:
+        return False

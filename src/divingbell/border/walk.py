@@ -1,24 +1,86 @@
 """The texts of a value, wherever they stand in it: what a border has to look at."""
 
 import dataclasses
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
+LEAST_NUMBER, MOST_NUMBER = 10**8, 10**40
+"""Whole numbers that may be somebody's, such as that of a card."""
 
-def with_texts(value: Any, change: Callable[[str], str]) -> Any:
+
+def with_texts(
+    value: Any, change: Callable[[str], str], number: Callable[[int], Any] | None = None
+) -> Any:
     """Return a value with all its texts changed: in lists and sets, in names and values of dicts,
-    and in the dataclasses of `divingbell.models`. Bytes, numbers and what else there is stay as
-    they are."""
+    and in the dataclasses of `divingbell.models`. `number` may change long whole numbers. Bytes and
+    what else there is stay as they are."""
     if isinstance(value, str):
         return change(value)
-    if isinstance(value, dict):
-        return {with_texts(name, change): with_texts(each, change) for name, each in value.items()}
+    if type(value) is int:
+        return number(value) if number is not None and _is_long(value) else value
+    if isinstance(value, Mapping):
+        return {
+            with_texts(name, change, number): with_texts(each, change, number)
+            for name, each in value.items()
+        }
     if isinstance(value, list):
-        return [with_texts(each, change) for each in value]
+        return [with_texts(each, change, number) for each in value]
     if type(value) in (tuple, set, frozenset):
-        return type(value)(with_texts(each, change) for each in value)
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = [field.name for field in dataclasses.fields(value) if field.init]
-        changed = {name: with_texts(getattr(value, name), change) for name in names}
+        return type(value)(with_texts(each, change, number) for each in value)
+    if _is_record(value):
+        names = _fields_of(value.__class__)
+        changed = {name: with_texts(getattr(value, name), change, number) for name in names}
         return dataclasses.replace(value, **changed)
     return value
+
+
+class Leaves:
+    """The texts of a value and its long numbers, in the order in which `with_texts` meets them."""
+
+    def __init__(self, value: Any) -> None:
+        self._value = value
+        self.texts: list[str] = []
+        self._collect(value)
+
+    def _collect(self, value: Any) -> None:
+        if isinstance(value, str):
+            self.texts.append(value)
+        elif type(value) is int:
+            if _is_long(value):
+                self.texts.append(str(value))
+        elif isinstance(value, Mapping):
+            for name, each in value.items():
+                self._collect(name)
+                self._collect(each)
+        elif isinstance(value, list) or type(value) in (tuple, set, frozenset):
+            for each in value:
+                self._collect(each)
+        elif _is_record(value):
+            for name in _fields_of(value.__class__):
+                self._collect(getattr(value, name))
+
+    def replaced(self, texts: list[str]) -> Any:
+        """Return the value with other texts in the places of these; a number whose text is the
+        same stays one."""
+        left = iter(texts)
+
+        def number(found: int) -> Any:
+            text = next(left)
+            return found if text == str(found) else text
+
+        return with_texts(self._value, lambda _: next(left), number)
+
+
+def _is_long(number: int) -> bool:
+    return LEAST_NUMBER <= abs(number) < MOST_NUMBER
+
+
+def _is_record(value: Any) -> bool:
+    return dataclasses.is_dataclass(value) and not isinstance(value, type)
+
+
+@functools.cache
+def _fields_of(kind: Hashable) -> tuple[str, ...]:
+    assert isinstance(kind, type) and dataclasses.is_dataclass(kind)
+    return tuple(field.name for field in dataclasses.fields(kind) if field.init)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from divingbell.journal.events import By
 from divingbell.models import Event
@@ -20,6 +20,14 @@ class Asker(Protocol):
 
     async def elicit(self, params: "ElicitRequestParams") -> "ElicitResult":
         """Ask as MCP's elicitation does."""
+
+
+@runtime_checkable
+class ApprovalAsker(Asker, Protocol):
+    """One who tells our own questions from those of servers, which a border may change."""
+
+    async def approve(self, params: "ElicitRequestParams") -> "ElicitResult":
+        """Ask for an approval: the person sees what is really sent."""
 
 
 @dataclass(frozen=True, slots=True)

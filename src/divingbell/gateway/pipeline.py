@@ -20,8 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from divingbell import logs
-from divingbell.border.border import Border
-from divingbell.errors import DivingbellError, NotRecorded, ToolFailed
+from divingbell.border.border import Border, OpenBorder
+from divingbell.errors import DivingbellError, NotRecorded, ToolFailed, UnknownToken
 from divingbell.gateway.catalog import wrappers
 from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.context import Answer, CallContext
@@ -286,7 +286,14 @@ class Pipeline:
 
     async def restore(self, request: Request) -> None:
         """Put back what a model was shown something else for."""
-        request.given = self._border.inward(request.given, request.context.principal)
+        server = "" if request.found is None else request.found.server
+        try:
+            request.given = await self._border.inward(
+                request.given, request.context.principal, server
+            )
+        except UnknownToken as error:
+            name = request.name[:MAX_NAME]
+            raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
 
     async def bind(self, request: Request) -> None:
         """Add the arguments that the host sets, and refuse those that it alone may set."""
@@ -442,9 +449,13 @@ class Pipeline:
 
     async def screen(self, request: Request) -> None:
         """Pass what goes back into a session over the border; clients have an exit of their own."""
+        principal, origin = request.context.principal, request.tool.full_name
         if request.wire is not None:
-            principal = request.context.principal
-            request.wire = self._border.outward(request.wire, principal, "sandbox")
+            request.wire = await self._border.outward(request.wire, principal, "sandbox", origin)
+        elif request.by == "client" and type(self._border) is not OpenBorder:
+            # Only to learn from it: a client's exit knows neither the tool nor its fields.
+            dumped = await weight.beside(_dumped, request.result)
+            await self._border.outward(dumped, principal, "sandbox", origin)
 
     async def pack(self, request: Request) -> None:
         """Write down what goes back into a session."""
@@ -503,6 +514,11 @@ def _written(given: Mapping[str, Any]) -> bytes:
 
 def _compact(wire: Mapping[str, Any]) -> bytes:
     return json.dumps(wire, separators=(",", ":")).encode()
+
+
+def _dumped(result: Any) -> list[Any]:
+    items = result if isinstance(result, list) else [result]
+    return [item.model_dump(by_alias=True, mode="json") for item in items]
 
 
 def _size(result: Any) -> int:

@@ -22,10 +22,11 @@ def read(path: Path, most: int) -> bytes | None:
     return data if data is not None and len(data) <= most else None
 
 
-def write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes, *, replace: bool = True) -> None:
     """Put a file in place, mode 600, all at once; its folder is made, mode 700.
 
     Raises:
+        FileExistsError: there is one, which is not to be replaced.
         OSError: it can't be written.
     """
     owned_folder.make(path.parent, 0o700)
@@ -35,7 +36,11 @@ def write(path: Path, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(descriptor)
-        os.replace(draft, path)
+        if replace:
+            os.replace(draft, path)
+        else:
+            os.link(draft, path)
+            os.unlink(draft)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(draft)

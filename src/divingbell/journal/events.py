@@ -23,6 +23,8 @@ CallOutcome = Literal["ok", "denied", "refused", "failed", "cancelled"]
 not there; nothing was sent. failed: it was sent, and the server or its result failed."""
 By = Literal["code", "client"]
 """The code of a session, or a client that calls directly."""
+RevealedBy = Literal["program", "command"]
+"""A program that uses the library, or a person with `divingbell vault reveal`."""
 
 
 def _now() -> float:
@@ -237,6 +239,18 @@ class SignedIn:
     at: float = field(default_factory=_now)
 
 
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """Values that stood behind tokens were given to somebody outside of the sandbox."""
+
+    principal: Principal
+    """Whose conversation it is; nobody's in particular for a command, which looks in all."""
+    count: int
+    """How many tokens were replaced by their values. Neither is told here."""
+    by: RevealedBy
+    at: float = field(default_factory=_now)
+
+
 Intent: TypeAlias = CellStarted | CommandStarted | CallSent
 JournalEvent: TypeAlias = (
     SessionOpened
@@ -254,4 +268,5 @@ JournalEvent: TypeAlias = (
     | ServerUp
     | ServerDown
     | SignedIn
+    | Revealed
 )

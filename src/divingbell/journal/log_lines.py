@@ -1,16 +1,18 @@
 """Log lines of the journal: sessions, cells, commands and calls as they come to their ends.
 
-No code, output or argument is in them.
+No code, output, argument or value is in them.
 """
 
 import logging
 
 from divingbell import logs
+from divingbell.amounts import amount
 from divingbell.journal.events import (
     CallEnded,
     CellEnded,
     CommandEnded,
     JournalEvent,
+    Revealed,
     SessionEnded,
     SessionOpened,
 )
@@ -34,6 +36,8 @@ def write(event: JournalEvent) -> None:
         _write_call(event)
     elif isinstance(event, CommandEnded):
         _write_command(event)
+    elif isinstance(event, Revealed):
+        _write_revealed(event)
 
 
 def _write_session(event: SessionOpened | SessionEnded, what: str) -> None:
@@ -56,6 +60,13 @@ def _write_command(event: CommandEnded) -> None:
     how = event.result.status if event.result else "not started"
     extra = logs.marks(event.principal, event.key)
     log.info("session %s: command %d: %s", event.key, event.number, how, extra=extra)
+
+
+def _write_revealed(event: Revealed) -> None:
+    whose = event.principal.user or "nobody"
+    extra = logs.marks(event.principal, None)
+    count = amount(event.count, "value")
+    log.info("%s of %s: revealed to a %s", count, whose, event.by, extra=extra)
 
 
 def _write_call(event: CallEnded) -> None:

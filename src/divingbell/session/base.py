@@ -404,5 +404,16 @@ class SessionHandle(ABC):
         """
 
     @abstractmethod
+    async def reveal(self, text: str) -> str:
+        """Return a text with the values that tokens stand for, such as `[EMAIL_482715]`, for a
+        person: an answer of a model, or a file that it wrote. The journal says that it was done.
+
+        Raises:
+            InvalidInput: it is no text.
+            SessionClosed: the session has ended.
+            UnknownToken: a token in it is not one of this conversation.
+        """
+
+    @abstractmethod
     async def close(self, reason: str = "it was closed") -> None:
         """End every process of the session and remove its workspace. May be called again."""

@@ -48,7 +48,7 @@ class Ask(Protocol):
 class Data:
     """The way of values into one session and out of it.
 
-    `charge` gets the processor time of threads, `outward` passes the border.
+    `charge` gets the processor time of threads.
     """
 
     def __init__(
@@ -57,13 +57,11 @@ class Data:
         ask: Ask,
         limits: Callable[[], Limits],
         charge: Callable[[float], object],
-        outward: Callable[[Any], Any],
     ) -> None:
         self._files = files
         self._ask = ask
         self._limits = limits
         self._charge = charge
-        self._outward = outward
 
     async def set(self, name: str, value: Any, form: DataFormat | None) -> None:
         """Make a variable of a value; see `SessionHandle.set`."""
@@ -124,14 +122,13 @@ class Data:
 
     def _read(self, name: str, data: bytearray, libraries: tuple[str, ...]) -> Any:
         try:
-            value = parcels.unpack(columns.Reader(data, _Scale().check), libraries)
+            return parcels.unpack(columns.Reader(data, _Scale().check), libraries)
         except columns.NotHeld as error:
             raise InvalidInput(f"{name!r} can't be taken over: {_words(str(error))}") from None
         except columns.Broken as error:
             raise InvalidInput(
                 f"what the session gave for {name!r} is no value: {_words(str(error))}"
             ) from None
-        return self._outward(value)
 
     def _done(self, name: str, seen: Seen) -> None:
         if _item(name, seen).get("done") is not True:

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from divingbell import logs
@@ -220,6 +221,8 @@ class Engine:
         except BaseException:
             self._places.release()
             raise
+        if principal.client == "library":
+            principal = replace(principal, conversation=identifier)
         session = LocalSession(
             identifier,
             principal,

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any, Self, get_args
 
 from divingbell import notebook
+from divingbell.border.border import Reading
 from divingbell.errors import DiskFull, FileMissing, FileRefused, FileTooLarge, InvalidInput
 from divingbell.models import FileInfo, FileKind
 from divingbell.session.base import FilesHandle, OpenFileHandle
@@ -188,7 +189,7 @@ class Files(FilesHandle):
         session: str,
         open_line: Callable[[], int],
         most: Callable[[], int],
-        on_put: Callable[[], None],
+        on_put: Callable[[str], Reading],
     ) -> None:
         self._session = session
         self._open_line = open_line
@@ -203,13 +204,15 @@ class Files(FilesHandle):
 
     async def put(self, path: str | PurePosixPath, data: Source) -> int:
         pieces = pieces_of(data)
-        self._on_put()
+        reading = self._on_put(checked_path(path))
         async with self._request("put", path) as (line, _):
             await line.receive("go")
             try:
                 async with contextlib.aclosing(pieces):
                     async for piece in pieces:
+                        reading.add(piece)
                         await line.send({"op": "piece"}, piece)
+                await reading.end()
             except BaseException:
                 await line.undo()
                 raise

@@ -1,21 +1,50 @@
-"""The input of a cell: code, values of variables and arguments, checked and written as bytes."""
+"""The input of a cell: code, variables, arguments and tokens, checked and written as bytes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from divingbell.errors import InvalidInput
-from divingbell_inside import frames, values
+from divingbell_inside import frames, tokens, values
 
 MAX_CODE = frames.MAX_BODY
+MAX_TOKENS = 10_000
+"""Tokens in one cell."""
+MAX_TOKEN_VALUES = 4 << 20
+"""Bytes of those tokens and of the values that they stand for, as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellInput:
+    """The input of a cell, as bytes."""
+
+    source: bytes
+    variables: bytes = b""
+    """JSON (see `divingbell_inside.values`)."""
+    tokens: bytes = b""
+    """JSON (see `divingbell_inside.tokens`)."""
+
+    @property
+    def lengths(self) -> dict[str, int]:
+        """What the header of the frame says, for the body to be cut again."""
+        return {"context": len(self.variables), "tokens": len(self.tokens)}
+
+    @property
+    def body(self) -> bytes:
+        return self.variables + self.tokens + self.source
 
 
 def encoded(
-    code: str, context: Mapping[str, Any] | None, argv: Sequence[str] | None
-) -> tuple[bytes, bytes]:
-    """Return the source, and the values as JSON (see `divingbell_inside.values`).
+    code: str,
+    context: Mapping[str, Any] | None = None,
+    argv: Sequence[str] | None = None,
+    token_values: Mapping[str, str] | None = None,
+) -> CellInput:
+    """Return the input of a cell. Tokens in constants of the code become the values given for them.
 
     Raises:
-        InvalidInput: the code is no text or too long, or a value can't be passed exactly as it is.
+        InvalidInput: the code is no text or too long, a value can't be passed exactly as it is, or
+            there are too many tokens.
     """
     if not isinstance(code, str):
         raise InvalidInput(f"code must be text, not {type(code).__name__}")
@@ -24,9 +53,11 @@ def encoded(
     except UnicodeEncodeError as error:
         raise InvalidInput(f"the code is not valid text: {error.reason} at {error.start}") from None
     variables = _variables(context or {}, argv) if context or argv is not None else b""
-    if len(source) + len(variables) > MAX_CODE:
-        raise _too_long(f"{len(source) + len(variables):,}")
-    return source, variables
+    made = CellInput(source, variables, _tokens(token_values) if token_values else b"")
+    size = len(source) + len(variables) + len(made.tokens)
+    if size > MAX_CODE:
+        raise _too_long(f"{size:,}")
+    return made
 
 
 def _variables(context: Mapping[str, Any], argv: Sequence[str] | None) -> bytes:
@@ -47,6 +78,21 @@ def _variables(context: Mapping[str, Any], argv: Sequence[str] | None) -> bytes:
             "all: convert it to plain data (numbers, text, bytes, dates, lists, dicts, sets …), "
             "or put it into a file with session.files.put()"
         ) from None
+
+
+def _tokens(given: Mapping[str, str]) -> bytes:
+    if len(given) > MAX_TOKENS:
+        raise InvalidInput(
+            f"the code has {len(given):,} tokens in it, {MAX_TOKENS:,} are allowed: find the rows "
+            "by something else, or run it in parts"
+        )
+    written = tokens.to_json(given)
+    if len(written) > MAX_TOKEN_VALUES:
+        raise InvalidInput(
+            f"the values of the tokens in the code have {len(written):,} bytes, "
+            f"{MAX_TOKEN_VALUES:,} are allowed: run it in parts, with fewer tokens in each"
+        )
+    return written
 
 
 def _too_long(size: str) -> InvalidInput:

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Unpack, overload
 
 from divingbell import logs
-from divingbell.border.border import Border, OpenBorder
+from divingbell.border.border import Border, OpenBorder, Reading
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools, functions_of
-from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
+from divingbell.journal.events import CellEnded, CellStarted, Revealed, SessionEnded, SessionOpened
 from divingbell.journal.journal import Journal
 from divingbell.models import (
     Completion,
@@ -40,7 +40,7 @@ from divingbell.session.copies import Copies, Copy
 from divingbell.session.data import Data
 from divingbell.session.files import Files
 from divingbell.session.hints import Hints
-from divingbell.session.inputs import encoded
+from divingbell.session.inputs import CellInput, encoded
 from divingbell.session.interpreter import Interpreter
 from divingbell.session.looks import Looks, Seen, completions_of, variables_of
 from divingbell.session.loop_guard import LoopGuard
@@ -112,7 +112,7 @@ class LocalSession(SessionHandle):
             identifier,
             self._open_files,
             lambda: self.limits.disk,
-            lambda: self._receive(PUT_FILE),
+            self._took_file,
         )
         self.last_used = time.monotonic()
         self._cells = 0
@@ -130,9 +130,7 @@ class LocalSession(SessionHandle):
         self._looks = Looks()
         self._gateway = gateway
         self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
-        self._data = Data(
-            self.files, self._exchange, lambda: self.limits, self._calls.charge, self._outward
-        )
+        self._data = Data(self.files, self._exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
             self,
             CommandServices(
@@ -253,14 +251,16 @@ class LocalSession(SessionHandle):
         self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
-        def tell(event: Event) -> None:
-            events.put_nowait(self._services.border.outward(event, self.principal))
-
+        passage = self._services.border.passage(self.principal)
+        tell = events.put_nowait
         task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tools, tell))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
-                yield event
+                for shown in await passage.event(event):
+                    yield shown
+            for shown in await passage.end():
+                yield shown
             result = await task
             yield Event("done", cell=result.cell, result=result)
         finally:
@@ -337,13 +337,23 @@ class LocalSession(SessionHandle):
 
     async def variables(self) -> list[Variable]:
         found = variables_of((await self._look({"op": "variables"})).items)
-        return self._services.border.outward(found, self.principal)
+        return await self._services.border.outward(found, self.principal)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
-        source, _ = encoded(code, None, None)
+        source = encoded(code).source
         at = min(max(0, position), len(code))
         found = await self._look({"op": "complete", "position": at}, source)
-        return self._services.border.outward(completions_of(found.items, len(code)), self.principal)
+        completions = completions_of(found.items, len(code))
+        return await self._services.border.outward(completions, self.principal)
+
+    async def reveal(self, text: str) -> str:
+        self._check_open()
+        if not isinstance(text, str):
+            raise InvalidInput(f"reveal takes a text, not {type(text).__name__}")
+        shown, count = await self._services.border.reveal(text, self.principal)
+        if count:
+            self._services.journal.note(Revealed(self.principal, count, "program"))
+        return shown
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
         self._receive(SET_VARIABLE)
@@ -358,9 +368,6 @@ class LocalSession(SessionHandle):
         most: int | None = None,
     ) -> Any:
         return await self._data.get(name, format, frame, most)
-
-    def _outward(self, value: Any) -> Any:
-        return self._services.border.outward(value, self.principal)
 
     async def _exchange(
         self, request: frames.Header, body: bytes = b"", *, changes: bool = False
@@ -451,7 +458,8 @@ class LocalSession(SessionHandle):
         services, whose = self._services, self.principal
         if context:
             self._receive(SET_VARIABLE)
-        given = services.border.inward(code, whose), context, argv
+        tokens = await services.border.values_in(code, whose)
+        given = code, context, argv, tokens
         # What is large is written in a thread, and in its turn: else a later run could pass it.
         ready = None if weight.is_large(given) else encoded(*given)
         if timeout is not None and not (isinstance(timeout, int | float) and timeout > 0):
@@ -463,7 +471,6 @@ class LocalSession(SessionHandle):
             if ready is None:
                 charge = self._interpreter.host_time.charge
                 ready = await weight.charged(lambda: encoded(*given), charge)
-            source, values = ready
             self._copy.hold()
             if functions and self._gateway is not None:
                 await self._gateway.offer(self.key, functions)
@@ -473,7 +480,7 @@ class LocalSession(SessionHandle):
             self._cells = number
             result: Result | None = None
             try:
-                result = await self._run_cell(code, values, source, timeout, asker, sink)
+                result = await self._run_cell(code, ready, timeout, asker, sink)
                 return result
             finally:
                 services.journal.note(CellEnded(whose, self.key, number, code, result))
@@ -481,8 +488,7 @@ class LocalSession(SessionHandle):
     async def _run_cell(
         self,
         code: str,
-        values: bytes,
-        source: bytes,
+        given: CellInput,
         timeout: float | None,
         asker: Asker | None,
         sink: Sink,
@@ -504,8 +510,7 @@ class LocalSession(SessionHandle):
         self._background.pass_on(cell.transcript)
         made = self._gateway.generation(self.key) if self._gateway else 0
         self._interpreter.send(
-            {"op": "run", "cell": cell.number, "context": len(values), "tools": made},
-            values + source,
+            {"op": "run", "cell": cell.number, "tools": made, **given.lengths}, given.body
         )
         concluding: asyncio.Task[Result] | None = None
         try:
@@ -543,7 +548,9 @@ class LocalSession(SessionHandle):
         result = cell.result(ending, self._untold, value)
         services = self._services
         result = services.hints.added(result, ending.header, self.principal.user)
-        result = services.border.outward(result, self.principal)
+        result = await services.border.outward(result, self.principal)
+        if note := services.border.note(self.principal):
+            result = dataclasses.replace(result, notes=(*result.notes, note))
         if services.ledgers is None:
             return result
         ledger = await services.ledgers.ledger_of(self.key, code, result)
@@ -585,6 +592,11 @@ class LocalSession(SessionHandle):
     def _check_open(self) -> None:
         if self._closed is not None:
             raise SessionClosed(f"the session {self.id!r} has ended: {self._closed}")
+
+    def _took_file(self, name: str) -> Reading:
+        """Take note of a file that comes from outside, and of what is in it."""
+        self._receive(PUT_FILE)
+        return self._services.border.reading(name, self.principal)
 
     def _receive(self, source: str) -> None:
         """Note that the program gives it something; of a session that has ended nothing is kept."""

@@ -189,6 +189,9 @@ class Session(SessionHandle):
     async def complete(self, code: str, position: int) -> list[Completion]:
         return await self._handle.complete(code, position)
 
+    async def reveal(self, text: str) -> str:
+        return await self._handle.reveal(text)
+
     def touch(self) -> None:
         """Count as used now, so that it does not end by being idle.
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from divingbell.models import Limits, SessionLimits
 from divingbell.settings.policy import Policy
+from divingbell.settings.privacy import Privacy
 
 Texts = list[str] | tuple[str, ...]
 
@@ -43,3 +44,6 @@ class SettingsArguments(SessionLimits, total=False):
     search_model: str | Path
     servers: Mapping[str, Any]
     policy: Policy | Mapping[str, Any]
+    privacy: Privacy | None
+    privacy_rules: Mapping[str, Any]
+    vault: Mapping[str, Any]

@@ -20,9 +20,11 @@ from divingbell.settings.markers import (
     more_than,
 )
 from divingbell.settings.policy import Policy
+from divingbell.settings.privacy import Privacy, PrivacyRules
 from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
+from divingbell.settings.vault import VaultSettings
 
 log = logs.logger("divingbell")
 
@@ -91,6 +93,16 @@ class Settings:
     """The MCP servers whose tools the code may call: one table [servers.NAME] each."""
     policy: Policy = field(default_factory=Policy)
     """The rules for their tools: the table [policy]."""
+    privacy: Annotated[
+        Privacy | None,
+        Described('"off" or "secrets" or "personal" (and details in the table [privacy_rules])'),
+    ] = None
+    """What models do not see: "secrets", "personal" (personal data, too) or "off"; if it is not
+    set, secrets in `divingbell serve` and "off" elsewhere."""
+    privacy_rules: PrivacyRules = field(default_factory=PrivacyRules)
+    """What is hidden besides, and from whom: the table [privacy_rules]."""
+    vault: VaultSettings = field(default_factory=VaultSettings)
+    """Where hidden values are kept, and for how long: the table [vault]."""
     GONE: ClassVar[Mapping[str, str]] = {
         "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
     }
@@ -185,8 +197,8 @@ def _limits(raw: Mapping[str, Any], place: Place) -> dict[str, Any]:
     return found
 
 
-# Read by other parts: the folder of profiles, the development script, the file itself.
-_NOT_SETTINGS = {"home", "config", "venv", "tokens", "test_data", "bench_image"}
+# Read by other parts: the folder of profiles, the development script, the vault, the file itself.
+_NOT_SETTINGS = {"home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key"}
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

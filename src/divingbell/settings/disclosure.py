@@ -65,14 +65,18 @@ def _lines(found: Found) -> Iterator[str]:
             yield shown(str(source.path))
             yield from (f"    {line}" for line in _flat(content, ""))
     entries = [*_entries(settings.get("servers")), *_entries(servers_in(listed))]
+    kept = _entries({"vault": settings.get("vault")})
     commands = [_command(entry) for entry in entries if "command" in entry]
     if commands:
         yield "It starts on this machine, outside of the sandbox:"
         yield from (f"    {command}" for command in commands)
-    if addresses := [shown(str(entry[key])) for entry in entries for key in _URLS if key in entry]:
+    addresses = [shown(str(entry[key])) for entry in entries for key in _URLS if key in entry]
+    stores = [str(table["store"]) for table in kept if "store" in table]
+    addresses += [shown(store) for store in stores if not store.startswith("sqlite")]
+    if addresses:
         yield "It connects to:"
         yield from (f"    {address}" for address in addresses)
-    if variables := sorted({name for entry in entries for name in names_in(entry)}):
+    if variables := sorted({name for entry in (*entries, *kept) for name in names_in(entry)}):
         yield f"It uses these variables of your environment: {shown(', '.join(variables))}"
 
 

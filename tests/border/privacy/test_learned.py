@@ -163,6 +163,63 @@ def test_the_work_is_in_proportion_to_a_hostile_text(values: list[str], text: st
     assert read <= 2 * len(text) + words * 3 * known.longest
 
 
+CUT = ("Alexandra Leeson", "12 Long Harbour Street, Oslo", "ann.leeson@example.org", "Zoë O'Brien")
+
+
+@pytest.mark.parametrize("dots", ["...", "…", "\n[… 1,000 characters left out …]"])
+@pytest.mark.parametrize("value", CUT)
+def test_a_value_that_was_cut_is_found_by_its_beginning(value: str, dots: str) -> None:
+    known = taught(*CUT)
+    for size in range(learned.SHORTEST_CUT, len(value)):
+        text = f"0  17  {value[:size]}{dots}  5"
+        [find] = known.finds(text)
+        # Of four dots the last three are as good as the first.
+        assert (find.start, text[find.end : 7 + size].strip(".")) == (7, ""), text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Alex... Ann...", "Alexandrine...", "a12 Long...", "Alexandra_...", "loading...", "...", "…",
+     "Alexan. . .", "12 Lo\nng..."],
+)  # fmt: skip
+def test_what_no_value_begins_with_is_not_found(text: str) -> None:
+    assert taught("Alexandra Leeson", "12 Long Harbour Street", "Loading Dock").finds(text) == []
+
+
+@pytest.mark.parametrize("dots", ["", ".", ".."])
+def test_one_that_may_have_been_cut_is_waited_for(dots: str) -> None:
+    known = taught("Alexandra Leeson")
+    assert known.open_from(f"0  Alexandra Le{dots}") == 3
+    assert known.open_from(f"0  Alexandra Lu{dots}") == 15 + len(dots)
+
+
+def test_one_that_was_cut_is_found_among_all_generations() -> None:
+    known = Learned()
+    for number in range(40):
+        known.add([(f"{number:02} Harbour Street", "ADDRESS")])
+    assert len(known.finds("".join(f"{number:02} Har...\n" for number in range(40)))) == 40
+
+
+@pytest.mark.parametrize(
+    "text", ["a ... " * 9_000, "b c " * 12_000 + "...", "a b c d e...f" * 4_000]
+)
+def test_the_work_for_what_was_cut_is_in_proportion_to_a_hostile_text(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = taught("b c " * 100, "e f g")
+    asked = 0
+    beginning_with = learned._Generation.beginning_with
+
+    def counting(generation: learned._Generation, beginning: str) -> object:
+        nonlocal asked
+        asked += 1
+        return beginning_with(generation, beginning)
+
+    monkeypatch.setattr(learned._Generation, "beginning_with", counting)
+    known.finds(text)
+    assert asked <= len(text.split()) * len(known._generations)
+
+
 def test_threads_may_learn_and_look_at_once() -> None:
     known = Learned()
 

@@ -105,6 +105,18 @@ def test_the_work_is_in_proportion_to_a_hostile_text(
     assert work.checks <= 2 * len(text)
 
 
+def test_an_own_pattern_is_found_in_its_place_after_letters_of_several_bytes() -> None:
+    own = Scanner(KINDS, patterns={"OWN": r"EMP-\d{6}"})
+    text = "иван@пример.рф x@пр.рф Zoë EMP-123456 b"
+    assert [text[f.start : f.end] for f in own.finds(text) if f.kind == "OWN"] == ["EMP-123456"]
+
+
+def test_a_number_before_a_disguise_is_not_cut_into_another_one() -> None:
+    for length in range(270, 300):
+        text = "7" * 20 + "555.123.4567 x12from" + " " * (length - 20) + "a\u200bb"
+        assert ALL.finds(text) == []
+
+
 def test_matches_of_an_own_pattern_are_as_many_as_characters_at_most() -> None:
     own = Scanner((), patterns={"OWN": "a.*b", "OTHER": "a+"})
     finds = own.finds("ab" * 20_000)

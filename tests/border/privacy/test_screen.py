@@ -1,9 +1,11 @@
 """The screen joins shapes and learned values."""
 
+import pytest
+
 from divingbell.border.privacy.find import Find
-from divingbell.border.privacy.kinds import KINDS
+from divingbell.border.privacy.kinds import KINDS, SECRETS
 from divingbell.border.privacy.learned import Learned
-from divingbell.border.privacy.scanner import Scanner
+from divingbell.border.privacy.scanner import LONGEST_OWN, Scanner
 from divingbell.border.privacy.screen import Screen
 
 
@@ -40,3 +42,54 @@ def test_what_is_learned_later_is_found_from_then_on() -> None:
 def test_it_gives_way() -> None:
     steps = screen(("Ann Lee", "NAME")).scanning("a word " * 20_000)
     assert sum(1 for _ in steps) > 4
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("a line\nand another\n", "a line\nand another\n"),
+        ("to ann@example.org\n", "to ann@example.org\n"),
+        ("to ann@example.or", "to "),
+        ("to: ann%40exam", "to: "),
+        ("on 12 Mar", ""),
+        ("it is 451 5986\n", "it is "),
+        ("Ann ", ""),
+        ("Ann\n", "Ann\n"),
+        ("An\x1b[1", ""),
+        ('{"451 5986"', ""),
+        ("x\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", "x\n"),
+        ("x\n-----BEGIN RSA PRIV", "x\n"),
+        ("-----BEGIN CERTIFICATE-----\nMIIE\n", "-----BEGIN CERTIFICATE-----\nMIIE\n"),
+    ],
+)
+def test_it_is_said_up_to_where_all_is_decided(text: str, end: str) -> None:
+    assert text[: screen(("Ann Lee", "NAME")).settled(text).end] == end
+
+
+def test_no_find_reaches_beyond_what_is_decided() -> None:
+    finds, end = screen().settled("bob@example.org ann@example.org")
+    assert (finds, end) == ([Find(0, 15, "EMAIL")], 16)
+
+
+def test_secrets_alone_hold_back_no_numbers() -> None:
+    secrets = Screen(Scanner(SECRETS), Learned())
+    assert secrets.settled("12 of 451 5986 ").end == len("12 of 451 5986 ")
+
+
+def test_own_patterns_hold_back_as_much_as_they_may_match() -> None:
+    text = "a word " * 100
+    narrow = Screen(Scanner((), {"OWN": r"EMP-\d{6}"}), Learned())
+    wide = Screen(Scanner((), {"OWN": r"EMP \d{6}"}), Learned())
+    assert (narrow.settled(text).end, wide.settled(text).end) == (700, 700 - LONGEST_OWN)
+
+
+@pytest.mark.parametrize(
+    "text", ["ann@exam\rple.org", "ann@exX\bample.org", "4111X\b 1111 1111 1111"]
+)
+def test_what_is_overwritten_hides_no_value(text: str) -> None:
+    assert [(find.start, find.end) for find in screen().finds(text)] == [(0, len(text))]
+
+
+def test_progress_is_no_value() -> None:
+    bar = "".join(f"\r{n:3}%|███▌      | {n}/100 [00:01<00:01, 33.2{n}it/s]" for n in range(100))
+    assert screen().finds(bar + "\n1234567\r1234568\r\n") == []

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divingbell.border.vault import tokens
+from divingbell.settings import kinds
 
 
 def test_a_token_names_its_kind_and_a_random_number() -> None:
@@ -52,7 +53,7 @@ def test_tokens_are_found_and_replaced_wherever_they_stand() -> None:
     ],
 )
 def test_which_names_can_be_kinds(name: str, fits: bool) -> None:
-    assert tokens.is_kind(name) is fits
+    assert kinds.is_kind(name) is fits
     if fits:
         assert tokens.TOKEN.fullmatch(tokens.draw(name, 0, ()))
 

@@ -12,8 +12,8 @@ from divingbell.border.vault.base import Store, StoreFailed
 from divingbell.border.vault.redis import RedisStore
 from divingbell.border.vault.seal import Seal
 from divingbell.border.vault.sqlite import SqliteStore
-from divingbell.border.vault.vault import UnknownToken, Vaults
-from divingbell.errors import ConfigError
+from divingbell.border.vault.vault import Vaults
+from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
 from tests.border.vault.conftest import Server
 from tests.waiting import until
@@ -64,7 +64,9 @@ async def test_what_was_kept_is_there_after_a_restart(stores: Stores) -> None:
     assert [found[token].value for token in tokens] == [f"{number}@x.org" for number in range(2500)]
     assert found[tokens[7]].origins == {"crm"}
     assert again.of(ANN).token_of("7@x.org", "EMAIL") == tokens[7]
-    [entry] = await again.anywhere(tokens[3])
+    found_anywhere = await again.anywhere([*tokens, "[EMAIL_999999999]"])
+    assert len(found_anywhere) == len(tokens)
+    [entry] = found_anywhere[tokens[3]].values()
     assert entry.value == "3@x.org"
     counts = await again.counts()
     assert (counts.conversations, counts.values) == (1, {"EMAIL": 2500})

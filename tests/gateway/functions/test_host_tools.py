@@ -480,12 +480,14 @@ async def test_arguments_that_the_host_sets_are_out_of_the_reach_of_code() -> No
 
 async def test_arguments_and_results_pass_the_border() -> None:
     class Stamping(OpenBorder):
-        def inward(self, value: Any, principal: Any) -> Any:
+        async def inward(self, value: Any, principal: Any, to: str = "") -> Any:
             if isinstance(value, Mapping) and "word" in value:
                 return {"word": value["word"].replace("TOKEN", "real name")}
             return value
 
-        def outward(self, value: Any, principal: Any, to: Any = "model") -> Any:
+        async def outward(
+            self, value: Any, principal: Any, reader: Any = "model", origin: str = ""
+        ) -> Any:
             if isinstance(value, Mapping) and "structured" in value:
                 return {**value, "structured": value["structured"].replace("real name", "TOKEN")}
             return value

@@ -18,7 +18,7 @@ from divingbell import (
     Session,
     SessionClosed,
 )
-from divingbell.border.border import Reader
+from divingbell.border.border import OpenBorder, Passage, Reader
 from divingbell.border.walk import with_texts
 from divingbell.journal.events import CommandEnded, CommandStarted, Intent, JournalEvent
 from divingbell.principal import Principal
@@ -27,6 +27,7 @@ from divingbell.session.commands import command, commands
 from divingbell.session.commands.handle import LocalCommandHandle
 from divingbell.session.commands.live_output import MAX_UNREAD
 from divingbell.session.local import OVERDRAFT
+from tests.surfaces.mcp.stamped import Whole
 from tests.waiting import PATIENCE, until, until_there
 
 FOREVER = "echo began; while true; do sleep 0.05; done"
@@ -555,35 +556,80 @@ async def test_commands_that_keep_the_host_busy_are_stopped_and_cells_are_not(
     assert light.running and (await cell).value == "whole"
 
 
-class _Stamps:
+class _Stamps(OpenBorder):
     """Restores a name that the model knows by another, and hides it again."""
 
-    def inward(self, value: Any, principal: Principal) -> Any:
+    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
         return with_texts(value, lambda text: text.replace("NAME-1", "Earle"))
 
-    def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
-        return with_texts(value, lambda text: text.replace("Earle", "NAME-1"))
+    async def outward(
+        self, value: Any, principal: Principal, reader: Reader = "model", origin: str = ""
+    ) -> Any:
+        return with_texts(value, lambda text: self.text(text, principal))
+
+    def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
+        return text.replace("Earle", "NAME-1")
+
+    def passage(self, principal: Principal) -> Passage:
+        return Whole(self, principal)
 
 
 async def test_all_of_it_passes_the_border() -> None:
     async with Divingbell(pool=0, preload=[], border=_Stamps()) as bell, bell.session() as session:
         options: dict[str, Any] = {"env": {"WHO": "NAME-1"}, "input": "NAME-1"}
-        command = "cat; printf $WHO >&2; printf NAME-1 | wc -c"
+        command = "cat; printf $WHO >&2; printf $WHO | wc -c"
         result = await session.command(command, **options)
         assert (result.stdout, result.stderr) == ("NAME-15\n", "NAME-1")
         assert (await session.command(["printf", "NAME-1"])).stdout == "NAME-1"
         events = [event async for event in session.command_stream(command, **options)]
         assert "Earle" not in repr(events)
-        handle = await session.command(f"printf NAME-1; {FOREVER}", background=True)
+        handle = await session.command(f"printf $WHO; {FOREVER}", background=True, **options)
         await until(lambda: "NAME-1" in handle.stdout, "the command writes")
         assert "Earle" not in repr((handle.stdout, handle.stderr, await handle.kill()))
         assert "Earle" not in repr(await _read(handle))
         handle = await session.command(
-            "while [ ! -e go ]; do :; done; printf NAME-1", background=True
+            "while [ ! -e go ]; do :; done; printf $WHO", background=True, **options
         )
         reading = asyncio.create_task(_read(handle))
         await session.files.put("go", b"")
         assert await reading == [("stdout", "NAME-1")]
+
+
+HOSTILE = "'; touch pwned; '\"$(touch pwned)`touch pwned`\n"
+
+
+class _Hostile(OpenBorder):
+    """Restores a token to what a stranger wrote, and hides nothing."""
+
+    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
+        return with_texts(value, lambda text: text.replace("[NAME_482715]", HOSTILE))
+
+
+async def test_tokens_become_values_in_words_and_stay_in_a_text_for_the_shell() -> None:
+    async with Divingbell(pool=0, preload=[], border=_Hostile()) as bell, bell.session() as session:
+        text = "printf %s '[NAME_482715]'"
+        for result in (
+            await session.command(text),
+            await (await session.command(text, background=True)).wait(),
+            [event async for event in session.command_stream(text)][-1].result,
+        ):
+            assert result is not None and result.stdout == "[NAME_482715]", result
+        words = await session.command(["printf", "%s|%s", "a [NAME_482715]", "[NAME_482715]"])
+        assert words.stdout == f"a {HOSTILE}|{HOSTILE}"
+        assert words.command == "printf '%s|%s' 'a [NAME_482715]' '[NAME_482715]'"
+        options: dict[str, Any] = {"env": {"WHO": "[NAME_482715]"}, "input": "[NAME_482715]"}
+        assert (await session.command('cat; printf %s "$WHO"', **options)).stdout == HOSTILE * 2
+        with pytest.raises(InvalidInput, match=r"env: '\[NAME_482715\]' can't be the name"):
+            await session.command("true", env={"[NAME_482715]": "x"})
+        assert await session.files.list() == []
+
+
+async def test_a_folder_may_be_named_by_a_token() -> None:
+    async with Divingbell(pool=0, preload=[], border=_Stamps()) as bell, bell.session() as session:
+        await session.files.put("Earle/file", b"")
+        assert (await session.command("ls", cwd="NAME-1")).stdout == "file\n"
+        with pytest.raises(InvalidInput, match="'NAME-1/none'"):
+            await session.command("ls", cwd="NAME-1/none")
 
 
 async def test_an_idle_session_is_not_ended_while_somebody_waits_for_a_command() -> None:

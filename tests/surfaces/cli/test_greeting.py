@@ -122,9 +122,21 @@ def test_at_a_terminal_it_ends_where_the_sandbox_can_not_start(tmp_path: Path) -
             assert screen.leave() == 3
 
 
-def test_to_a_client_it_says_nothing_of_the_kind(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "Secrets are kept from models. Personal data is not replaced: --private "),
+        (["--privacy", "off"], "Nothing is kept from models, neither secrets nor personal data: "),
+        (["--private"], ""),
+    ],
+)
+def test_to_a_client_it_says_only_what_models_see(
+    tmp_path: Path, arguments: list[str], told: str
+) -> None:
     done = subprocess.run(
-        [COMMAND, "serve"], cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL,
+        [COMMAND, "serve", *arguments], cwd=tmp_path, env=environment(), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=PATIENCE,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert len(done.stderr.splitlines()) == bool(told)
+    assert done.stderr.startswith(f"· {told}" if told else "")

@@ -54,6 +54,8 @@ async def test_where_it_listens_everywhere_a_name_is_told_that_clients_can_use(
         (["--token", "anne=short"], "16 characters"),
         (["--token-file", "none"], "can't be read"),
         (["--mode", "magic"], "mode"),
+        (["--privacy", "all"], 'privacy must be "off" or "secrets" or "personal"'),
+        (["--private", "--privacy", "off"], "--private and --privacy exclude each other"),
         (["--host", "192.0.2.1", "--token", f"anne={TOKEN}"], "can't be listened at"),
     ],
     ids=str,

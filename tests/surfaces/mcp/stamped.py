@@ -8,22 +8,46 @@ import sys
 from typing import Any
 
 from divingbell import Divingbell
-from divingbell.border.border import Reader
+from divingbell.border.border import Border, OpenBorder, Passage, Reader, Shown
 from divingbell.border.walk import with_texts
 from divingbell.principal import Principal
 from tests.surfaces.mcp.serving import fixture
 
-BIRD, STAMP = "canary-5b1f", "stamped-5b1f"
+BIRD, STAMP = "canary-5b1f", "[BIRD_482715]"
 
 
-class Stamping:
+class Whole:
+    """A way out for events that come whole."""
+
+    def __init__(self, border: Border, principal: Principal) -> None:
+        self._border, self._principal = border, principal
+
+    async def event(self, event: Shown) -> list[Shown]:
+        return [await self._border.outward(event, self._principal)]
+
+    async def end(self) -> list[Any]:
+        return []
+
+
+class Stamping(OpenBorder):
     """What goes out has the stamp for the bird, and what comes in the bird for the stamp."""
 
-    def inward(self, value: Any, principal: Principal) -> Any:
+    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
         return replaced(value, STAMP, BIRD)
 
-    def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
+    async def values_in(self, code: str, principal: Principal) -> dict[str, str]:
+        return {STAMP: BIRD} if STAMP in code else {}
+
+    async def outward(
+        self, value: Any, principal: Principal, reader: Reader = "model", origin: str = ""
+    ) -> Any:
         return replaced(value, BIRD, STAMP) if reader == "model" else value
+
+    def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
+        return text.replace(BIRD, STAMP)
+
+    def passage(self, principal: Principal) -> Passage:
+        return Whole(self, principal)
 
 
 def replaced(value: Any, old: str, new: str) -> Any:

@@ -56,7 +56,9 @@ async def test_the_words_of_an_unforeseen_error_are_for_the_log_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Broken(OpenBorder):
-        def outward(self, value: Any, principal: Principal, reader: Reader = "model") -> Any:
+        async def outward(
+            self, value: Any, principal: Principal, reader: Reader = "model", origin: str = ""
+        ) -> Any:
             raise KeyError("/home/anne/.secret")
 
     async def failed(_: Any) -> Any:

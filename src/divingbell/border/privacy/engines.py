@@ -95,7 +95,7 @@ class Re2Engine:
         """Return the hits of each gate that do not overlap, by where they end."""
         found = [
             (gate, match.start(), match.end())
-            for gate in self._which.Match(data)
+            for gate in self._which.Match(data) or ()  # None if nothing matches
             for match in self._expressions[gate].finditer(data)
         ]
         return sorted(found, key=lambda hit: hit[2])

@@ -1,5 +1,7 @@
 """Learned values: texts that are known to be someone's, found again wherever they stand."""
 
+import bisect
+import functools
 import html
 import json
 import re
@@ -20,6 +22,8 @@ SHORT_WORD = 5
 """Words with fewer letters are found as names are written: `Will`, `WILL`, and not `will`."""
 SHORTEST_NUMBER = 5
 """Digits of a number at least: shorter ones stand everywhere."""
+SHORTEST_CUT = 5
+"""Characters of a value at least, of which only the beginning is shown: `ann.l...`."""
 COMMON = frozenset({
     "the", "and", "for", "not", "you", "are", "was", "his", "her", "all", "any", "can", "had",
     "has", "one", "out", "who", "its", "our", "new", "now", "old", "see", "way", "may", "day",
@@ -36,6 +40,11 @@ PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
+_CUT = re.compile(r"\.\.\.|…")
+"""What follows a value that was cut, by pandas and by polars."""
+_LEFT_OUT = "\n["
+"""What stands before it where our own output was cut."""
+_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
 _WORD_STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w")
 
 
@@ -54,20 +63,48 @@ class _Generation:
     def __init__(self, forms: list[_Form]) -> None:
         from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 
-        self.forms = forms
+        self.forms = sorted(forms)
+        self._texts = [form.text for form in self.forms]
         automaton = AhoCorasick(
-            [form.text for form in forms],
+            self._texts,
             matchkind=MatchKind.LeftmostLongest,
             store_patterns=False,
             implementation=Implementation.ContiguousNFA,
         )
         self.matches = automaton.find_matches_as_indexes
 
+    def beginning_with(self, text: str) -> _Form | None:
+        """Return a form that begins so."""
+        at = bisect.bisect_left(self._texts, text)
+        is_there = at < len(self._texts) and self._texts[at].startswith(text)
+        return self.forms[at] if is_there else None
+
+    def open_from(self, low: str, starts: Iterable[int]) -> int:
+        """Return the first of these places from which on a text may be the start of a form."""
+        if low[-1] == "\n" and not self._has_line_ends:
+            return len(low)
+        for start in starts:
+            # With fewer letters it may be any of many.
+            may_begin = low[start : start + SHORTEST] in self._heads
+            may_begin = may_begin or len(low) - start < SHORTEST
+            if may_begin and self.beginning_with(low[start:]) is not None:
+                return start
+        return len(low)
+
+    @functools.cached_property
+    def _has_line_ends(self) -> bool:
+        return any("\n" in form.text for form in self.forms)
+
+    @functools.cached_property
+    def _heads(self) -> frozenset[str]:
+        return frozenset(form.text[:SHORTEST] for form in self.forms)
+
 
 class Learned:
     """Values that are looked for letter by letter, large or small, plain or escaped.
 
-    They are found as whole words: `Ann` is not found in `Annual`. May be used by several threads.
+    They are found as whole words: `Ann` is not found in `Annual`. Of one that was cut, as tables do
+    it, the beginning is found: `Ann Le...`. May be used by several threads.
 
     Raises:
         ConfigError: the package that searches is missing.
@@ -115,7 +152,7 @@ class Learned:
         generations = list(self._generations)
         while generations and len(generations[-1].forms) < STEP * len(forms):
             forms = [*generations.pop().forms, *forms]
-        self.longest = max(self.longest, max(len(form.text) for form in forms) + 2)
+        self.longest = max(self.longest, max(len(form.text) for form in forms) + 4)
         self._generations = (*generations, _Generation(forms))
 
     def finds(self, text: str) -> list[Find]:
@@ -129,7 +166,61 @@ class Learned:
             for at in range(0, len(text), PIECE):
                 found += _finds_in_piece(text, at, generation, self.longest)
                 yield
+        if "..." in text or "…" in text:
+            found += yield from self._cut_values(text)
         return merged(found)
+
+    def open_from(self, text: str) -> int:
+        """Return where a value begins that may go on behind the text, or the end of the text."""
+        whole = self._open_from(text)
+        # A dot or two may be the first of three, behind a value that was cut.
+        stem = text.removesuffix("..") if text.endswith("..") else text.removesuffix(".")
+        start = self._open_from(stem) if stem != text else len(stem)
+        return min(whole, start) if start < len(stem) else whole
+
+    def _open_from(self, text: str) -> int:
+        generations = self._generations
+        if not generations or not text:
+            return len(text)
+        first = max(0, len(text) - self.longest)
+        low = _folded(text[first:])
+        starts = [start.start() for start in _STARTS.finditer(low)]
+        return first + min(generation.open_from(low, starts) for generation in generations)
+
+    def _cut_values(self, text: str) -> Generator[None, None, list[Find]]:
+        """Find values of which only the beginning is there, in lines of their own."""
+        found: list[Find] = []
+        last = done = 0
+        for mark in _CUT.finditer(text):
+            end = mark.start()
+            end -= len(_LEFT_OUT) if text.endswith(_LEFT_OUT, last, end) else 0
+            start = max(last, end - self.longest, text.rfind("\n", last, end) + 1)
+            found += _finds_at_end(text, start, end, self._generations)
+            # What one mark has looked at no other looks at again.
+            last = mark.end()
+            if end - done > PIECE:
+                done = end
+                yield
+        return found
+
+
+def _finds_at_end(
+    text: str, start: int, end: int, generations: tuple[_Generation, ...]
+) -> Iterator[Find]:
+    """Yield the longest beginning of a value that ends there."""
+    low = _folded(text[start:end])
+    for word in _WORD_STARTS.finditer(low, 0, len(low) - SHORTEST_CUT + 1):
+        at = word.start()
+        for generation in generations:
+            form = generation.beginning_with(low[at:])
+            if form is not None and not _is_plain_word(text[start + at : end], form.kind):
+                yield Find(start + at, end, form.kind)
+                return
+
+
+def _is_plain_word(text: str, kind: str) -> bool:
+    """Whether this may be any word, as in `loading...`."""
+    return kind in ("NAME", "ADDRESS") and text.isalpha() and text.islower()
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:

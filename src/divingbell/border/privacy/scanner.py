@@ -1,8 +1,8 @@
 """The scanner: finds values by their shapes."""
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
-from divingbell.border.privacy import shapes, views
+from divingbell.border.privacy import endings, shapes, views
 from divingbell.border.privacy.engines import Gate, Hit, engine
 from divingbell.border.privacy.find import Find, merged
 
@@ -29,7 +29,9 @@ class Scanner:
 
     def __init__(self, kinds: Iterable[str], patterns: Mapping[str, str] | None = None) -> None:
         self._shapes = shapes.of_kinds(frozenset(kinds))
+        self._endings = endings.Endings(self._shapes)
         self._own = list(patterns or {})
+        self._own_have_blanks = any(map(endings.may_have_blanks, (patterns or {}).values()))
         owned = [
             (number, gate) for number, shape in enumerate(self._shapes) for gate in shape.gates
         ]
@@ -52,7 +54,7 @@ class Scanner:
 
     def _without_disguise(self, text: str, scan: "_Scan", found: list[Find]) -> list[Find]:
         for start, end in views.neighbourhoods(scan.disguised):
-            found += _moved(views.finds_without_disguise(text[start:end], [self]), start)
+            found += _near(text, start, end, [self])
         return merged(found)
 
     def scanning(self, text: str, *more: views.Finder) -> Generator[None, None, list[Find]]:
@@ -66,13 +68,21 @@ class Scanner:
         for finder in more:
             found += yield from finder.plain(text)
         for start, end in views.neighbourhoods(scan.disguised):
-            found += _moved(views.finds_without_disguise(text[start:end], [self, *more]), start)
+            found += _near(text, start, end, [self, *more])
             yield
         return merged(found)
 
     def plain(self, text: str) -> Generator[None, None, list[Find]]:
         """Yield after each piece; return the finds in the text as it stands, escapes and all."""
         return _Scan(self, text).steps()
+
+    def open_from(self, text: str) -> int:
+        """Return from where on what follows a text may change what is found in it by shape.
+
+        It is asked of the text as it stands; disguises are the matter of `Screen.settled`.
+        """
+        own = max(0, len(text) - LONGEST_OWN) if self._own_have_blanks else len(text)
+        return min(own, self._endings.open_from(text))
 
 
 class _Scan:
@@ -136,14 +146,20 @@ class _Scan:
         return [Find(*place, shape.kind) for place in places]
 
 
-def _moved(finds: Iterable[Find], by: int) -> Iterator[Find]:
-    return (Find(by + start, by + end, kind) for start, end, kind in finds)
+def _near(text: str, start: int, end: int, finders: Sequence[views.Finder]) -> Iterator[Find]:
+    """Yield what is found in a neighbourhood without its disguises, by its place in the text."""
+    for find in views.finds_without_disguise(text[start:end], finders):
+        if start == 0 or not views.is_judged_before(find):
+            yield Find(start + find.start, start + find.end, find.kind)
 
 
 def _in_characters(hits: Iterable[Hit], data: bytes) -> Iterator[Hit]:
     """The same hits, which are sorted, by characters of the text that these bytes are."""
     last = place = 0
     for gate, start, end in hits:
+        # A gate reads bytes, so that its match may end within a character.
+        while end < len(data) and data[end] & 0xC0 == 0x80:
+            end += 1
         place += len(data[last:end].decode("utf-8", "ignore"))
         last = end
         # Only own patterns say where they start, and what they find has an end.

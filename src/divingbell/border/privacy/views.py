@@ -10,15 +10,19 @@ import re
 import sys
 import unicodedata
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
 from divingbell.border.privacy.engines import Gate
 from divingbell.border.privacy.find import Find, merged
-from divingbell.disguises import Disguises
+from divingbell.disguises import MOST, Disguises, View
 
 AROUND = 300
 """Characters before and after a disguise that are read without it: as many as a value with its
 context usually has."""
+BEFORE = 80
+"""Characters before a value that decide about it, as in `shape`."""
+LONGEST_GATE = 32
+"""Characters of a disguise as its gate knows it."""
 PIECE = 1 << 13
 _SIZE = 1 << 18
 """More than any neighbourhood has, so that it is one piece for `Disguises`."""
@@ -36,8 +40,20 @@ _REMOVED_CLASS = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u2069"
     "\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
 )
+_DISGUISED = re.compile(r"[\\%&\x00-\x1f\x7f]")
 _SPACES = "\u00a0\u2000-\u200a\u202f\u205f\u3000"
 _DASHES = "\u2010-\u2015\u2212\ufe63"
+_MAY_HIDE = re.compile(r"[%\\&\x00-\x08\x0b-\x1f\x7f-\U0010ffff]")
+_UNFINISHED = re.compile(
+    # An escape, or what acts on a terminal, that may go on behind the text.
+    r"(?:\\{1,16}(?:[uUx][{0-9a-fA-F]{0,8}|[0-7]{0,2})"
+    r"|%(?:25)*[0-9a-fA-F]?"
+    r"|&(?:amp;)*(?:#[0-9a-fA-FxX]{0,8}|\w{0,40})"
+    r"|(?:\x1b\[|\x9b)[0-?]{0,1000}+[ -/]{0,100}+"
+    r"|(?:\x1b\]|\x9d)[^\x07\x1b\x9c\x9d\n\r]{0,4096}+\x1b?"
+    r"|\x1b[ -/]{0,100}+)\Z"
+)
+Made = TypeVar("Made")
 
 
 class Finder(Protocol):
@@ -47,14 +63,14 @@ class Finder(Protocol):
         """Yield after each piece of work; return the finds, sorted and disjoint."""
 
 
-def finished(steps: Generator[None, None, list[Find]]) -> list[Find]:
+def finished(steps: Generator[None, None, Made]) -> Made:
     """Do all the work at once, and return what it returns."""
     while True:
         try:
             next(steps)
         except StopIteration as done:
-            found: list[Find] = done.value
-            return found
+            made: Made = done.value
+            return made
 
 
 def neighbourhoods(places: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -83,8 +99,67 @@ def finds_without_disguise(text: str, finders: Sequence[Finder]) -> Iterator[Fin
         places = view.located(index for find in finds for index in (find.start, find.end - 1))
         for find, (start, _), (_, end) in zip(finds, places, places, strict=False):
             yield Find(start, end, find.kind)
-    if not views:  # characters that take one another's place
+    if not views or plain != text:  # characters that take one another's place
         yield from _finds(plain, finders)
+
+
+def undisguised(value: str) -> str:
+    """Return a value that was found as it is meant: `ann@x.com` for `ann%40x.com`."""
+    if value.isascii() and not _DISGUISED.search(value):
+        return value
+    plain = value if value.isascii() else value.translate(_table())
+    views = _disguises().views(plain, _SIZE)
+    # What was hidden twice is plain in the last one.
+    shown = "".join(piece for _, piece in views[-1].pieces()) if views else plain
+    return shown.replace(_REMOVED, "") or value
+
+
+def is_judged_before(find: Find) -> bool:
+    """Whether a find in a neighbourhood stands so far before the disguise that it hides nothing.
+
+    What decides about it may be cut off there; it is found in the text as it stands, or is none.
+    """
+    return find.start < BEFORE and find.end < AROUND - LONGEST_GATE
+
+
+class Reading(NamedTuple):
+    """A way to read a text."""
+
+    text: str
+    view: View | None = None
+    size: int = 0
+    """Characters of the text that is read."""
+
+    def place_of(self, index: int) -> int:
+        """Return where a character of the reading begins in the text."""
+        if self.view is None or index >= len(self.text):
+            return index if self.view is None else self.size
+        return next(self.view.located([index]))[0]
+
+
+def may_hide(text: str) -> bool:
+    """Say whether a text may have disguises."""
+    return bool(_MAY_HIDE.search(text))
+
+
+def may_escape(text: str) -> bool:
+    """Say whether a text may have escapes."""
+    return "\\" in text or "%" in text or "&" in text
+
+
+def readings(text: str) -> Iterator[Reading]:
+    """Yield the ways to read the end of a text that may go on without its disguises."""
+    if not may_hide(text):
+        return
+    ends = [len(text)]
+    if unfinished := _UNFINISHED.search(text, max(0, len(text) - MOST)):
+        ends.append(unfinished.start())
+    for end in ends:
+        plain = text[:end] if text.isascii() else text[:end].translate(_table())
+        yield Reading(plain)
+        for view in _disguises().views(plain, _SIZE):
+            said = "".join(piece for _, piece in view.pieces())
+            yield Reading(said, view, len(plain))
 
 
 def _finds(text: str, finders: Sequence[Finder]) -> list[Find]:

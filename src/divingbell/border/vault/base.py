@@ -4,6 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from divingbell.errors import ConfigError
+
+
+class VaultUnavailable(ConfigError):
+    """Raised where a vault can't be kept in its place."""
+
 
 class StoreFailed(Exception):
     """Raised by a store that can't be reached or written to; its words say why."""
@@ -53,8 +59,8 @@ class Store(ABC):
         """Return the rows of these tokens that there are. Raises: StoreFailed."""
 
     @abstractmethod
-    async def anywhere(self, token: str) -> list[Row]:
-        """Return the rows of a token in all conversations. Raises: StoreFailed."""
+    async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
+        """Return the rows of these tokens in all conversations. Raises: StoreFailed."""
 
     @abstractmethod
     async def used(self, conversations: Iterable[str]) -> None:

@@ -57,13 +57,12 @@ class RedisStore(Store):
             if sealed is not None
         ]
 
-    async def anywhere(self, token: str) -> list[Row]:
-        found = []
+    async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
+        wanted, found = list(tokens), list[Row]()
         async with _failing():
-            async for name in self._names():
-                sealed = await self._redis.hget(PREFIX + name, token)
-                if sealed is not None:
-                    found.append(Row(name, token, bytes(sealed)))
+            names = {name async for name in self._names()}
+        for name in names:
+            found += await self.get(name, wanted)
         return found
 
     async def used(self, conversations: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from divingbell import logs
+from divingbell.border.vault.base import VaultUnavailable
 from divingbell.errors import ConfigError
 from divingbell.host import private_file
 
@@ -70,10 +71,10 @@ def load_key(
     path: Path | None,
     folder: Path,
     environment: Mapping[str, str] = os.environ,
-    tell: Callable[[str], None] = log.warning,
+    tell: Callable[[str], None] | None = log.warning,
 ) -> bytes:
     """Return the key: from the environment, from a file that was named, or from the folder of what
-    is kept, where it is made when there is none.
+    is kept, where it is made and told when there is none; without `tell` none is made.
 
     Raises:
         ConfigError: it is there and can't be used.
@@ -84,16 +85,18 @@ def load_key(
     found = private_file.read(chosen, MOST_FILE)
     if found is not None:
         return _decoded(found.decode("ascii", "replace"), str(chosen))
-    if path is not None or os.path.lexists(chosen):
+    if path is not None or tell is None or os.path.lexists(chosen):
         raise ConfigError(
             f"the key of the vault can't be read from {chosen}: it must be a file of yours that "
             f"nobody else can write to, with 32 bytes in base64; {HOW_TO_MAKE}"
         )
     key = secrets.token_bytes(KEY_BYTES)
     try:
-        private_file.write(chosen, base64.b64encode(key) + b"\n")
+        private_file.write(chosen, base64.b64encode(key) + b"\n", replace=False)
+    except FileExistsError:  # another Divingbell has made one at the same time
+        return load_key(path, folder, environment, None)
     except OSError as error:
-        raise ConfigError(
+        raise VaultUnavailable(
             f"the key of the vault can't be written to {chosen} ({error.strerror}): "
             f"set {VARIABLE}, or XDG_DATA_HOME to another folder"
         ) from error

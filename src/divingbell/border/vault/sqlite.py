@@ -63,6 +63,12 @@ class SqliteStore(Store):
         await self._do(keep)
 
     async def get(self, conversation: str, tokens: Iterable[str]) -> list[Row]:
+        return await self._select(tokens, "conversation = ? AND ", conversation)
+
+    async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
+        return await self._select(tokens)
+
+    async def _select(self, tokens: Iterable[str], where: str = "", *given: str) -> list[Row]:
         wanted = list(tokens)
 
         def look(database: sqlite3.Connection) -> list[Row]:
@@ -73,22 +79,13 @@ class SqliteStore(Store):
                 found += _rows(
                     database.execute(
                         "SELECT conversation, token, sealed FROM kept "
-                        f"WHERE conversation = ? AND token IN ({marks})",
-                        (conversation, *some),
+                        f"WHERE {where}token IN ({marks})",
+                        (*given, *some),
                     )
                 )
             return found
 
         return await self._do(look)
-
-    async def anywhere(self, token: str) -> list[Row]:
-        return await self._do(
-            lambda database: _rows(
-                database.execute(
-                    "SELECT conversation, token, sealed FROM kept WHERE token = ?", (token,)
-                )
-            )
-        )
 
     async def used(self, conversations: Iterable[str]) -> None:
         names = list(conversations)

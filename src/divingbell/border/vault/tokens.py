@@ -8,21 +8,16 @@ import re
 import secrets
 from collections.abc import Callable, Container
 
+from divingbell.settings import kinds
+
 LEAST_DIGITS = 6
 MOST_DIGITS = 15
 CHANCE = 10_000
 """A guess at a token of a kind hits one of those that there are less often than once in so many."""
-MOST_KIND = 24
-LONGEST = MOST_KIND + MOST_DIGITS + 3
+LONGEST = kinds.MOST_NAME + MOST_DIGITS + 3
 """Characters of the longest token."""
 TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]{0,22}[A-Z0-9])_([1-9][0-9]{5,14})\]")
 """Linear: a kind has no more than 24 letters, and only digits follow its last underscore."""
-_KIND = re.compile(r"[A-Z][A-Z0-9_]{0,22}[A-Z0-9]")
-
-
-def is_kind(name: str) -> bool:
-    """Whether this can be the kind of a token."""
-    return _KIND.fullmatch(name) is not None and not name[name.rfind("_") + 1 :].isdigit()
 
 
 def draw(kind: str, count: int, taken: Container[str]) -> str:
@@ -33,6 +28,11 @@ def draw(kind: str, count: int, taken: Container[str]) -> str:
         token = f"[{kind}_{least + secrets.randbelow(9 * least)}]"
         if token not in taken:
             return token
+
+
+def kind_of(token: str) -> str:
+    """Return the kind of a token."""
+    return token[1:].rpartition("_")[0]
 
 
 def in_text(text: str) -> set[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from divingbell import logs
 from divingbell.border.vault import tokens
-from divingbell.border.vault.base import Counts, Row, Store, StoreFailed
+from divingbell.border.vault.base import Counts, Row, Store, StoreFailed, VaultUnavailable
 from divingbell.border.vault.seal import NotOpened, Seal
-from divingbell.errors import ConfigError, DivingbellError
+from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
 
 log = logs.logger("divingbell")
@@ -23,13 +23,11 @@ WRITE_AFTER = 0.05
 AT_ONCE = 1000
 RETRY_LEAST, RETRY_MOST = 1.0, 60.0
 CLOSE_PATIENCE = 5.0
+OTHER_KEY = (
+    "the vault was made with another key than the one at hand: bring that key back, or remove the "
+    "vault and all that it keeps"
+)
 _CHECK = "check of the key"
-
-
-class UnknownToken(DivingbellError):
-    """Raised for a token that this conversation does not have."""
-
-    code = "unknown_token"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +39,8 @@ class Entry:
     value: str
     origins: frozenset[str] = frozenset()
     """The servers that it came from; none where code or a person has brought it."""
+    sealed: bool = False
+    """Whether code gets the token too, and only tools the value."""
 
     def __repr__(self) -> str:
         return f"<{self.token}>"
@@ -56,13 +56,11 @@ class Vault:
         self._entries: dict[str, Entry] = {}
         self._counts: dict[str, int] = {}
         self._guard = threading.Lock()
-        self.replaced = False
-        """Whether a token has been given out: the first time a reader is told."""
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def token_of(self, value: str, kind: str, origin: str = "") -> str:
+    def token_of(self, value: str, kind: str, origin: str = "", *, sealed: bool = False) -> str:
         """Return the token that stands for a value, the same one each time."""
         key = (kind, value)
         with self._guard:
@@ -73,10 +71,12 @@ class Vault:
                 count = self._counts.get(kind, 0)
                 token = tokens.draw(kind, count, self._entries)
                 self._counts[kind] = count + 1
-                self._add(Entry(token, kind, value, frozenset({origin} - {""})))
-            elif origin and origin not in self._entries[token].origins:
-                entry = self._entries[token]
-                self._add(replace(entry, origins=entry.origins | {origin}))
+                self._add(Entry(token, kind, value, frozenset({origin} - {""}), sealed))
+                return token
+            entry = self._entries[token]
+            if (origin and origin not in entry.origins) or (sealed and not entry.sealed):
+                origins = entry.origins | ({origin} - {""})
+                self._add(replace(entry, origins=origins, sealed=entry.sealed or sealed))
             return token
 
     def entry_of(self, token: str) -> Entry | None:
@@ -123,13 +123,10 @@ class Vaults:
             await self._store.used(())
         except StoreFailed as error:
             await self._store.close()
-            raise ConfigError(f"the vault can't be used: {error}") from error
+            raise VaultUnavailable(f"the vault can't be used: {error}") from error
         except NotOpened:
             await self._store.close()
-            raise ConfigError(
-                "the vault was made with another key than the one at hand: bring that key back, or "
-                "remove the vault and all that it keeps"
-            ) from None
+            raise ConfigError(OTHER_KEY) from None
         self._loop = asyncio.get_running_loop()
         self._tasks = [
             asyncio.create_task(self._write_behind()),
@@ -193,19 +190,28 @@ class Vaults:
                 )
         return {token: entry for token, entry in found.items() if entry is not None}
 
-    async def anywhere(self, token: str) -> list[Entry]:
-        """Return what a token stands for, in all conversations of the store: for a person."""
-        with self._guard:
-            waiting = [entry for (_, each), entry in self._waiting.items() if each == token]
-        return waiting or [self._opened(row) for row in await self._store.anywhere(token)]
+    async def anywhere(self, wanted: Iterable[str]) -> dict[str, dict[str, Entry]]:
+        """Return what tokens stand for in all conversations of the store: for a person.
+
+        Each token that is known has a mapping from the names of conversations to its entries. They
+        need not be started for that, and then nothing is made or forgotten in the store.
+
+        Raises:
+            StoreFailed: the store does not answer.
+            NotOpened: it was filled with another key.
+        """
+        found: dict[str, dict[str, Entry]] = {}
+        for row in await self._store.anywhere(wanted):
+            found.setdefault(row.token, {})[row.conversation] = self._opened(row)
+        return found
 
     async def counts(self) -> Counts:
         """Return how much the store holds. Raises: StoreFailed."""
         return await self._store.counts()
 
     def _opened(self, row: Row) -> Entry:
-        kind, value, origins = self._seal.open(row.sealed, row.place)
-        return Entry(row.token, kind, value, frozenset(origins))
+        kind, value, origins, sealed = self._seal.open(row.sealed, row.place)
+        return Entry(row.token, kind, value, frozenset(origins), sealed)
 
     def _forget_oldest(self) -> None:
         """Make room where there is too much; looked at when a conversation begins."""
@@ -250,7 +256,7 @@ class Vaults:
         rows = []
         for (name, token), entry in some.items():
             place = Row(name, token, b"").place
-            content = [entry.kind, entry.value, sorted(entry.origins)]
+            content = [entry.kind, entry.value, sorted(entry.origins), entry.sealed]
             rows.append(Row(name, token, self._seal.close(content, place)))
         return rows
 

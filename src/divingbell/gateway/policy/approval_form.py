@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from divingbell.gateway.context import Asker
+from divingbell.gateway.context import ApprovalAsker, Asker
 from divingbell.gateway.policy.approvals import MAX_COMMENT, Answer, Approval, NobodyThere, Word
 from divingbell.gateway.policy.preview import label
 from divingbell.text import one_line
@@ -45,7 +45,9 @@ class ElicitingApprover:
             "required": ["decision"],
         }
         params = ElicitRequestFormParams(message=question(approval), requested_schema=schema)
-        result = await self._asker.elicit(params)
+        asker = self._asker
+        ask = asker.approve if isinstance(asker, ApprovalAsker) else asker.elicit
+        result = await ask(params)
         content = result.content or {}
         if result.action != "accept":
             return Answer("no")

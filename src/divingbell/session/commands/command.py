@@ -5,9 +5,10 @@ import contextlib
 import signal
 import time
 from collections.abc import AsyncGenerator, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+from divingbell.border.border import Passage
 from divingbell.command import CommandEvent, CommandResult
 from divingbell.errors import InvalidInput
 from divingbell.models import Limits, Usage
@@ -38,10 +39,13 @@ Sink = Callable[[CommandEvent], None]
 class Exit(Protocol):
     """The way out of what a command has written."""
 
-    def text(self, shown: str) -> str:
-        """Return a text as its reader may see it."""
+    def text(self, shown: str, *, goes_on: bool = False) -> str:
+        """Return a text as its reader may see it; of one that goes on, what is certain of it."""
 
-    def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
+    def passage(self) -> Passage:
+        """Return the way out for the events of one reader."""
+
+    async def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
         """Return a result as its reader may see it, by the word of how the command ended."""
 
 
@@ -115,7 +119,7 @@ class Command:
 
     def shown(self, name: StreamName) -> str:
         """Return the text of a stream so far, as its reader may see it."""
-        return self._exit.text(self._streams[name].text)
+        return self._exit.text(self._streams[name].text, goes_on=self.running)
 
     async def wait(self) -> CommandResult:
         return await asyncio.shield(self.task)
@@ -127,27 +131,23 @@ class Command:
     async def stream(self) -> AsyncGenerator[CommandEvent, None]:
         # Taken at once with the text so far: nothing is in both, and nothing in neither.
         live = LiveOutput({name: each.unfinished() for name, each in self._streams.items()})
-        so_far = [(name, self.shown(name)) for name in self._streams]
+        so_far = [CommandEvent(name, each.text) for name, each in self._streams.items()]
+        passage = self._exit.passage()
         self._readers.append(live)
         if not self.running:
             live.end()
         try:
-            for name, text in so_far:
-                if text:
-                    yield CommandEvent(name, text)
+            for event in so_far:
+                for shown in await passage.event(event) if event.text else ():
+                    yield shown
             async for event in live.events():
-                yield self._passed_out(event)
+                for shown in await passage.event(event):
+                    yield shown
+            for shown in await passage.end():
+                yield shown
             yield CommandEvent("done", result=await self.wait())
         finally:
             self._readers.remove(live)
-
-    def _passed_out(self, event: CommandEvent) -> CommandEvent:
-        """Pass an event over the border. There may be any number of them: the session pays."""
-        began = time.thread_time()
-        try:
-            return replace(event, text=self._exit.text(event.text))
-        finally:
-            self.line.charge(time.thread_time() - began)
 
     # Its end
 
@@ -210,7 +210,7 @@ class Command:
             self._show_ends()
             for spool in self._spools.values():
                 await spool.finish()
-            result = self._result()
+            result = await self._result()
             return result
         finally:
             self.on_over(result)
@@ -289,7 +289,7 @@ class Command:
 
     # The result
 
-    def _result(self) -> CommandResult:
+    async def _result(self) -> CommandResult:
         """Return the result: everything that is known of it, put together."""
         used = self._place.sandbox.consumption()
         killed_for_memory = used.memory_kills > self._before.memory_kills
@@ -325,7 +325,7 @@ class Command:
             number=self.number,
             notes=tuple(notes),
         )
-        return self._exit.result(result, header)
+        return await self._exit.result(result, header)
 
     def _ending(self, code: int, header: frames.Header, killed_for_memory: bool) -> Ending:
         if self._ended is None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
-from divingbell.border.border import Border
+from divingbell.border.border import Border, Passage
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import CapacityError, InvalidInput
 from divingbell.journal.events import CommandEnded, CommandStarted
@@ -109,12 +109,16 @@ class Commands:
         self, command: CommandLine, options: CommandOptions
     ) -> AsyncGenerator[CommandEvent, None]:
         events: asyncio.Queue[CommandEvent | None] = asyncio.Queue()
+        passage = self.passage()
         with self._being_awaited():
             started = await self.start(command, options, sink=events.put_nowait)
             started.task.add_done_callback(lambda _: events.put_nowait(None))
             try:
                 while (event := await events.get()) is not None:
-                    yield self._services.border.outward(event, self._owner.principal)
+                    for shown in await passage.event(event):
+                        yield shown
+                for shown in await passage.end():
+                    yield shown
                 yield CommandEvent("done", result=await started.wait())
             finally:
                 if started.running:
@@ -130,10 +134,7 @@ class Commands:
     ) -> Command:
         """Start a command, and return it once it runs or is over."""
         services, whose = self._services, self._owner.principal
-        inward = {name: services.border.inward(each, whose) for name, each in options.items()}
-        request = requested(
-            services.border.inward(command, whose), cast(CommandOptions, inward), self._env
-        )
+        request = requested(*await self._inward(command, options), self._env)
         with self._having_place():
             number = self._count = self._count + 1
             started = CommandStarted(whose, self._owner.key, number, text_of(command))
@@ -151,6 +152,21 @@ class Commands:
             await see_through(asyncio.create_task(made.kill()))
             raise
         return made
+
+    async def _inward(
+        self, command: CommandLine, options: CommandOptions
+    ) -> tuple[CommandLine, CommandOptions]:
+        """Pass a command inward, but for a text: it is code of the shell, and so would be what a
+        border puts into it. Names of variables are no texts of the model's either."""
+        inward, whose = self._services.border.inward, self._owner.principal
+        passed = {name: each for name, each in options.items()}
+        for name in {"cwd", "input"} & options.keys():
+            passed[name] = await inward(passed[name], whose)
+        env = options.get("env")
+        if isinstance(env, Mapping):
+            passed["env"] = {name: await inward(each, whose) for name, each in env.items()}
+        words = command if isinstance(command, str) else await inward(command, whose)
+        return words, cast(CommandOptions, passed)
 
     @contextlib.contextmanager
     def _having_place(self) -> Iterator[None]:
@@ -212,15 +228,20 @@ class Commands:
 
     # The way out of what they write (divingbell.session.commands.command.Exit)
 
-    def text(self, shown: str) -> str:
-        return self._services.border.outward(shown, self._owner.principal)
+    def text(self, shown: str, *, goes_on: bool = False) -> str:
+        return self._services.border.text(shown, self._owner.principal, goes_on=goes_on)
 
-    def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
+    def passage(self) -> Passage:
+        return self._services.border.passage(self._owner.principal)
+
+    async def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
         whose = self._owner.principal
         if known.status == "error" and known.error is not None:
             hint = self._services.hints.hint_in(ended, whose.user)
             known = replace(known, error=replace(known.error, hint=hint))
-        return self._services.border.outward(known, whose)
+        known = await self._services.border.outward(known, whose)
+        note = self._services.border.note(whose)
+        return replace(known, notes=(*known.notes, note)) if note else known
 
     # What happens to all of them
 

@@ -17,7 +17,7 @@ TERMINATED = 143
 MEANINGS = {
     OK: "it went well",
     FAILED: "the code failed (sys.exit(N) gives N); a promise was found broken (doctor --check); "
-    "or a call is denied (policy explain)",
+    "a call is denied (policy explain); or a token is not known (vault reveal)",
     USAGE: "wrong usage or configuration",
     UNAVAILABLE: "the sandbox is not available here: see divingbell doctor",
     LIMIT: "a limit was reached: memory, CPU, processes, disk, output or the host's time",

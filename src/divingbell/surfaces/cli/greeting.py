@@ -43,6 +43,7 @@ def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings
         entry["headers"] = {"Authorization": f"Bearer {made or 'YOUR-TOKEN'}"}
     tell(f"listening at {url}; in a client's list of servers:")
     _show(entry)
+    tell_of_privacy(settings)
     if not os.isatty(_STDERR):
         return
     if made is not None:
@@ -55,12 +56,28 @@ def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings
     _tell_of_servers(settings)
 
 
+def tell_of_privacy(settings: "Settings") -> None:
+    """Say what models see of secrets and personal data, as long as it is more than nothing."""
+    if settings.privacy == "secrets":
+        tell(
+            "Secrets are kept from models. Personal data is not replaced: --private "
+            '(privacy = "personal") keeps it from them, too.'
+        )
+    elif settings.privacy != "personal":
+        tell(
+            "Nothing is kept from models, neither secrets nor personal data: "
+            '--private (privacy = "personal") or --privacy secrets does.'
+        )
+
+
 def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:
     """Return the entry that starts the same from any folder."""
     program, arguments = Path(sys.argv[0]).absolute(), ["serve"]
     if program.name == "__main__.py":  # python -m divingbell
         program, arguments = Path(sys.executable), ["-m", "divingbell", "serve"]
-    for name, value in (("mode", options.mode), ("backend", options.backend)):
+    privacy = "personal" if options.private else options.privacy
+    given = (("mode", options.mode), ("backend", options.backend), ("privacy", privacy))
+    for name, value in given:
         arguments += [f"--{name}", value] if value else []
     for name, path in _files(options, settings).items():
         arguments += [f"--{name}", str(Path(path).absolute())] if path else []

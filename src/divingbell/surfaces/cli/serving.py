@@ -51,6 +51,7 @@ async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
         stdio = await asyncio.to_thread(import_module, "divingbell.surfaces.mcp.stdio")
         if typed:
             greeting.at_stdin(options, settings)
+        greeting.tell_of_privacy(settings)
         _settle()
         # The process is the client's own: a model can still be told why there is no sandbox.
         return await _watched(bell, stdio.serve(bell), stay=not typed)
@@ -146,9 +147,8 @@ def _url(options: ServeOptions, port: int) -> str:
 
 
 def _for_a_model(settings: "Settings") -> "Settings":
-    """Return the settings, with less output of a cell unless one was chosen: a model reads it
-    all."""
-    limits = settings.limits
-    if limits.output != Limits().output:
-        return settings
-    return replace(settings, limits=replace(limits, output=OUTPUT))
+    """Return the settings for what a model reads, where nothing else was chosen: less output of a
+    cell, and no secrets in it."""
+    if settings.limits.output == Limits().output:
+        settings = replace(settings, limits=replace(settings.limits, output=OUTPUT))
+    return replace(settings, privacy=settings.privacy or "secrets")

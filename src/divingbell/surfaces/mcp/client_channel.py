@@ -14,7 +14,7 @@ from divingbell import logs
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp.callers import Context, is_modern
 from divingbell.surfaces.mcp.definitions import NAME
-from divingbell.surfaces.mcp.exits import MAX_MESSAGE, Exits
+from divingbell.surfaces.mcp.exits import APPROVAL, MAX_MESSAGE, Exits
 from divingbell.text import visible
 
 log = logs.logger("divingbell")
@@ -75,7 +75,7 @@ class ClientChannel:
     ) -> None:
         """Pass on how far it is. Nothing is sent where the client has not asked for it."""
         if self._ctx is not None:
-            shown = None if message is None else self._exits.words(message, self.principal)
+            shown = None if message is None else await self._exits.words(message, self.principal)
             await self._ctx.session.report_progress(progress, total, shown)
 
     async def log(self, params: types.LoggingMessageNotificationParams) -> None:
@@ -109,6 +109,13 @@ class ClientChannel:
             return types.ElicitResult(action="decline")
         return await self._ask(request, types.ElicitResult)
 
+    async def approve(self, params: types.ElicitRequestParams) -> types.ElicitResult:
+        """Ask the person for an approval, who sees what is really sent."""
+        request = types.ElicitRequest(params=params)
+        if not self._can(request):
+            return types.ElicitResult(action="decline")
+        return await self._ask(request, types.ElicitResult, APPROVAL)
+
     async def sample(
         self, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
@@ -137,7 +144,7 @@ class ClientChannel:
         for key, request in requests.items():
             given = self.given.get(key)
             if isinstance(given, KINDS[request.method]):
-                found[key] = self._written(given)
+                found[key] = await self._written(given)
             elif self._can(request):
                 to_ask[key] = request
             elif isinstance(request, types.CreateMessageRequest):
@@ -158,8 +165,10 @@ class ClientChannel:
         is_url = isinstance(request.params, types.ElicitRequestURLParams)
         return able is not None and (able.url is not None or not is_url)
 
-    async def _ask(self, request: types.InputRequest, kind: type[Reply]) -> Reply:
-        key = f"{NAME}-{next(self._numbers)}"
+    async def _ask(
+        self, request: types.InputRequest, kind: type[Reply], prefix: str = NAME
+    ) -> Reply:
+        key = f"{prefix}-{next(self._numbers)}"
         answer = (await self._ask_all({key: request}))[key]
         if not isinstance(answer, kind):
             raise MCPError(types.INVALID_PARAMS, f"{request.method} has another kind of answer")
@@ -171,14 +180,14 @@ class ClientChannel:
         if any(visible(key, MAX_MESSAGE) != key for key in requests):
             raise MCPError(types.INVALID_PARAMS, "a question's name has hidden characters")
         requests = {
-            key: await self._exits.model(request, self.principal)
+            key: await self._exits.question(key, request, self.principal)
             for key, request in requests.items()
         }
         ctx = self._ctx
         if ctx is not None and not is_modern(ctx):
             related = ServerMessageMetadata(related_request_id=ctx.request_id)
             return {
-                key: self._written(
+                key: await self._written(
                     await ctx.session.send_request(request, _kind(request), metadata=related)
                 )
                 for key, request in requests.items()
@@ -194,19 +203,19 @@ class ClientChannel:
         if requests:
             self.asking.set()
         try:
-            return {key: self._written(await future) for key, future in waiting.items()}
+            return {key: await self._written(await future) for key, future in waiting.items()}
         finally:
             for key in requests:
                 self.pending.pop(key, None)
                 self._answers.pop(key, None)
             self._settle()
 
-    def _written(self, answer: Any) -> Any:
+    async def _written(self, answer: Any) -> Any:
         """Return an answer as the host takes it: what the client's model wrote crosses the
         border."""
         if isinstance(answer, types.ElicitResult | types.ListRootsResult):
             return answer
-        return self._exits.written(answer, self.principal)
+        return await self._exits.written(answer, self.principal)
 
     def answer(self, answers: Mapping[str, types.InputResponse] | None) -> None:
         """Take the client's answers to questions that wait; others are left alone."""

@@ -9,8 +9,11 @@ session; they pass again once they are joined, since a word may be whole only th
 tools are documentation, and are not passed over the border.
 """
 
+import re
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
+from urllib.parse import quote, unquote
 
 import mcp_types as types
 from mcp import MCPError
@@ -20,8 +23,9 @@ from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.principal import Principal
 from divingbell.shares import weight
+from divingbell.surfaces.mcp import binary
 from divingbell.surfaces.mcp.callers import Context, principal_of
-from divingbell.surfaces.mcp.definitions import NAMES, SEARCH
+from divingbell.surfaces.mcp.definitions import NAME, NAMES, SEARCH
 from divingbell.text import everywhere, visible
 
 log = logs.logger("divingbell")
@@ -31,9 +35,12 @@ MAX_MESSAGE = 4_000
 LONG = 8_000
 """Characters; where there are more, they are made visible beside the event loop. Measured: a hidden
 one takes 2 µs, a hundred times as long as others."""
+APPROVAL = f"{NAME}-approval-{secrets.token_hex(8)}"
+"""The names of our own questions begin with this: no server can guess it."""
 INTERNAL = "internal error: the log of divingbell says more"
 DOCUMENTATION = ("initialize", "server/discover", "tools/list")
 
+_BRACKETED = re.compile(r"((?:\[|%5[Bb])[A-Z0-9_]{1,64}(?:\]|%5[Dd]))")
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -65,7 +72,7 @@ class Exits:
         except MCPError as error:
             said = [error.message, error.error.data]
             words, data = await weight.beside(_made_visible, said, text=LONG)
-            words, data = self._border.outward([words, data], principal)
+            words, data = await self._border.outward([words, data], principal)
             raise MCPError(error.code, words, data) from None
         if not isinstance(answer, Mapping):
             return answer
@@ -73,37 +80,75 @@ class Exits:
         if name in NAMES and "inputRequests" not in answer:
             if name == SEARCH.name and not answer.get("isError"):
                 return dict(answer)
-            return self._border.outward(dict(answer), principal)
+            return await self._shown(answer, principal)
         seen = await weight.beside(lambda found: result(ctx.method, found), answer, text=LONG)
         if ctx.method in DOCUMENTATION:
             return seen
-        return self._border.outward(seen, principal)
+        asked = seen.get("inputRequests")
+        ours = {}
+        if isinstance(asked, dict):
+            ours = {key: each for key, each in asked.items() if key.startswith(APPROVAL)}
+        shown = await self._shown(seen, principal)
+        return shown | {"inputRequests": shown["inputRequests"] | ours} if ours else shown
+
+    async def _shown(self, answer: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
+        """Return an answer as the model may see it, with a word on that where it is due."""
+        if type(self._border) is OpenBorder:
+            return dict(answer)
+        apart, kept = await weight.beside(binary.taken_out, answer, text=LONG)
+        shown = await self._border.outward(apart, principal)
+        is_held = self._border.holds_back(principal)
+        shown = binary.put_back(shown, kept, is_held=is_held)
+        note = self._border.note(principal)
+        if note and isinstance(shown.get("content"), list):
+            told = {"type": "text", "text": f"[{note}]"}
+            shown = {**shown, "content": [*shown["content"], told]}
+        return shown
+
+    async def question(self, key: str, model: Model, principal: Principal) -> Model:
+        """Return a question with all its texts made visible; an approval with its real values."""
+        return await self._visible(model, principal, key.startswith(APPROVAL))
 
     async def model(self, model: Model, principal: Principal) -> Model:
-        """Return a question or a message with all its texts made visible."""
+        """Return a message with all its texts made visible."""
+        return await self._visible(model, principal)
 
-        def made(given: Model) -> Model:
+    async def _visible(self, model: Model, principal: Principal, is_ours: bool = False) -> Model:
+
+        def made(given: Model) -> Any:
             dumped = given.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            shown = self._border.outward(everywhere(dumped, MAX_TEXT), principal)
-            return type(given).model_validate(shown, by_name=False)
+            return everywhere(dumped, MAX_TEXT)
 
-        return await weight.beside(made, model, text=LONG)
+        visible_everywhere = await weight.beside(made, model, text=LONG)
+        shown = visible_everywhere
+        if not is_ours:
+            shown = await self._border.outward(shown, principal)
+        return type(model).model_validate(shown, by_name=False)
 
-    def words(self, words: str, principal: Principal) -> str:
+    async def words(self, words: str, principal: Principal) -> str:
         """Return a line that tells how something goes."""
-        return self._border.outward(visible(words, MAX_MESSAGE), principal)
+        return await self._border.outward(visible(words, MAX_MESSAGE), principal)
 
-    def address(self, uri: str, principal: Principal) -> str:
+    async def address(self, uri: str, principal: Principal) -> str:
         """Return the address of a resource, which may hold the name of a file."""
-        return self._border.outward(uri, principal)
+        return await self._border.outward(uri, principal)
 
-    def written(self, value: Any, principal: Principal) -> Any:
+    async def written_address(self, uri: str, principal: Principal) -> str:
+        """Return the address of a resource that the client's model wrote, as the host takes it."""
+        parts = _BRACKETED.split(uri)
+        for place in range(1, len(parts), 2):  # where something else may have been shown
+            word = f"[{unquote(parts[place])[1:-1]}]"
+            meant: str = await self._border.inward(word, principal)
+            parts[place] = parts[place] if meant == word else quote(meant, safe="")
+        return "".join(parts)
+
+    async def written(self, value: Any, principal: Principal) -> Any:
         """Return what the client's model wrote, as the host takes it."""
         if isinstance(value, BaseModel):
             dumped = value.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            inward = self._border.inward(dumped, principal)
+            inward = await self._border.inward(dumped, principal)
             return type(value).model_validate(inward, by_name=False)
-        return self._border.inward(value, principal)
+        return await self._border.inward(value, principal)
 
 
 def _made_visible(said: list[Any]) -> Any:

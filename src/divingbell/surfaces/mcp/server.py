@@ -225,7 +225,7 @@ class Surface:
     async def _execute(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        name = checked_name(self._written(given, "session_id", channel))
+        name = checked_name(await self._written(given, "session_id", channel))
         teller = execution.Teller(channel)
         await self._sandbox(teller)
         session, lost = await self.owned.open(channel.principal, name)
@@ -256,14 +256,15 @@ class Surface:
     async def _search(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        detail = self._written(given, "detail_level", channel) or "with_description"
+        detail = await self._written(given, "detail_level", channel) or "with_description"
         limit = given.get("limit", 10)
         if isinstance(limit, float) and limit.is_integer():
             limit = int(limit)  # JSON has one kind of number
         if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_LIMIT:
             raise InvalidInput(f"limit must be a number from 1 to {MAX_LIMIT}")
-        query = self._exits.written((_text(given, "query") or "")[:MAX_QUERY], channel.principal)
-        server = self._written(given, "server", channel)
+        asked = (_text(given, "query") or "")[:MAX_QUERY]
+        query = await self._exits.written(asked, channel.principal)
+        server = await self._written(given, "server", channel)
         search = self._bell.gateway.discovery.search
         found = await search(query, detail, limit, server, channel.user)
         servers = []
@@ -300,12 +301,14 @@ class Surface:
     async def _close_session(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
-        name = checked_name(self._written(given, "session_id", channel))
+        name = checked_name(await self._written(given, "session_id", channel))
         if not await self.owned.close(channel.principal, name):
             raise InvalidInput(f"you have no session {name!r}; list_sessions names yours")
         return _text_result(f"{name} has ended.")
 
-    def _written(self, given: Mapping[str, Any], name: str, channel: ClientChannel) -> str | None:
+    async def _written(
+        self, given: Mapping[str, Any], name: str, channel: ClientChannel
+    ) -> str | None:
         """Return a short text among the arguments, as the host takes it; None for none.
 
         Raises:
@@ -316,7 +319,7 @@ class Surface:
             return None
         if len(value) > limits.MAX_NAME:
             raise InvalidInput(f"{name} may have {limits.MAX_NAME:,} characters at most")
-        written: str | None = self._exits.written(value, channel.principal) or None
+        written: str | None = await self._exits.written(value, channel.principal) or None
         return written
 
     _own: Mapping[str, Callable[..., Awaitable[types.CallToolResult]]] = {
@@ -345,7 +348,7 @@ class Surface:
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
-        uri = self._exits.written(str(params.uri), principal_of(ctx))
+        uri = await self._exits.written_address(str(params.uri), principal_of(ctx))
         if not self._passthrough.addresses.has(uri):
             return await workspace.read(self.owned, self._reading, principal_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
@@ -357,7 +360,7 @@ class Surface:
         self, ctx: Context, params: types.SubscribeRequestParams
     ) -> types.EmptyResult:
         principal = principal_of(ctx)
-        uri = self._exits.written(str(params.uri), principal)
+        uri = await self._exits.written_address(str(params.uri), principal)
         if self._passthrough.addresses.has(uri):
             self._passthrough.addresses.taken(uri)  # there has to be such a server
         elif uri.startswith(workspace.SCHEME):

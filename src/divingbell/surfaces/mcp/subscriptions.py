@@ -144,12 +144,16 @@ class Subscriptions:
 
     def files_changed(self, principal: Principal, uris: Iterable[str], list_changed: bool) -> None:
         """Tell a principal that files of its own are others, and whether their list is."""
-        shown = (self._exits.address(uri, principal) for uri in uris)
-        events: list[ServerEvent] = [ResourceUpdated(uri=uri) for uri in shown]
+        self._spawn(self._tell_of_files(principal, list(uris), list_changed))
+
+    async def _tell_of_files(
+        self, principal: Principal, uris: list[str], list_changed: bool
+    ) -> None:
+        for uri in uris:
+            shown = await self._exits.address(uri, principal)
+            await self._send(ResourceUpdated(uri=shown), [principal.user], [principal])
         if list_changed:
-            events.append(ResourcesListChanged())
-        for event in events:
-            self._spawn(self._send(event, [principal.user], [principal]))
+            await self._send(ResourcesListChanged(), [principal.user], [principal])
 
     async def _send(
         self, event: ServerEvent, users: list[str], principals: list[Principal]

@@ -1,0 +1,325 @@
+"""The learner: takes personal values out of results and files, by the names of their fields."""
+
+import itertools
+import math
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from divingbell.border.privacy import documents
+from divingbell.border.privacy.documents import TooMuch
+from divingbell.border.privacy.fields import Field, Fields, FieldsOfOrigin
+from divingbell.border.privacy.kinds import SECRETS
+from divingbell.border.privacy.learned import LONGEST, Learned
+
+MOST_PARTS = 250_000
+"""Members of lists and dicts of one result or file that are looked at. Measured: 0.4 s at most, in
+a result that has a name of its own for each."""
+MOST_DEPTH = 64
+MOST_NESTED = 3
+"""Times that JSON may stand in a text of JSON."""
+MOST_TEXT = 8 << 20
+"""Characters of texts of one result that are read as JSON or as a table."""
+MOST_FILE = 8 << 20
+"""Bytes of a file; of a longer table or lines of JSON, the first so many."""
+MOST_OF_SERVER = 50_000
+"""Values that are learned from one server, or from all files, so that there is room for others."""
+FILES = "files"
+"""Stands for the server in the origin of a file."""
+_TABLES = {"csv": "", "txt": "", "tsv": "\t", "tab": "\t"}
+"""Endings of tables, and what stands between their cells where that is known."""
+_JSON = frozenset(("json", "jsonl", "ndjson"))
+_HEADERS = frozenset(("columns", "column_names", "headers", "header", "fields"))
+_ROWS = ("rows", "data", "values", "records")
+_PAIR_NAMES = ("name", "key", "field", "property", "label")
+_LONGEST_MAILBOX = 320
+_LONGEST_NUMBER = 40
+_LONGEST_OF_PERSON = 120
+_LEAST_SECRET = 8
+_LEAST_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What came of reading one result or file."""
+
+    learned: int = 0
+    """Values that were not known before."""
+    refused: int = 0
+    """Values that found no room: they are not found again."""
+    problem: str = ""
+    """Why some of it was not read, as a sentence without an end; empty if all of it was."""
+
+
+class _Part(NamedTuple):
+    """A part of a result that is still to be looked at."""
+
+    value: Any
+    path: str = ""
+    """The names that lead to it."""
+    field: Field | None = None
+    nested: int = 0
+    """How many texts of JSON it stands in."""
+
+
+class Learner:
+    """Learns what stands in personal fields. May be used by several threads.
+
+    A result of a megabyte takes a tenth of a second and more: call it in a thread.
+    """
+
+    def __init__(self, fields: Fields, learned: Learned) -> None:
+        self._fields = fields
+        self._learned = learned
+        self._counts: Counter[str] = Counter()
+        self._guard = threading.Lock()
+
+    def learn(self, value: Any, tool: str) -> Lesson:
+        """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML tables.
+
+        What a sandbox shows may be learned too, the HTML of a DataFrame for instance: it can add
+        values, within what one origin may add, and take none away.
+        """
+        reading = _Reading(self._fields.of(tool))
+        reading.read(value)
+        return self._keep(reading, tool.partition(".")[0])
+
+    def learn_file(self, name: str, data: bytes) -> Lesson:
+        """Learn from a file: CSV, TSV, JSON or lines of JSON, by the ending of its name."""
+        ending = name.rpartition(".")[2].lower()
+        if ending not in _TABLES and ending not in _JSON:
+            return Lesson(problem=f"nothing is learned from files that end in .{ending[:20]}")
+        reading = _Reading(self._fields.of(f"{FILES}.{name}"))
+        text, is_cut = _text_of(data)
+        if is_cut:
+            reading.problem = f"only the first {MOST_FILE >> 20} MB of the file were read"
+        if ending in _TABLES:
+            reading.read_table(text, _TABLES[ending])
+        else:
+            reading.read_json(text)
+        return self._keep(reading, FILES)
+
+    def _keep(self, reading: "_Reading", server: str) -> Lesson:
+        with self._guard:
+            room = MOST_OF_SERVER - self._counts[server]
+            known = len(self._learned)
+            some = itertools.islice(reading.values.items(), max(0, room))
+            refused = self._learned.add(some) + max(0, len(reading.values) - room)
+            learned = len(self._learned) - known
+            self._counts[server] += learned
+        return Lesson(learned, refused, reading.problem)
+
+
+class _Reading:
+    """One result or file on its way through a learner."""
+
+    def __init__(self, fields: FieldsOfOrigin) -> None:
+        self._fields = fields
+        self._parts = MOST_PARTS
+        self._text = MOST_TEXT
+        self.values: dict[str, str] = {}
+        """Kinds by values."""
+        self.problem = ""
+
+    def read(self, value: Any) -> None:
+        """Read a value of JSON."""
+        self._read_all(iter([_Part(value)]))
+
+    def read_json(self, text: str) -> None:
+        """Read a file of JSON, or of lines of it."""
+        self._read_all(_Part(value) for value in documents.json_in(text))
+
+    def read_table(self, text: str, delimiter: str) -> None:
+        """Read a file with a table."""
+        self._read_all(self._cells(documents.rows_in(text, delimiter), _Part(None)))
+
+    def _read_all(self, parts: Iterator[_Part]) -> None:
+        """Go through parts and what is in them, in their order, as far as there is to go."""
+        stack = [parts]
+        while stack:
+            try:
+                part = next(stack[-1], None)
+            except TooMuch as error:
+                part, self.problem = None, self.problem or str(error)
+            if part is None:
+                stack.pop()
+                continue
+            self._parts -= 1
+            if self._parts < 0:
+                self.problem = f"only the first {MOST_PARTS:,} parts were looked at"
+                return
+            inner = self._look(part)
+            if inner is not None and len(stack) < MOST_DEPTH:
+                stack.append(inner)
+            elif inner is not None:
+                self.problem = "what is nested too deeply was not looked at"
+        if self._fields.is_spent:
+            self.problem = "there were more fields than are compared with the patterns of settings"
+
+    def _look(self, part: _Part) -> Iterator[_Part] | None:
+        """Take what a part says; return what is in it."""
+        value = part.value
+        if isinstance(value, str):
+            return self._in_text(part)
+        if isinstance(value, dict):
+            return self._in_dict(part)
+        if isinstance(value, list | tuple):
+            return self._in_list(part)
+        if part.field is not None and type(value) in (int, float):
+            self._take(_written(value), part.field)
+        return None
+
+    def _in_dict(self, part: _Part) -> Iterator[_Part]:
+        value: dict[Any, Any] = part.value
+        if not _HEADERS.isdisjoint(value):
+            names, rows = _table_of(value)
+            yield from self._cells(itertools.chain((names,), rows), part)
+        if "value" in value and (pair := _pair_of(value)) is not None:
+            yield self._below(part, pair, value["value"])
+        for name, each in value.items():
+            if isinstance(name, str):
+                yield self._below(part, name, each)
+
+    def _in_list(self, part: _Part) -> Iterator[_Part]:
+        value: Sequence[Any] = part.value
+        if len(value) > 1 and _is_header(value[0]) and isinstance(value[1], list):
+            yield from self._cells(iter(value), part)
+        for each in value:
+            yield _Part(each, *part[1:])
+
+    def _below(self, part: _Part, name: str, value: Any) -> _Part:
+        path = f"{part.path}.{name}" if part.path else name
+        field = self._fields.field(name, path)
+        return _Part(value, path, part.field if field is None else field, part.nested)
+
+    def _cells(self, rows: Iterator[Any], part: _Part) -> Iterator[_Part]:
+        """Yield the cells of a table's personal columns; its first row has their names."""
+        header = (self._below(part, str(name), "") for name in next(rows, ()))
+        columns = [(at, each) for at, each in enumerate(header) if each.field and each.field.kind]
+        for row in rows if columns else ():
+            if isinstance(row, list | tuple):
+                yield from (_Part(row[at], *each[1:]) for at, each in columns if at < len(row))
+
+    def _in_text(self, part: _Part) -> Iterator[_Part] | None:
+        """Take a text as the value of its field, or return what is in it as in a document."""
+        text: str = part.value
+        inner = self._document_in(text, part.field is not None)
+        if inner is not None and part.nested < MOST_NESTED and len(text) <= self._text:
+            self._text -= len(text)
+            return inner(_Part(text, part.path, part.field, part.nested + 1))
+        if inner is not None:
+            self.problem = self.problem or "there was more JSON in texts than is read"
+        if part.field is not None:
+            self._take(text.strip(), part.field)
+        return None
+
+    def _document_in(self, text: str, is_value: bool) -> Callable[[_Part], Iterator[_Part]] | None:
+        """Return what reads a text that may be a document; the value of a field is no table."""
+        if not is_value and "<table" in text:
+            return self._in_html
+        if not is_value and self._is_table(text):
+            return self._in_table
+        return self._in_json if "{" in text or "[" in text else None
+
+    def _in_html(self, part: _Part) -> Iterator[_Part]:
+        for rows in documents.html_tables_in(part.value):
+            yield from self._cells(iter(rows), part)
+
+    def _in_table(self, part: _Part) -> Iterator[_Part]:
+        return self._cells(documents.rows_in(part.value.lstrip("\ufeff\r\n")), part)
+
+    def _in_json(self, part: _Part) -> Iterator[_Part]:
+        is_json = False
+        for value in documents.json_in(part.value):
+            is_json = True
+            yield _Part(value, *part[1:])
+        if not is_json and part.field is not None:
+            self._take(part.value.strip(), part.field)
+
+    def _is_table(self, text: str) -> bool:
+        """Whether the first line has names of fields, a personal one among them."""
+        if "\n" not in text[: documents.LONGEST_HEADER]:
+            return False
+        first = documents.first_line(text)
+        if first.lstrip().startswith(("{", "[")):
+            return False
+        names = first.split(documents.delimiter_of(text))
+        fields = [self._fields.field(name.strip(' "\r')) for name in names]
+        return len(names) > 1 and any(field is not None and field.kind for field in fields)
+
+    def _take(self, text: str, field: Field) -> None:
+        text, kind = text.removesuffix("...").removesuffix("…"), field.kind
+        if kind == "ADDRESS" and "@" in text and not field.is_meant:
+            kind = "EMAIL"
+        if kind and (field.is_meant or _may_be(text, kind)):
+            self.values.setdefault(text[:LONGEST], kind)
+
+
+def _may_be(text: str, kind: str) -> bool:
+    """Whether a field that is called so may hold this: `email` may also be how often one is sent.
+
+    Values that are too short or too common are left out by `Learned`.
+    """
+    size = len(text)
+    if kind == "EMAIL":
+        return "@" in text and size <= _LONGEST_MAILBOX and len(text.split()) == 1
+    if kind == "NAME":
+        return size <= _LONGEST_OF_PERSON and any(map(str.isalpha, text)) and "://" not in text
+    if kind == "ADDRESS":
+        return size <= LONGEST and not text.startswith(("0x", "/")) and "://" not in text
+    if kind in SECRETS:
+        return size >= _LEAST_SECRET
+    return size <= _LONGEST_NUMBER and sum(map(str.isdecimal, text)) >= _LEAST_DIGITS
+
+
+def _table_of(value: dict[Any, Any]) -> tuple[list[str], Iterable[Any]]:
+    """The names and rows of a result such as `{"columns": ["id", "email"], "rows": [[…]]}`."""
+    for header in _HEADERS & value.keys():
+        names = value.get(header)
+        if isinstance(names, list) and names:
+            for rows in _ROWS:
+                found = value.get(rows)
+                if isinstance(found, list) and found and isinstance(found[0], list):
+                    return [_name_of(each) for each in names], found
+    return [], ()
+
+
+def _name_of(column: Any) -> str:
+    """The name of a column that is a text, or `{"name": "email", "type": "text"}`."""
+    if isinstance(column, dict):
+        column = next((column[key] for key in _PAIR_NAMES if key in column), "")
+    return column if isinstance(column, str) else ""
+
+
+def _pair_of(value: dict[Any, Any]) -> str | None:
+    """The name in `{"name": "email", "value": "ann@example.org"}`."""
+    names = (value.get(key) for key in _PAIR_NAMES)
+    return next((name for name in names if isinstance(name, str)), None)
+
+
+def _is_header(row: Any) -> bool:
+    return isinstance(row, list) and len(row) > 1 and all(isinstance(name, str) for name in row)
+
+
+def _written(number: float) -> str:
+    """A number as text: 5551234567.0 as 5551234567. One that can't be anyone's is empty."""
+    if abs(number) >= 10**_LONGEST_NUMBER or not math.isfinite(number):
+        return ""
+    return str(int(number) if number == int(number) else number)
+
+
+def _text_of(data: bytes) -> tuple[str, bool]:
+    """The text of a file, up to the last line that is whole, and whether that is not all."""
+    # Whoever keeps the beginning of a file keeps that much.
+    is_cut = len(data) >= MOST_FILE
+    if is_cut:
+        data = data[:MOST_FILE]
+        data = data[: data.rfind(b"\n") + 1]
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace"), is_cut
+    try:
+        return data.decode("utf-8-sig"), is_cut
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace"), is_cut

@@ -1,0 +1,272 @@
+"""The border of `privacy`: what models read and write, what code and tools have."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from divingbell import Divingbell, Session, ToolFailed, UnknownToken
+from divingbell.events import Revealed
+
+KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
+ROW = {
+    "first_name": "Zelda",
+    "last_name": "Sayrefitz",
+    "email": "zelda@jazz.org",
+    "street": "Rue de Lappe 17",
+    "notes": "forward to [EMAIL_482715], call +49 30 901820",
+    "key": KEY,
+}
+HIDDEN = ("Zelda", "Sayrefitz", "zelda@jazz.org", "Rue de Lappe", "901820", KEY)
+TOKEN = re.compile(r"\[[A-Z_]+_\d{6,}\]")
+
+
+class Office:
+    """Tools with people in what they return, and what they were called with."""
+
+    def __init__(self) -> None:
+        self.sent: list[tuple[str, str]] = []
+
+    def tools(self) -> list[Any]:
+        def find(query: str) -> list[dict[str, str]]:
+            return [ROW]
+
+        def mail(to: str, text: str) -> str:
+            self.sent.append((to, text))
+            return f"sent to {to}"
+
+        def fail(about: str) -> str:
+            raise ToolFailed(f"nobody knows {about}")
+
+        return [find, mail, fail]
+
+
+@pytest.fixture(scope="module")
+def office() -> Office:
+    return Office()
+
+
+@pytest.fixture(scope="module")
+async def bell(
+    anyio_backend: str, office: Office, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Divingbell]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data")))
+        async with Divingbell(privacy="personal", preload=["pandas"], tools=office.tools()) as bell:
+            yield bell
+
+
+@pytest.fixture
+async def session(bell: Divingbell) -> AsyncIterator[Session]:
+    async with bell.session() as session:
+        yield session
+
+
+def hides_all(shown: object) -> bool:
+    text = str(shown)
+    return not [word for word in HIDDEN if word in text]
+
+
+async def email_token(session: Session) -> str:
+    result = await session.run("rows = servers.host.find('x')\nrows[0]['email']")
+    assert isinstance(result.value, str) and TOKEN.fullmatch(result.value), result
+    return result.value
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "print(rows)",
+        "rows",
+        "rows[0]['first_name'] + ' ' + rows[0]['last_name']",
+        "import pandas; pandas.DataFrame(rows)",
+        "import json; print(json.dumps(rows).upper().lower())",
+        "import sys; print(repr(rows), file=sys.stderr)",
+        "raise ValueError(rows)",
+        "for letter in str(rows): print(letter, end='', flush=True)",
+        "display(rows)",
+        "display({'text/html': f'<b>{rows[0]}</b>', 'text/plain': 'x'}, raw=True)",
+        "{rows[0]['email']: 1}",
+        "servers.host.fail(rows[0]['email'])",
+        "b'to ' + rows[0]['email'].encode()",
+        "x = rows[0]['email']; x",
+        "print('nothing\\r' + rows[0]['email'][:4] + '\\r' + rows[0]['email'])",
+        "!echo {rows[0]['email']}",
+    ],
+)
+async def test_what_a_model_reads_has_tokens_for_values(session: Session, code: str) -> None:
+    await session.run("rows = servers.host.find('x')")
+    events = [event async for event in session.stream(code)]
+    assert hides_all(events) and hides_all(events[-1].result), events
+    assert hides_all(await session.variables())
+
+
+async def test_the_first_result_with_a_token_says_what_that_is(session: Session) -> None:
+    assert (await session.run("1 + 1")).notes == ()
+    first = await session.run("servers.host.find('x')[0]['email']")
+    [note] = first.notes
+    assert str(first.value) in note and "`privacy`" in note
+    assert (await session.run("servers.host.find('x')[0]['email']")).notes == ()
+
+
+async def test_a_token_is_the_value_again_in_code_and_for_a_tool(
+    session: Session, office: Office
+) -> None:
+    token = await email_token(session)
+    found = await session.run(f"[row['last_name'] for row in rows if row['email'] == {token!r}]")
+    assert isinstance(found.value, list) and len(found.value) == 1
+    answer = await session.run(f"servers.host.mail({token!r}, 'for ' + rows[0]['first_name'])")
+    assert office.sent[-1] == ("zelda@jazz.org", "for Zelda")
+    assert answer.value == f"sent to {token}"
+
+
+async def test_tokens_are_those_of_one_conversation(bell: Divingbell) -> None:
+    async with bell.session() as one, bell.session() as other:
+        token = await email_token(one)
+        assert await email_token(one) == token != await email_token(other)
+        with pytest.raises(UnknownToken, match="not known in this conversation"):
+            await other.run(f"{token!r}")
+
+
+async def test_a_token_that_nobody_gave_out_is_refused(session: Session) -> None:
+    with pytest.raises(UnknownToken, match="to the letter"):
+        await session.run("'[EMAIL_482715]'")
+    result = await session.run("servers.host.mail('[EMAIL_' + '482715]', 'x')")
+    assert result.error is not None and "not known in this conversation" in result.error.message
+
+
+async def test_what_looks_like_a_token_is_none_where_a_server_or_file_has_it(
+    session: Session,
+) -> None:
+    await session.files.put("note.txt", "[PHONE_482715]")
+    result = await session.run("servers.host.find('x')[0]['notes'], open('note.txt').read()")
+    assert "(EMAIL_482715)" in str(result.value) and "(PHONE_482715)" in str(result.value)
+    kept = await session.run("'[JIRA_4827150]'")
+    assert kept.value == "[JIRA_4827150]"
+
+
+async def test_a_secret_goes_to_no_other_server_than_it_came_from(
+    session: Session, office: Office
+) -> None:
+    key = (await session.run("rows = servers.host.find('x'); rows[0]['key']")).value
+    assert isinstance(key, str) and key.startswith("[API_KEY_")
+    await session.run(f"servers.host.mail({key!r}, 'x')")
+    assert office.sent[-1][0] == KEY
+    own = (await session.run(f"other = {KEY[::-1]!r}[::-1].replace('Tq8v', 'Ab9c'); other")).value
+    assert isinstance(own, str) and own.startswith("[API_KEY_")
+    refused = await session.run(f"servers.host.mail({own!r}, 'x')")
+    assert refused.error is not None
+    assert "stands for a secret that came from no server" in refused.error.message
+
+
+async def test_a_file_that_is_put_teaches_who_is_in_it(session: Session) -> None:
+    await session.files.put("people.csv", "first_name,city\nOphelia,Elsinore\n")
+    result = await session.run("print(open('people.csv').read())")
+    assert "Ophelia" not in result.text and "Elsinore" in result.text
+    assert await session.files.get("people.csv") == b"first_name,city\nOphelia,Elsinore\n"
+    assert await session.get("__name__") == "__main__"
+
+
+async def test_images_are_held_back_with_a_word(session: Session) -> None:
+    png = "bytes.fromhex('89504e470d0a1a0a') + b'x' * 100"
+    result = await session.run(f"display({{'image/png': {png}}}, raw=True)")
+    assert "image/png of 108 bytes is held back" in result.text
+    assert not [output for output in result.outputs if output.type == "image/png"]
+
+
+async def test_a_person_gets_the_values_and_the_journal_hears_of_it(
+    bell: Divingbell, session: Session
+) -> None:
+    token = await email_token(session)
+    heard: list[Any] = []
+    stop = bell.journal.watch(heard.append)
+    assert await session.reveal(f"Dear {token}!") == "Dear zelda@jazz.org!"
+    assert await session.reveal("Dear all!") == "Dear all!"
+    stop()
+    [revealed] = [event for event in heard if isinstance(event, Revealed)]
+    assert (revealed.count, revealed.by) == (1, "program")
+    with pytest.raises(UnknownToken):
+        await session.reveal("[EMAIL_482715]")
+
+
+async def test_commands_have_words_and_input_restored_and_output_hidden(session: Session) -> None:
+    token = await email_token(session)
+    result = await session.command(["printf", "to %s", token])
+    assert result.stdout == f"to {token}"
+    counted = await session.command("wc -c", input=token)
+    assert counted.stdout.split() == [str(len("zelda@jazz.org"))]
+    words = ["sh", "-c", 'printf zel; sleep 0.1; echo "$0"', "da@jazz.org"]
+    events = [event async for event in session.command_stream(words)]
+    assert hides_all(events) and "zel" not in str(events[0].text)
+    handle = await session.command(["sh", "-c", "printf zelda@ja; sleep 60"], background=True)
+    await asyncio.sleep(0.3)
+    assert "zelda@ja" not in handle.stdout
+    await handle.kill()
+
+
+async def test_a_value_with_a_token_in_it_and_one_that_is_shown_twice(session: Session) -> None:
+    token = await email_token(session)
+    again = await session.run(f"print({token!r}, '<', rows[0]['email'], '>')\nrows[0]['email']")
+    assert again.text.split() == [token, "<", token, ">", f"'{token}'"]
+
+
+async def test_numbers_are_looked_at_too(session: Session) -> None:
+    result = await session.run("{'card': 4111111111111111, 'n': 123456789012, 'x': [1, 2.5]}")
+    assert isinstance(result.value, dict)
+    assert result.value["card"] != 4111111111111111 and result.value["n"] == 123456789012
+    assert result.value["x"] == [1, 2.5]
+
+
+async def test_with_secrets_people_are_shown(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    async with (
+        Divingbell(privacy="secrets", pool=0, preload=[], tools=office.tools()) as bell,
+        bell.session() as session,
+    ):
+        result = await session.run("servers.host.find('x')")
+        assert "zelda@jazz.org" in str(result.value) and KEY not in str(result)
+        [note] = result.notes
+        assert note.startswith("secrets, such as keys and passwords,")
+        shown = await session.run("display({'image/png': b'\\x89PNG'}, raw=True)")
+        assert [output.type for output in shown.outputs] == ["image/png"]
+
+
+async def test_behind_the_border_of_the_sandbox_code_has_tokens_too(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    rules = {"border": {"host.find": "sandbox"}}
+    async with (
+        Divingbell(
+            privacy="personal", privacy_rules=rules, pool=0, preload=[], tools=office.tools()
+        ) as bell,
+        bell.session() as session,
+    ):
+        token = await email_token(session)
+        result = await session.run(f"rows[0]['email'] == {token!r}, len(rows[0]['email'])")
+        assert result.value == (True, len(token))
+        assert (await session.run("rows[0]['email'][::-1]")).value == token[::-1]
+        await session.run("servers.host.mail(rows[0]['email'], rows[0]['first_name'])")
+        assert office.sent[-1] == ("zelda@jazz.org", "Zelda")
+
+
+async def test_it_is_kept_in_memory_where_nothing_can_be_written(
+    office: Office,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "data").write_text("a file, where a folder should be")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    async with (
+        Divingbell(privacy="personal", pool=0, preload=[], tools=office.tools()) as bell,
+        bell.session() as session,
+    ):
+        token = await email_token(session)
+        assert await session.reveal(token) == "zelda@jazz.org"
+    assert "forgotten when this program ends" in caplog.text
