@@ -23,7 +23,7 @@ class Workers:
     """Does work in threads, a little at a time; those who come first are served first."""
 
     def __init__(self) -> None:
-        # The event loop waits for one that loses its processor in the middle of some work.
+        # One that loses its processor while it holds the interpreter keeps the event loop waiting.
         self._pool = ThreadPoolExecutor(
             MOST, thread_name_prefix="divingbell-work", initializer=loop_thread.go_first
         )
