@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from divingbell import logs
-from divingbell.border.border import Passage, Reader, Reading, Shown, Value
+from divingbell.border.border import Charge, Passage, Reader, Reading, Shown, Value
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
@@ -148,8 +148,8 @@ class PrivacyBorder:
         pieces = conversation.pieces()
         return pieces.feed(text) + pieces.feed("")
 
-    def passage(self, principal: Principal) -> Passage:
-        return PrivacyPassage(self, principal, self._of(principal))
+    def passage(self, principal: Principal, charge: Charge) -> Passage:
+        return PrivacyPassage(self, principal, self._of(principal), charge)
 
     def note(self, principal: Principal) -> str:
         example = self._of(principal).example()
@@ -199,11 +199,16 @@ class PrivacyPassage:
     """The way out for the events of one run."""
 
     def __init__(
-        self, border: PrivacyBorder, principal: Principal, conversation: Conversation
+        self,
+        border: PrivacyBorder,
+        principal: Principal,
+        conversation: Conversation,
+        charge: Charge,
     ) -> None:
         self._border = border
         self._principal = principal
         self._conversation = conversation
+        self._charge = charge
         self._pieces: dict[str, PieceScreen] = {}
         self._last: dict[str, Any] = {}
 
@@ -211,7 +216,8 @@ class PrivacyPassage:
         if event.type in _CUT:
             pieces = self._pieces.setdefault(event.type, self._conversation.pieces())
             self._last[event.type] = event
-            shown = await _beside(lambda: pieces.feed(event.text), len(event.text))
+            size = len(event.text)
+            shown = await _beside(lambda: pieces.feed(event.text), size, self._charge)
             return [dataclasses.replace(event, text=shown)] if shown else []
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
@@ -220,7 +226,9 @@ class PrivacyPassage:
 
     async def end(self) -> Iterable[Any]:
         left, self._pieces = self._pieces, {}
-        rest = [(name, await _beside(pieces.end, LONG)) for name, pieces in left.items()]
+        rest = [
+            (name, await _beside(pieces.end, LONG, self._charge)) for name, pieces in left.items()
+        ]
         return [dataclasses.replace(self._last[name], text=text) for name, text in rest if text]
 
 
@@ -261,5 +269,8 @@ def _kept_secret(entry: Entry, to: str) -> str:
     )
 
 
-async def _beside(work: Callable[[], Made], size: int) -> Made:
-    return work() if size <= LONG else await weight.in_thread(work)
+async def _beside(work: Callable[[], Made], size: int, charge: Charge | None = None) -> Made:
+    """Do work on texts of this size: at once, or in a thread if they are long."""
+    if size <= LONG:
+        return weight.timed(work, charge or weight.charging())
+    return await (weight.in_thread(work) if charge is None else weight.charged(work, charge))
