@@ -16,7 +16,7 @@ _EMAIL = Shape(
     gate=r"[^\s@]@[^\s@]",
     pattern=re.compile(
         # A whole domain, or the beginning of one that pandas has cut.
-        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}(?:xn--[\w-]{{1,59}}|[^\W\d_]{{2,24}})(?![\w-])"
+        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}(?:xn--[\w-]{{1,59}}|[^\W\d_]{{2,24}})(?![^\W_]|-)"
         r"|[\w.-]{0,60}?(?:\.\.\.|…))"
     ),
     longest=330,
