@@ -1,12 +1,13 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
+import re
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 
-from divingbell.border.privacy import views
+from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.fields import Fields
-from divingbell.border.privacy.find import Find
+from divingbell.border.privacy.find import Find, merged
 from divingbell.border.privacy.kinds import SECRETS
 from divingbell.border.privacy.learned import Learned
 from divingbell.border.privacy.learner import Learner
@@ -21,6 +22,7 @@ BETWEEN = "\n"
 stands in it, and one long text takes a tenth of the time that many short ones do."""
 AS_WRITTEN = SECRETS | {"NAME", "ADDRESS"}
 """Kinds whose values may have in them what elsewhere hides one: a password with `%40` in it."""
+_ESCAPED_LINE_END = re.compile(r"(?:\\+r)?\\+n")
 _LOOK_ALIKE = ""
 """The kind of what looks like a token."""
 
@@ -79,13 +81,25 @@ class Conversation:
         """Do the same with the texts of one value, which may explain one another."""
         whole = BETWEEN.join(texts)
         there = list(self._tokens_in(whole))
-        found = _in_order(_outside(self.screen.finds(whole), there), there)
+        finds = self._with_cuts(texts, whole, self.screen.finds(whole))
+        found = _in_order(_outside(finds, there), there)
         if not found:
             return texts
         return [
             self._edited(text, own, origin, sealed) if own else text
             for text, own in zip(texts, _by_text(found, texts), strict=True)
         ]
+
+    def _with_cuts(self, texts: list[str], whole: str, finds: list[Find]) -> list[Find]:
+        if cuts.MARK not in whole:
+            return finds
+        start = 0
+        beside: list[Find] = []
+        for text in texts:
+            for find in cuts.with_cuts(text, [], self.screen):
+                beside.append(Find(start + find.start, start + find.end, find.kind))
+            start += len(text) + len(BETWEEN)
+        return merged([*finds, *beside])
 
     def defused_all(self, texts: list[str]) -> list[str]:
         """Return the same texts, without what looks like a token and is none."""
@@ -96,8 +110,10 @@ class Conversation:
     def note_origins(self, secrets: Scanner, texts: list[str], server: str) -> None:
         """Remember of which server the secrets in these texts are: they go back there only."""
         whole = BETWEEN.join(texts)
-        for find in secrets.finds(whole):
-            self.vault.token_of(whole[find.start : find.end], find.kind, server)
+        for find in Screen(secrets, self.screen.learned).finds(whole):
+            if find.kind in SECRETS:
+                value = self._meant_by(whole[find.start : find.end], find.kind)
+                self.vault.token_of(value, find.kind, server)
 
     def pieces(self) -> PieceScreen:
         """Return what does the same with a text that comes in pieces."""
@@ -119,10 +135,18 @@ class Conversation:
     def _shown(self, piece: str, kind: str, origin: str, sealed: bool) -> str:
         if kind == _LOOK_ALIKE:
             return self._known_or_defused(piece)
-        value = piece if kind in AS_WRITTEN else views.undisguised(piece)
-        token = self.vault.token_of(value, kind, origin, sealed=sealed)
+        if kind == cuts.CUT:
+            return cuts.SHOWN
+        token = self.vault.token_of(self._meant_by(piece, kind), kind, origin, sealed=sealed)
         self._first_shown = self._first_shown or token
         return token
+
+    def _meant_by(self, piece: str, kind: str) -> str:
+        """The value that was found, without the escapes that it was written with."""
+        if kind == "PRIVATE_KEY":
+            return _ESCAPED_LINE_END.sub("\n", piece)
+        known = self.screen.learned.meant_by(piece)
+        return known if known != piece or kind in AS_WRITTEN else views.undisguised(piece)
 
     def _tokens_in(self, text: str) -> Iterator[Find]:
         """The tokens in a text, and what looks like one."""

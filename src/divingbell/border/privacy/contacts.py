@@ -164,7 +164,7 @@ _IPS = (
         "IP",
         # Without those of this machine and of private networks, which stand everywhere.
         gate(r"(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|2\d\d)(?:\.\d{1,3}){3}"),
-        re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.\w)"),
+        re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.(?:\d|(?:post|dev|rc)\d))"),
         longest=16,
         check=validators.is_public_ip,
         unless=_VERSION,
