@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+from ahocorasick_rs import BytesAhoCorasick
+
 from divingbell.border.vault import tokens
 from divingbell.settings.kinds import PERSONAL, SECRETS
 
@@ -60,17 +62,20 @@ class Search:
             values["PRIVATE_KEY"] = list(_PEM_LINES)
         if "NAME" in kinds:
             values["NAME"].append(FIRST_NAME)
-        self._kind_of = {
-            form: kind for kind, own in values.items() for value in own for form in forms(value)
+        forms_of = {
+            form.lower(): kind
+            for kind, own in values.items()
+            for value in own
+            for form in forms(value)
         }
-        self._any = re.compile(b"|".join(map(re.escape, sorted(self._kind_of))), re.IGNORECASE)
-        self._lower = {form.lower(): kind for form, kind in self._kind_of.items()}
+        self._kinds = list(forms_of.values())
+        self._automaton = BytesAhoCorasick(list(forms_of))
 
     def __call__(self, data: bytes) -> dict[str, bytes]:
         """Return the kinds that are there, each with what stands around one of its finds."""
         return {
-            self._lower[found[0].lower()]: data[max(0, found.start() - 150) : found.end() + 60]
-            for found in self._any.finditer(data)
+            self._kinds[index]: data[max(0, start - 150) : end + 60]
+            for index, start, end in self._automaton.find_matches_as_indexes(data.lower())
         }
 
 

@@ -119,6 +119,7 @@ CUT = "print('.' * {shift} + (texts[{kind!r}] + ' ') * 2000)"
 CHANGE = "open(texts['NAME'] + '.txt', 'a').write('!')"
 FILES = "divingbell://sessions/default/files/"
 HELD = "is held back"
+ERAS: tuple[Era, ...] = ("legacy", "auto")
 
 
 class Ear:
@@ -204,9 +205,10 @@ class Visit:
             await self.call(name, name)
         for name in ("ask", "sample", "promise"):
             await self.call(name, name)
-        await self.call("echo", "echo", **self.ear.tokens, nested={"in": [self.ear.tokens]})
+        given = [self.ear.tokens[kind] for kind in VALUES]  # and no name that says what it is
+        await self.call("echo", "echo", given=given, nested={"in": given})
         await self.call("wrong", "promise", n=self.ear.tokens["EMAIL"])
-        await self.call("send", "send", **self.ear.tokens)
+        await self.call("send", "send", to=given)
         await self.call("unknown tool", canaries.TEXTS["EMAIL"])
 
     async def cells(self) -> None:
@@ -216,11 +218,12 @@ class Visit:
         for kind in VALUES:
             for shift in (0, 7):
                 await self.run("cut", CUT.format(kind=kind, shift=shift))
-        given = self.ear.tokens
+        given = [self.ear.tokens[kind] for kind in VALUES]
         await self.run("given", f"given = {given!r}\nservers.crm.echo(code=given)")
-        same = "{kind for kind in given if texts[kind].find(given[kind]) >= 0}"
+        same = "kind for kind, value in zip(kinds, given) if value in texts[kind]"
         await self.run("same", f"print(sorted({same}))")
-        await self.run("approved", f"servers.crm.send(to={given['EMAIL']!r})")
+        email = self.ear.tokens["EMAIL"]
+        await self.run("approved", f"servers.crm.send(to={email!r})")
 
     async def sessions(self) -> None:
         name = tokens_in(self.ear.of("first name"))["NAME"]
@@ -309,6 +312,10 @@ class Place:
     def arguments(self, *more: str) -> list[str]:
         return ["--config", str(self.file), *more]
 
+    def forget(self) -> None:
+        """Begin a new record."""
+        (self.folder / "record").unlink(missing_ok=True)
+
     def received(self, what: str) -> list[Any]:
         """What the upstream server got, by what it was for."""
         lines = map(json.loads, (self.folder / "record").read_text().splitlines())
@@ -319,8 +326,6 @@ def judge(ear: Ear, seen: wire.Wire, search: canaries.Search = canaries.ALL) -> 
     rest, questions = seen.parted()
     assert len(rest) > 100_000, "the wire was recorded"
     assert search(rest) == {}, "values have left"
-    for kind, said in ear.heard:
-        assert search(json.dumps(said).encode()) == {}, kind
     assert len(questions) == len(ear.approvals) == 2
 
 
@@ -334,13 +339,14 @@ def judge_what_was_said(ear: Ear) -> None:
 def judge_what_came_back(ear: Ear, place: Place) -> None:
     """Tokens were values again for the server, for code, and for the person who approves."""
     direct, inside = place.received("echo")[0], place.received("echo")[-1]
-    assert direct == {**VALUES, "nested": {"in": [VALUES]}}
-    assert inside == {"code": VALUES}
-    assert place.received("send") == [VALUES, {"to": VALUES["EMAIL"]}]
+    values = list(VALUES.values())
+    assert direct == {"given": values, "nested": {"in": values}}
+    assert inside == {"code": values}
+    assert place.received("send") == [{"to": values}, {"to": VALUES["EMAIL"]}]
     assert f"{sorted(PERSONAL)}" in ear.of("same").replace('\\"', '"')
     whole, one = ear.approvals
-    hidden = [kind for kind, value in VALUES.items() if json.dumps(value)[1:-1] not in whole]
-    assert hidden == ["PRIVATE_KEY"] or hidden == [], whole
+    written = {kind: json.dumps(value, ensure_ascii=False) for kind, value in VALUES.items()}
+    assert [kind for kind in written if written[kind][1:-1] not in whole] == []
     assert VALUES["EMAIL"] in one
     for got in (place.received("prompt")[-1], place.received("complete")[-1]):
         said = json.dumps(got, ensure_ascii=False)
@@ -369,14 +375,16 @@ async def test_over_stdio(place: Place, era: Era) -> None:
     judge_what_came_back(ear, place)
 
 
-async def test_over_http(place: Place, era: Era) -> None:
-    ear = Ear()
+async def test_over_http_in_both_eras(place: Place) -> None:
     async with serving(*place.arguments("--private"), environment=place.environment) as served:
-        async with wire.over_http(served, era, ear.options()) as (client, sent):
-            await Visit(client, ear).everything()
-    judge(ear, sent)
-    judge_what_was_said(ear)
-    judge_what_came_back(ear, place)
+        for era in ERAS:
+            place.forget()
+            ear = Ear()
+            async with wire.over_http(served, era, ear.options()) as (client, sent):
+                await Visit(client, ear).everything()
+            judge(ear, sent)
+            judge_what_was_said(ear)
+            judge_what_came_back(ear, place)
 
 
 async def test_without_a_word_it_is_secrets_that_do_not_leave_and_the_rest_is_seen_to(
@@ -413,7 +421,7 @@ def test_a_value_that_has_left_is_seen_in_each_writing(kind: str) -> None:
         html.escape(f"<{value}>").encode(),
         quote(value).encode(),
         quote(value, safe="").encode(),
-        value.upper().encode(),
+        (value.upper() if value.isascii() else value).encode(),
         *(base64.b64encode(b"." * shift + value.encode() + b"..") for shift in range(3)),
         base64.b64encode(value.encode("utf-16")),
         value[: -len(value) // 5].encode(),
