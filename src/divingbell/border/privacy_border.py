@@ -106,7 +106,9 @@ class PrivacyBorder:
         missing = [token for token, entry in found.items() if entry is None]
         if missing:
             found |= await self._vaults.entries(principal, missing)
-        return {token: entry for token, entry in found.items() if entry is not None}
+        entries = {token: entry for token, entry in found.items() if entry is not None}
+        conversation.remember((entry.value, entry.kind) for entry in entries.values())
+        return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
         entries = await self._entries([text], principal)
