@@ -1,20 +1,24 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
+import functools
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from divingbell import logs
 from divingbell.border.privacy import views
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.find import Find
 from divingbell.border.privacy.kinds import SECRETS
-from divingbell.border.privacy.learned import Learned
+from divingbell.border.privacy.learned import Learned, folded
 from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vault
+
+log = logs.logger("divingbell")
 
 BETWEEN = "\n"
 """Between two texts of a value, which are looked through as one: the name of a field says what
@@ -39,6 +43,9 @@ class Conversation:
         self.learner = Learner(fields, learned)
         self.screen = Screen(scanner, learned)
         self._kinds = kinds
+        self._sealed = Screen(_no_shapes(), Learned())
+        self._sealed_tokens: dict[str, str] = {}
+        """Tokens of sealed values, by the values in small letters."""
         self._joined: list[Conversation] = []
         self._guard = threading.Lock()
         self._first_shown = ""
@@ -74,16 +81,79 @@ class Conversation:
         return self.tokenised_all([text], origin, sealed=sealed)[0]
 
     def tokenised_all(
-        self, texts: list[str], origin: str = "", *, sealed: bool = False
+        self,
+        texts: list[str],
+        origin: str = "",
+        *,
+        sealed: bool = False,
+        leaving: Collection[str] = (),
     ) -> list[str]:
-        """Do the same with the texts of one value, which may explain one another."""
+        """Do the same with the texts of one value, which may explain one another.
+
+        `leaving` are finds that stay as they are, unless they have been sealed.
+        """
         whole = BETWEEN.join(texts)
+        finds = self.screen.finds(whole)
+        if leaving:
+            finds = [find for find in finds if not self._stays(whole, find, leaving)]
+        if sealed:
+            pieces = ((whole[find.start : find.end], find.kind) for find in finds)
+            self.seal({_meant(piece, kind): kind for piece, kind in pieces}, origin)
+        return self._replaced(texts, whole, finds, origin)
+
+    def resealed_all(self, texts: list[str], origin: str) -> list[str]:
+        """Return the same texts with tokens for sealed values alone: a tool that code has sent
+        one to may send it back. What looks like a token and is none names nothing any more."""
+        if not self._sealed_tokens:
+            return self.defused_all(texts)
+        whole = BETWEEN.join(texts)
+        return self._replaced(texts, whole, self._sealed.finds(whole), origin)
+
+    def seal(self, values: Mapping[str, str], origin: str) -> dict[str, str]:
+        """Seal values, by their kinds: code gets their tokens from now on, wherever they come up.
+
+        Return the tokens by values.
+        """
+        fresh = [(value, kind) for value, kind in values.items() if self._is_fresh(value, kind)]
+        refused = self._sealed.learned.add(fresh)
+        self.screen.learned.add(fresh)
+        if refused:
+            log.warning("%d sealed values are not found again: there are too many", refused)
+        return {value: self._token(value, kind, origin) for value, kind in values.items()}
+
+    def _is_fresh(self, value: str, kind: str) -> bool:
+        """Take a value down as sealed; return whether it was not yet."""
+        key = folded(value)
+        if key in self._sealed_tokens:
+            return False
+        self._sealed_tokens[key] = self.vault.token_of(value, kind, sealed=True)
+        return True
+
+    def found_in(self, texts: Iterable[str]) -> set[str]:
+        """Return all that is found in texts, as it stands there."""
+        whole = BETWEEN.join(texts)
+        return {whole[find.start : find.end] for find in self.screen.finds(whole)}
+
+    def kinds_of(self, values: Iterable[str]) -> dict[str, str]:
+        """Return the kinds of those values that are of one as a whole, by their shapes."""
+        whole = BETWEEN.join(each for each in values if BETWEEN not in each)
+        found = {whole[find.start : find.end]: find.kind for find in self.screen.finds(whole)}
+        return {value: found[value] for value in values if value in found}
+
+    def _stays(self, whole: str, find: Find, leaving: Collection[str]) -> bool:
+        piece = whole[find.start : find.end]
+        is_sealed = folded(_meant(piece, find.kind)) in self._sealed_tokens
+        return piece in leaving and not is_sealed
+
+    def _replaced(
+        self, texts: list[str], whole: str, finds: Iterable[Find], origin: str
+    ) -> list[str]:
         there = list(self._tokens_in(whole))
-        found = _in_order(_outside(self.screen.finds(whole), there), there)
+        found = _in_order(_outside(finds, there), there)
         if not found:
             return texts
         return [
-            self._edited(text, own, origin, sealed) if own else text
+            self._edited(text, own, origin) if own else text
             for text, own in zip(texts, _by_text(found, texts), strict=True)
         ]
 
@@ -101,28 +171,39 @@ class Conversation:
 
     def pieces(self) -> PieceScreen:
         """Return what does the same with a text that comes in pieces."""
-        return PieceScreen(self.screen, lambda piece, kind: self._shown(piece, kind, "", False))
+        return PieceScreen(self.screen, lambda piece, kind: self._shown(piece, kind, ""))
 
     def _known_or_defused(self, token: str) -> str:
         is_ours = tokens.kind_of(token) not in self._kinds or self.entry_of(token) is not None
         return token if is_ours else tokens.defused(token)
 
-    def _edited(self, text: str, finds: list[Find], origin: str, sealed: bool) -> str:
+    def _edited(self, text: str, finds: list[Find], origin: str) -> str:
         parts: list[str] = []
         at = 0
         for find in finds:
             piece = text[find.start : find.end]
-            parts += text[at : find.start], self._shown(piece, find.kind, origin, sealed)
+            parts += text[at : find.start], self._shown(piece, find.kind, origin)
             at = find.end
         return "".join((*parts, text[at:]))
 
-    def _shown(self, piece: str, kind: str, origin: str, sealed: bool) -> str:
+    def _shown(self, piece: str, kind: str, origin: str) -> str:
         if kind == _LOOK_ALIKE:
             return self._known_or_defused(piece)
-        value = piece if kind in AS_WRITTEN else views.undisguised(piece)
-        token = self.vault.token_of(value, kind, origin, sealed=sealed)
+        token = self._token(_meant(piece, kind), kind, origin)
         self._first_shown = self._first_shown or token
         return token
+
+    def _token(self, value: str, kind: str, origin: str) -> str:
+        """The token of a value. One that was sealed in other letters, large for small, is sealed
+        too, and has come from where that one has."""
+        sealed = self._sealed_tokens.get(folded(value))
+        entry = None if sealed is None else self.vault.entry_of(sealed)
+        if entry is None:
+            return self.vault.token_of(value, kind, origin)
+        if entry.value != value:
+            for each in entry.origins:
+                self.vault.token_of(value, entry.kind, each, sealed=True)
+        return self.vault.token_of(value, entry.kind, origin, sealed=True)
 
     def _tokens_in(self, text: str) -> Iterator[Find]:
         """The tokens in a text, and what looks like one."""
@@ -130,6 +211,16 @@ class Conversation:
             for found in tokens.TOKEN.finditer(text):
                 if found[1] in self._kinds:
                     yield Find(*found.span(), _LOOK_ALIKE)
+
+
+@functools.cache
+def _no_shapes() -> Scanner:
+    return Scanner(())
+
+
+def _meant(piece: str, kind: str) -> str:
+    """The value that was found, without what hides it."""
+    return piece if kind in AS_WRITTEN else views.undisguised(piece)
 
 
 def _outside(finds: Iterable[Find], tokens_there: list[Find]) -> Iterator[Find]:

@@ -136,7 +136,7 @@ class Learned:
         with self._lock:
             forms: list[_Form] = []
             for value, kind in values:
-                folded = _folded(value.strip())[:LONGEST]
+                folded = folded(value.strip())[:LONGEST]
                 if folded in self._known or not _says_something(folded):
                     continue
                 if len(self._known) >= MOST_VALUES:
@@ -183,7 +183,7 @@ class Learned:
         if not generations or not text:
             return len(text)
         first = max(0, len(text) - self.longest)
-        low = _folded(text[first:])
+        low = folded(text[first:])
         starts = [start.start() for start in _STARTS.finditer(low)]
         return first + min(generation.open_from(low, starts) for generation in generations)
 
@@ -208,7 +208,7 @@ def _finds_at_end(
     text: str, start: int, end: int, generations: tuple[_Generation, ...]
 ) -> Iterator[Find]:
     """Yield the longest beginning of a value that ends there."""
-    low = _folded(text[start:end])
+    low = folded(text[start:end])
     for word in _WORD_STARTS.finditer(low, 0, len(low) - SHORTEST_CUT + 1):
         at = word.start()
         for generation in generations:
@@ -224,7 +224,7 @@ def _is_plain_word(text: str, kind: str) -> bool:
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:
-    low = _folded(text[at : at + PIECE + longest])
+    low = folded(text[at : at + PIECE + longest])
     for index, start, end in _whole_words(text, low, at, generation, longest):
         form = generation.forms[index]
         if start < at + PIECE and not (form.is_name and text[start:end].islower()):
@@ -263,7 +263,7 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     )
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text in small letters, as long as it was."""
     low = text.lower()
     # The one letter whose small form is longer, and the one with two small forms.
@@ -279,7 +279,7 @@ def _says_something(folded: str) -> bool:
 def _forms(value: str, kind: str) -> Iterator[_Form]:
     is_name = value.isalpha() and len(value) < SHORT_WORD and not value.islower()
     for written in _written(value):
-        yield _Form(_folded(written), kind, is_name)
+        yield _Form(folded(written), kind, is_name)
 
 
 def _written(value: str) -> set[str]:
