@@ -72,13 +72,12 @@ class Conversation:
             self._is_told = True
             return self._first_shown
 
-    def tokenised(self, text: str, origin: str = "", *, sealed: bool = False) -> str:
+    def tokenised(self, text: str) -> str:
         """Return a text with tokens in the places of values, for those who may not see them.
 
-        What looks like a token and is none names nothing any more. `origin` is the server that it
-        comes from. What is sealed is not put back into code either.
+        What looks like a token and is none names nothing any more.
         """
-        return self.tokenised_all([text], origin, sealed=sealed)[0]
+        return self.tokenised_all([text])[0]
 
     def tokenised_all(
         self,
@@ -90,6 +89,7 @@ class Conversation:
     ) -> list[str]:
         """Do the same with the texts of one value, which may explain one another.
 
+        `origin` is the tool that they come from. What is sealed is not put back into code either.
         `leaving` are finds that stay as they are, unless they have been sealed.
         """
         whole = BETWEEN.join(texts)
@@ -163,11 +163,11 @@ class Conversation:
             return texts
         return [tokens.replaced(text, self._known_or_defused) for text in texts]
 
-    def note_origins(self, secrets: Scanner, texts: list[str], server: str) -> None:
-        """Remember of which server the secrets in these texts are: they go back there only."""
+    def note_origins(self, secrets: Scanner, texts: Iterable[str], origin: str) -> None:
+        """Remember of which tool the secrets in these texts are: they go to its server only."""
         whole = BETWEEN.join(texts)
         for find in secrets.finds(whole):
-            self.vault.token_of(whole[find.start : find.end], find.kind, server)
+            self.vault.token_of(whole[find.start : find.end], find.kind, origin)
 
     def pieces(self) -> PieceScreen:
         """Return what does the same with a text that comes in pieces."""

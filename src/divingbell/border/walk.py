@@ -13,8 +13,8 @@ def with_texts(
     value: Any, change: Callable[[str], str], number: Callable[[int], Any] | None = None
 ) -> Any:
     """Return a value with all its texts changed: in lists and sets, in names and values of dicts,
-    and in the dataclasses of `divingbell.models`. Bytes are texts where they are UTF-8. `number` may
-    change long whole numbers. What else there is stays as it is."""
+    and in the dataclasses of `divingbell.models`. Bytes are texts where they are UTF-8. `number`
+    may change long whole numbers. What else there is stays as it is."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, bytes):
@@ -66,9 +66,11 @@ class Leaves:
             for name in _fields_of(value.__class__):
                 self._collect(getattr(value, name))
 
-    def replaced(self, texts: list[str]) -> Any:
-        """Return the value with other texts in the places of these; a number whose text is the
-        same stays one."""
+    def replaced_by(self, texts: list[str]) -> Any:
+        """Return the value with other texts in the places of these, or the same value if they are
+        the same; a number whose text is the same stays one."""
+        if texts == self.texts:
+            return self._value
         left = iter(texts)
 
         def number(found: int) -> Any:

@@ -42,6 +42,7 @@ _WORD = re.compile(r"\w")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
 _CUT = re.compile(r"\.\.\.|…")
 """What follows a value that was cut, by pandas and by polars."""
+_CUT_BEGINS = re.compile(r"(?:\.\.?|\n\[?)\Z")
 _LEFT_OUT = "\n["
 """What stands before it where our own output was cut."""
 _STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
@@ -172,11 +173,13 @@ class Learned:
 
     def open_from(self, text: str) -> int:
         """Return where a value begins that may go on behind the text, or the end of the text."""
-        whole = self._open_from(text)
-        # A dot or two may be the first of three, behind a value that was cut.
-        stem = text.removesuffix("..") if text.endswith("..") else text.removesuffix(".")
-        start = self._open_from(stem) if stem != text else len(stem)
-        return min(whole, start) if start < len(stem) else whole
+        place = self._open_from(text)
+        # What is left of the mark behind a value that was cut may follow.
+        if mark := _CUT_BEGINS.search(text, max(0, len(text) - 2)):
+            first = max(0, mark.start() - self.longest, text.rfind("\n", 0, mark.start()) + 1)
+            cut = _finds_at_end(text, first, mark.start(), self._generations)
+            place = min([place, *(find.start for find in cut)])
+        return place
 
     def _open_from(self, text: str) -> int:
         generations = self._generations
