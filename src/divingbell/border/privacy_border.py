@@ -146,9 +146,7 @@ class PrivacyBorder:
         passed: Value = await _beside(changed, sum(map(len, leaves.texts)))
         return passed
 
-    def _entering(
-        self, conversation: Conversation, leaves: Leaves, value: Any, origin: str
-    ) -> Any:
+    def _entering(self, conversation: Conversation, leaves: Leaves, value: Any, origin: str) -> Any:
         """A result as code gets it. What is known of it now is found again later.
 
         Raises:

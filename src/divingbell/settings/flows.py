@@ -57,6 +57,11 @@ class Flow:
         words = self.kinds or ()
         return any(kind == word or kind in kinds.GROUPS.get(word, ()) for word in words)
 
+    @property
+    def words(self) -> str:
+        """The kinds as people say them: "email, personal"."""
+        return ", ".join(word.lower().replace("_", " ") for word in self.kinds or ())
+
     def is_for(self, user: str) -> bool:
         """Return whether it is about the calls of this user."""
         return self._users.matches(user)

@@ -1,13 +1,13 @@
 """The settings of privacy: what a model does not see, and how far the real values come."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
 
 from divingbell.errors import ConfigError
 from divingbell.settings import kinds
-from divingbell.settings.markers import Check, Described
 from divingbell.settings.flows import Flow
+from divingbell.settings.markers import Check, Described
 from divingbell.settings.patterns import Pattern, PatternText, covers, may_share
 from divingbell.settings.rules import tool_pattern
 
@@ -135,6 +135,23 @@ class PrivacyRules:
             if reader == "model" and _is_about(text, source) and not _is_left_out(text, flow):
                 return text
         return ""
+
+
+def check_flows(privacy: Privacy, flows: Sequence[Flow]) -> None:
+    """Check that all kinds of values are looked for that there are rules about.
+
+    Raises:
+        ConfigError: one is not, and its rule would never hold.
+    """
+    for number, flow in enumerate(flows, 1):
+        if not flow.kinds or privacy == "personal":
+            continue
+        if privacy == "off" or any(map(flow.is_about, kinds.PERSONAL)):
+            least = "personal" if any(map(flow.is_about, kinds.PERSONAL)) else "secrets"
+            raise ConfigError(
+                f"[policy.flow], flow {number} is about {flow.words}, and with "
+                f'privacy = "{privacy}" nobody looks for that: write privacy = "{least}"'
+            )
 
 
 class BorderLine(NamedTuple):

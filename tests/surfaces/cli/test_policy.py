@@ -72,6 +72,7 @@ def test_programs_get_one_object(bell: Bell) -> None:
         "to": ["slack.*", "fetch.*"],
         "action": "deny",
         "reason": "customers stay in the CRM",
+        "kinds": [],
         "set_off_by": ["crm.get"],
     }
     assert found["flows"][1]["set_off_by"] == []

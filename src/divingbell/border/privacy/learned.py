@@ -137,13 +137,13 @@ class Learned:
         with self._lock:
             forms: list[_Form] = []
             for value, kind in values:
-                folded = folded(value.strip())[:LONGEST]
-                if folded in self._known or not _says_something(folded):
+                low = folded(value.strip())[:LONGEST]
+                if low in self._known or not _says_something(low):
                     continue
                 if len(self._known) >= MOST_VALUES:
                     refused += 1
                     continue
-                self._known.add(folded)
+                self._known.add(low)
                 forms += _forms(value.strip()[:LONGEST], kind)
             if forms:
                 self._grow(forms)
@@ -273,10 +273,10 @@ def folded(text: str) -> str:
     return low if low.isascii() else text.replace("İ", "I").lower().replace("ς", "σ")
 
 
-def _says_something(folded: str) -> bool:
-    if folded.isdecimal():
-        return len(folded) >= SHORTEST_NUMBER
-    return len(folded) >= SHORTEST and folded not in COMMON and bool(_WORD.search(folded))
+def _says_something(low: str) -> bool:
+    if low.isdecimal():
+        return len(low) >= SHORTEST_NUMBER
+    return len(low) >= SHORTEST and low not in COMMON and bool(_WORD.search(low))
 
 
 def _forms(value: str, kind: str) -> Iterator[_Form]:

@@ -119,7 +119,12 @@ class Learner:
             learned = len(self._learned) - known
             self._counts[server] += learned
         return Lesson(
-            learned, refused, reading.problem, reading.sealed, reading.open, reading.closed
+            learned,
+            refused,
+            reading.problem,
+            reading.sealed,
+            tuple(reading.open),
+            tuple(reading.closed),
         )
 
 
@@ -195,12 +200,12 @@ class _Reading:
 
     def _note(self, part: _Part, *, is_document: bool = False) -> None:
         """Take down whether code may have a value, where fields decide about that."""
-        hold, text = part.hold, written(part.value)
-        if hold is None or self._whole is None or not text:
+        hold, whole = part.hold, self._whole
+        if hold is None or whole is None or not (text := written(part.value)):
             return
         if hold.is_field and hold.reader == "sandbox":
             self.sealed[text] = self.sealed.get(text) or (part.field.kind if part.field else "")
-        elif self._whole.reader == "sandbox" and not is_document:
+        elif whole.reader == "sandbox" and not is_document:
             (self.open if hold.is_field else self.closed).append(text)
 
     def _in_dict(self, part: _Part) -> Iterator[_Part]:

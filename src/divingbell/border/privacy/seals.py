@@ -14,6 +14,8 @@ from divingbell.settings.privacy import BorderLine, Reader
 
 _MARK = 200
 """Characters of a name that count as one comparison."""
+_LONGEST_INT = 10_000
+"""Bits."""
 
 
 class Hold(NamedTuple):
@@ -80,6 +82,8 @@ def written(value: Any) -> str | None:
     """Return a value that can be sealed as text; None for lists, objects, true, false and null."""
     if isinstance(value, str):
         return value
+    if type(value) is int and value.bit_length() > _LONGEST_INT:
+        return hex(value)  # Python refuses to write such a number in decimals
     return json.dumps(value) if type(value) in (int, float) else None
 
 
@@ -138,7 +142,7 @@ def _is_around(value: Any) -> bool:
 
 def _opened(value: dict[str, Any], change: Change) -> dict[str, Any]:
     inner = {name: change(value[name]) for name in _STRUCTURED if name in value}
-    return _block(value, change) | inner
+    return {**_block(value, change), **inner}
 
 
 def _block(value: Any, change: Change) -> Any:
