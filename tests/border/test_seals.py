@@ -1,6 +1,8 @@
 """Fields behind the border of the sandbox: only what stands below them is sealed."""
 
+import base64
 import json
+import threading
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
@@ -9,6 +11,7 @@ import pytest
 from divingbell.border.privacy import learner
 from divingbell.border.privacy.choosing import KINDS_OF, make_scanner
 from divingbell.border.privacy.fields import Fields
+from divingbell.border.privacy.seals import Seals
 from divingbell.border.privacy_border import PrivacyBorder
 from divingbell.border.vault import opening
 from divingbell.border.vault.tokens import TOKEN
@@ -135,7 +138,9 @@ async def test_a_field_is_a_name_or_the_whole_way_to_it(
     make: Maker, pattern: str, is_sealed: bool
 ) -> None:
     border = await make({pattern: "sandbox"})
-    value = {"accounts": [{"owner": {"first_name": "Bobbington", "owner.first_name": "Bobbington"}}]}
+    value = {
+        "accounts": [{"owner": {"first_name": "Bobbington", "owner.first_name": "Bobbington"}}]
+    }
     if pattern.endswith(".owner.first_name"):
         value = {"owner": {"first_name": "Bobbington"}}  # type: ignore[dict-item]
     found = await entered(border, wire(value))
@@ -192,7 +197,7 @@ async def test_a_result_that_can_not_be_read_whole_is_kept_from_code(
 ) -> None:
     border = await make({f"{LIST}.owner": "sandbox"})
     monkeypatch.setattr(learner, "MOST_PARTS", 20)
-    with pytest.raises(ToolFailed, match="is kept from the code.*ask for less at a time"):
+    with pytest.raises(ToolFailed, match=r"is kept from the code.*ask for less at a time"):
         await entered(border, wire([{"owner": str(number)} for number in range(20)]))
     other = wire([{"owner": str(number)} for number in range(20)])
     assert await entered(border, other, "crm.list") == other
@@ -202,8 +207,37 @@ async def test_a_large_result_is_read_in_a_thread_and_its_work_grows_with_it(
     make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     border = await make({f"{LIST}.owner": "sandbox"})
+    compared: list[str] = []
+    threads: list[str] = []
+    first = Seals._first
+
+    def counted(self: Seals, name: str) -> Any:
+        compared.append(name)
+        threads.append(threading.current_thread().name)
+        return first(self, name)
+
+    monkeypatch.setattr(Seals, "_first", counted)
     rows = [{"owner": f"Person Number{number:06}", "note": "x" * 80} for number in range(8_000)]
     found = (await entered(border, wire(rows)))["structured"]
     assert all(TOKEN.fullmatch(row["owner"]) for row in found)
+    assert sorted(compared) == ["note", "owner"], "once for each name"
+    assert threading.main_thread().name not in threads
     some = {row["owner"]: [row["owner"]] for row in found[:100]}
     assert await back(border, some) == {row["owner"]: [row["owner"]] for row in rows[:100]}
+
+
+@pytest.mark.parametrize("is_by_field", [True, False])
+async def test_files_that_are_text_are_read_though_they_come_as_base64(
+    make: Maker, is_by_field: bool
+) -> None:
+    border = await make({"bank.*.owner" if is_by_field else "bank.*": "sandbox"})
+    table = "owner,id\nz.oyelaran@harbour.example.org,1\n"
+    blob = {"uri": "a://b", "blob": base64.b64encode(table.encode()).decode()}
+    image = {"type": "image", "data": base64.b64encode(b"\x89PNG\xff").decode(), "mimeType": "x"}
+    result = {"content": [{"type": "resource", "resource": blob}, image]}
+    found = await entered(border, result)
+    read = base64.b64decode(found["content"][0]["resource"]["blob"]).decode()
+    assert "harbour" not in read and read.startswith("owner,id\n[EMAIL_")
+    assert found["content"][1] == image
+    for around in ([blob], [{"contents": [blob]}], [result]):
+        assert blob["blob"] not in str(await entered(border, around, "bank.read_resource"))

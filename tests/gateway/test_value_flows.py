@@ -183,7 +183,9 @@ async def test_errors_of_a_tool_are_behind_the_border_too(session: Session) -> N
 async def test_commands_get_no_value_that_code_may_not_have(session: Session) -> None:
     token = (await session.run("row['email']")).value
     assert isinstance(token, str)
-    counted = await session.command(["sh", "-c", 'printf %s "$0" | wc -c; wc -c', token], input=token)
+    counted = await session.command(
+        ["sh", "-c", 'printf %s "$0" | wc -c; wc -c', token], input=token
+    )
     assert counted.stdout.split() == [str(len(token))] * 2
 
 
@@ -228,7 +230,5 @@ async def test_a_rule_about_what_nobody_looks_for_is_refused(
     policy = {"flow": [{"from": "a.*", "to": "b.*", "action": "deny", "kinds": "email"}]}
     rules = {"border": {"a.*": "sandbox"}}
     with pytest.raises(ConfigError, match=words):
-        async with Divingbell(
-            pool=0, preload=[], policy=policy, privacy_rules=rules, **options
-        ):
+        async with Divingbell(pool=0, preload=[], policy=policy, privacy_rules=rules, **options):
             raise AssertionError("it has started")

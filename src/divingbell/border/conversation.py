@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from divingbell import logs
 from divingbell.border.privacy import views
 from divingbell.border.privacy.fields import Fields
-from divingbell.border.privacy.find import Find
+from divingbell.border.privacy.find import Find, merged
 from divingbell.border.privacy.kinds import SECRETS
 from divingbell.border.privacy.learned import Learned, folded
 from divingbell.border.privacy.learner import Learner
@@ -59,10 +59,14 @@ class Conversation:
 
     def entry_of(self, token: str) -> Entry | None:
         """Return what a token stands for, if it is one that was given out here."""
-        for each in (self, *self._joined):
+        for each in self._reached():
             if (found := each.vault.entry_of(token)) is not None:
                 return found
         return None
+
+    def _reached(self) -> "tuple[Conversation, ...]":
+        """Those whose tokens are known here."""
+        return (self, *self._joined)
 
     def example(self) -> str:
         """Return a token where its reader has to be told now what that is: once."""
@@ -104,10 +108,12 @@ class Conversation:
     def resealed_all(self, texts: list[str], origin: str) -> list[str]:
         """Return the same texts with tokens for sealed values alone: a tool that code has sent
         one to may send it back. What looks like a token and is none names nothing any more."""
-        if not self._sealed_tokens:
+        sealing = [each for each in self._reached() if each._sealed_tokens]
+        if not sealing:
             return self.defused_all(texts)
         whole = BETWEEN.join(texts)
-        return self._replaced(texts, whole, self._sealed.finds(whole), origin)
+        finds = merged([find for each in sealing for find in each._sealed.finds(whole)])
+        return self._replaced(texts, whole, finds, origin)
 
     def seal(self, values: Mapping[str, str], origin: str) -> dict[str, str]:
         """Seal values, by their kinds: code gets their tokens from now on, wherever they come up.
@@ -123,10 +129,9 @@ class Conversation:
 
     def _is_fresh(self, value: str, kind: str) -> bool:
         """Take a value down as sealed; return whether it was not yet."""
-        key = folded(value)
-        if key in self._sealed_tokens:
+        if self._sealed_twin(value) is not None:
             return False
-        self._sealed_tokens[key] = self.vault.token_of(value, kind, sealed=True)
+        self._sealed_tokens[folded(value)] = self.vault.token_of(value, kind, sealed=True)
         return True
 
     def found_in(self, texts: Iterable[str]) -> set[str]:
@@ -142,8 +147,7 @@ class Conversation:
 
     def _stays(self, whole: str, find: Find, leaving: Collection[str]) -> bool:
         piece = whole[find.start : find.end]
-        is_sealed = folded(_meant(piece, find.kind)) in self._sealed_tokens
-        return piece in leaving and not is_sealed
+        return piece in leaving and self._sealed_twin(_meant(piece, find.kind)) is None
 
     def _replaced(
         self, texts: list[str], whole: str, finds: Iterable[Find], origin: str
@@ -196,14 +200,24 @@ class Conversation:
     def _token(self, value: str, kind: str, origin: str) -> str:
         """The token of a value. One that was sealed in other letters, large for small, is sealed
         too, and has come from where that one has."""
-        sealed = self._sealed_tokens.get(folded(value))
-        entry = None if sealed is None else self.vault.entry_of(sealed)
-        if entry is None:
+        twin = self._sealed_twin(value)
+        if twin is None:
             return self.vault.token_of(value, kind, origin)
+        vault, entry = twin
         if entry.value != value:
             for each in entry.origins:
-                self.vault.token_of(value, entry.kind, each, sealed=True)
-        return self.vault.token_of(value, entry.kind, origin, sealed=True)
+                vault.token_of(value, entry.kind, each, sealed=True)
+        return vault.token_of(value, entry.kind, origin, sealed=True)
+
+    def _sealed_twin(self, value: str) -> tuple[Vault, Entry] | None:
+        """The same value as it was sealed, in large letters or small, and the vault it is in."""
+        key = folded(value)
+        for each in self._reached():
+            token = each._sealed_tokens.get(key)
+            entry = None if token is None else each.vault.entry_of(token)
+            if entry is not None:
+                return each.vault, entry
+        return None
 
     def _tokens_in(self, text: str) -> Iterator[Find]:
         """The tokens in a text, and what looks like one."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from divingbell import logs
+from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy.fields import Fields
@@ -153,6 +154,14 @@ class PrivacyBorder:
             ToolFailed: it can't be told what of it code may have.
         """
         seals = Seals(origin, self._lines_of(origin))
+        if seals.is_by_field or seals.whole.reader == "sandbox":
+            value, put_back = binary.texts_taken_out(value)
+            return put_back(self._sealed_in(conversation, Leaves(value), value, origin, seals))
+        return self._sealed_in(conversation, leaves, value, origin, seals)
+
+    def _sealed_in(
+        self, conversation: Conversation, leaves: Leaves, value: Any, origin: str, seals: Seals
+    ) -> Any:
         lesson = conversation.learner.learn(value, origin, seals)
         _tell(lesson, origin)
         if seals.is_by_field and lesson.problem:

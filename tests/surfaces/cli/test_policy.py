@@ -46,10 +46,12 @@ def test_the_page_shows_what_is_printed(bell: Bell) -> None:
 def test_a_rule_about_kinds_says_what_it_is_about(bell: Bell) -> None:
     done = bell("crm.find", config="kinds.toml")
     assert (
-        "  · with email, secrets out of its results, whatever code does with them, * (not crm.*) is "
-        "denied, by flow rule 1"
+        "  · with email, secrets out of its results, whatever code does with them, * (not crm.*) "
+        "is denied, by flow rule 1"
     ) in done.stdout
-    found = json.loads(bell("slack.post", "--after", "crm.find", "--json", config="kinds.toml").stdout)
+    found = json.loads(
+        bell("slack.post", "--after", "crm.find", "--json", config="kinds.toml").stdout
+    )
     assert found["action"] == "allow"
     assert found["flows"][0]["kinds"] == ["email", "secrets"]
     assert found["flows"][0]["set_off_by"] == []

@@ -25,7 +25,7 @@ async def url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
             preload=[],
             search="words",
             mode="hybrid",
-            servers={"crm": entry, "slack": entry},
+            servers={"crm": entry, "slack": entry, "time": entry},
             policy={"flow": [flow]},
             privacy="personal",
             privacy_rules={"border": {"crm.*.pin": "sandbox", "crm.*": "sandbox"}},
@@ -56,3 +56,8 @@ async def test_a_model_and_its_code_have_the_same_token_and_neither_posts_it(
         assert "fine" in await direct("slack__echo", "fine")
         assert mail in await run(client, f"servers.crm.echo({MAIL!r})")
         assert "True" in await run(client, f"servers.crm.echo({MAIL!r}) == {mail!r}")
+        # Another tool sends it back, in a session that has not got it from its source.
+        told = await run(
+            client, f"servers.slack.echo(servers.time.echo({mail!r}))", session_id="other"
+        )
+        assert f"{mail} came from crm.echo" in told

@@ -149,7 +149,7 @@ def _block(value: Any, change: Change) -> Any:
     if not isinstance(value, dict):
         return value
     changed = dict(value)
-    for name in ("text", "_meta"):
+    for name in ("text", "blob", "data", "_meta"):
         if value.get(name) is not None:
             changed[name] = change(value[name])
     for name in (*_BLOCKS, "resource"):

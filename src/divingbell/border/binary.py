@@ -6,14 +6,14 @@ it is or held back.
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 HELD_BACK = (
     "[{kind} of {size:,} bytes is held back: with `privacy` set to personal, what can't be read as "
     "text is not shown]"
 )
-_LISTS = ("content", "contents")
+_LISTS = frozenset(("content", "contents"))
 
 Place = tuple[str, int]
 """The name of a list in an answer, and where in it."""
@@ -43,6 +43,24 @@ def put_back(
     for (name, place), data in kept.items():
         whole[name][place] = _written(whole[name][place], data, is_held)
     return answer | whole
+
+
+def texts_taken_out(result: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Return a result for code with texts in the places of base64, and what puts base64 there
+    again. What is no text stays what it was."""
+    if isinstance(result, Mapping):
+        apart, kept = taken_out(result)
+        return apart, lambda changed: put_back(changed, kept, is_held=False)
+    if not isinstance(result, list):
+        return result, lambda changed: changed
+    if not all(isinstance(each, dict) and _LISTS & each.keys() for each in result):
+        # The contents of a resource.
+        inner, put_inner = texts_taken_out({"contents": result})
+        return inner["contents"], lambda changed: put_inner({"contents": changed})["contents"]
+    pairs = [texts_taken_out(each) for each in result]
+    return [each for each, _ in pairs], lambda changed: [
+        put(each) for each, (_, put) in zip(changed, pairs, strict=True)
+    ]
 
 
 def _field_of(block: Any) -> tuple[dict[str, Any], str] | None:
