@@ -23,6 +23,7 @@ from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
+from divingbell.settings.privacy import check_flows
 from divingbell.settings.servers import Server
 
 if TYPE_CHECKING:
@@ -121,6 +122,7 @@ async def make_border(
         ConfigError: the rules can't be used, or the vault has another key.
     """
     privacy = settings.privacy or "off"
+    check_flows(privacy, settings.policy.flow)
     if privacy == "off":
         return OpenBorder()
     # Here, because most have no use for it: hyperscan and cryptography take a tenth of a second.

@@ -1,21 +1,25 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
+import functools
 import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from divingbell import logs
 from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.find import Find, merged
 from divingbell.border.privacy.kinds import SECRETS
-from divingbell.border.privacy.learned import Learned
+from divingbell.border.privacy.learned import Learned, folded
 from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vault
+
+log = logs.logger("divingbell")
 
 BETWEEN = "\n"
 """Between two texts of a value, which are looked through as one: the name of a field says what
@@ -47,6 +51,9 @@ class Conversation:
         self.learner = Learner(fields, learned)
         self.screen = Screen(scanner, learned)
         self._kinds = kinds
+        self._sealed = Screen(_no_shapes(), Learned())
+        self._sealed_tokens: dict[str, str] = {}
+        """Tokens of sealed values, by the values in small letters."""
         self._joined: list[Conversation] = []
         self._guard = threading.Lock()
         self._first_shown = ""
@@ -64,10 +71,14 @@ class Conversation:
 
     def entry_of(self, token: str) -> Entry | None:
         """Return what a token stands for, if it is one that was given out here."""
-        for each in (self, *self._joined):
+        for each in self._reached():
             if (found := each.vault.entry_of(token)) is not None:
                 return found
         return None
+
+    def _reached(self) -> "tuple[Conversation, ...]":
+        """Those whose tokens are known here."""
+        return (self, *self._joined)
 
     def example(self) -> str:
         """Return a token where its reader has to be told now what that is: once."""
@@ -77,31 +88,95 @@ class Conversation:
             self._is_told = True
             return self._first_shown
 
-    def tokenised(self, text: str, origin: str = "", *, sealed: bool = False) -> str:
+    def tokenised(self, text: str) -> str:
         """Return a text with tokens in the places of values, for those who may not see them.
 
-        What looks like a token and is none names nothing any more. `origin` is the server that it
-        comes from. What is sealed is not put back into code either.
+        What looks like a token and is none names nothing any more.
         """
-        return self.tokenised_all([text], origin, sealed=sealed)[0]
+        return self.tokenised_all([text])[0]
 
     def tokenised_all(
-        self, texts: list[str], origin: str = "", *, sealed: bool = False
+        self,
+        texts: list[str],
+        origin: str = "",
+        *,
+        sealed: bool = False,
+        leaving: Collection[str] = (),
     ) -> list[str]:
-        """Do the same with the texts of one value, which may explain one another."""
+        """Do the same with the texts of one value, which may explain one another.
+
+        `origin` is the tool that they come from. What is sealed is not put back into code either.
+        `leaving` are finds that stay as they are, unless they have been sealed.
+        """
         self._learn()
         whole = BETWEEN.join(texts)
+        finds = self.screen.finds(whole)
+        if leaving:
+            finds = [find for find in finds if not self._stays(whole, find, leaving)]
+        if sealed:
+            pieces = ((whole[find.start : find.end], find.kind) for find in finds)
+            self.seal({self._meant_by(piece, kind): kind for piece, kind in pieces}, origin)
+        shown = self._replaced(texts, whole, finds, origin)
+        # What was known by the words beside it may stand among them once more, without any.
+        again = self._learn()
+        return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving) if again else shown
+
+    def resealed_all(self, texts: list[str], origin: str) -> list[str]:
+        """Return the same texts with tokens for sealed values alone: a tool that code has sent
+        one to may send it back. What looks like a token and is none names nothing any more."""
+        sealing = [each for each in self._reached() if each._sealed_tokens]
+        if not sealing:
+            return self.defused_all(texts)
+        whole = BETWEEN.join(texts)
+        finds = merged([find for each in sealing for find in each._sealed.finds(whole)])
+        return self._replaced(texts, whole, finds, origin)
+
+    def seal(self, values: Mapping[str, str], origin: str) -> dict[str, str]:
+        """Seal values, by their kinds: code gets their tokens from now on, wherever they come up.
+
+        Return the tokens by values.
+        """
+        fresh = [(value, kind) for value, kind in values.items() if self._is_fresh(value, kind)]
+        refused = self._sealed.learned.add(fresh)
+        self.screen.learned.add(fresh)
+        if refused:
+            log.warning("%d sealed values are not found again: there are too many", refused)
+        return {value: self._token(value, kind, origin) for value, kind in values.items()}
+
+    def _is_fresh(self, value: str, kind: str) -> bool:
+        """Take a value down as sealed; return whether it was not yet."""
+        if self._sealed_twin(value) is not None:
+            return False
+        self._sealed_tokens[folded(value)] = self.vault.token_of(value, kind, sealed=True)
+        return True
+
+    def found_in(self, texts: Iterable[str]) -> set[str]:
+        """Return all that is found in texts, as it stands there."""
+        whole = BETWEEN.join(texts)
+        return {whole[find.start : find.end] for find in self.screen.finds(whole)}
+
+    def kinds_of(self, values: Iterable[str]) -> dict[str, str]:
+        """Return the kinds of those values that are of one as a whole, by their shapes."""
+        whole = BETWEEN.join(each for each in values if BETWEEN not in each)
+        found = {whole[find.start : find.end]: find.kind for find in self.screen.finds(whole)}
+        return {value: found[value] for value in values if value in found}
+
+    def _stays(self, whole: str, find: Find, leaving: Collection[str]) -> bool:
+        piece = whole[find.start : find.end]
+        return piece in leaving and self._sealed_twin(self._meant_by(piece, find.kind)) is None
+
+    def _replaced(
+        self, texts: list[str], whole: str, finds: Iterable[Find], origin: str
+    ) -> list[str]:
         there = list(self._tokens_in(whole))
-        finds = self._with_cuts(texts, whole, self.screen.finds(whole))
+        finds = self._with_cuts(texts, whole, list(finds))
         found = _in_order(_outside(finds, there), there)
         if not found:
             return texts
-        shown = [
-            self._edited(text, own, origin, sealed) if own else text
+        return [
+            self._edited(text, own, origin) if own else text
             for text, own in zip(texts, _by_text(found, texts), strict=True)
         ]
-        # What was known by the words beside it may stand among them once more, without any.
-        return self.tokenised_all(shown, origin, sealed=sealed) if self._learn() else shown
 
     def remember(self, values: Iterable[tuple[str, str]]) -> None:
         """Find these again, each with its kind, also without the words that made them known: what
@@ -154,19 +229,19 @@ class Conversation:
             return texts
         return [tokens.replaced(text, self._known_or_defused) for text in texts]
 
-    def note_origins(self, secrets: Scanner, texts: list[str], server: str) -> None:
-        """Remember of which server the secrets in these texts are: they go back there only."""
+    def note_origins(self, secrets: Scanner, texts: Iterable[str], origin: str) -> None:
+        """Remember of which tool the secrets in these texts are: they go to its server only."""
         whole = BETWEEN.join(texts)
         for find in Screen(secrets, self.screen.learned).finds(whole):
             if find.kind in SECRETS:
                 value = self._meant_by(whole[find.start : find.end], find.kind)
-                self.vault.token_of(value, find.kind, server)
+                self.vault.token_of(value, find.kind, origin)
 
     def pieces(self) -> PieceScreen:
         """Return what does the same with a text that comes in pieces."""
 
         def replace(piece: str, kind: str) -> str:
-            shown = self._shown(piece, kind, "", False)
+            shown = self._shown(piece, kind, "")
             if len(self._unlearned) >= AT_ONCE or kind not in _BY_SHAPE:
                 self._learn()
             return shown
@@ -177,23 +252,23 @@ class Conversation:
         is_ours = tokens.kind_of(token) not in self._kinds or self.entry_of(token) is not None
         return token if is_ours else tokens.defused(token)
 
-    def _edited(self, text: str, finds: list[Find], origin: str, sealed: bool) -> str:
+    def _edited(self, text: str, finds: list[Find], origin: str) -> str:
         parts: list[str] = []
         at = 0
         for find in finds:
             piece = text[find.start : find.end]
-            parts += text[at : find.start], self._shown(piece, find.kind, origin, sealed)
+            parts += text[at : find.start], self._shown(piece, find.kind, origin)
             at = find.end
         return "".join((*parts, text[at:]))
 
-    def _shown(self, piece: str, kind: str, origin: str, sealed: bool) -> str:
+    def _shown(self, piece: str, kind: str, origin: str) -> str:
         if kind == _LOOK_ALIKE:
             return self._known_or_defused(piece)
         if kind == cuts.CUT:
             return cuts.SHOWN
         value = self._meant_by(piece, kind)
         self._note(value, kind)
-        token = self.vault.token_of(value, kind, origin, sealed=sealed)
+        token = self._token(value, kind, origin)
         self._first_shown = self._first_shown or token
         return token
 
@@ -204,12 +279,39 @@ class Conversation:
         known = self.screen.learned.meant_by(piece)
         return known if known != piece or kind in AS_WRITTEN else views.undisguised(piece)
 
+    def _token(self, value: str, kind: str, origin: str) -> str:
+        """The token of a value. One that was sealed in other letters, large for small, is sealed
+        too, and has come from where that one has."""
+        twin = self._sealed_twin(value)
+        if twin is None:
+            return self.vault.token_of(value, kind, origin)
+        vault, entry = twin
+        if entry.value != value:
+            for each in entry.origins:
+                vault.token_of(value, entry.kind, each, sealed=True)
+        return vault.token_of(value, entry.kind, origin, sealed=True)
+
+    def _sealed_twin(self, value: str) -> tuple[Vault, Entry] | None:
+        """The same value as it was sealed, in large letters or small, and the vault it is in."""
+        key = folded(value)
+        for each in self._reached():
+            token = each._sealed_tokens.get(key)
+            entry = None if token is None else each.vault.entry_of(token)
+            if entry is not None:
+                return each.vault, entry
+        return None
+
     def _tokens_in(self, text: str) -> Iterator[Find]:
         """The tokens in a text, and what looks like one."""
         if "[" in text:
             for found in tokens.TOKEN.finditer(text):
                 if found[1] in self._kinds:
                     yield Find(*found.span(), _LOOK_ALIKE)
+
+
+@functools.cache
+def _no_shapes() -> Scanner:
+    return Scanner(())
 
 
 def _outside(finds: Iterable[Find], tokens_there: list[Find]) -> Iterator[Find]:

@@ -11,20 +11,23 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from divingbell import logs
-from divingbell.border.border import Charge, Passage, Reader, Reading, Shown, Value
+from divingbell.border import binary
+from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
 from divingbell.border.privacy.learner import MOST_FILE, Learner, Lesson
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
+from divingbell.border.privacy.seals import Seals, replaced, with_payloads
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vaults
 from divingbell.border.walk import Leaves, with_texts
-from divingbell.errors import UnknownToken
+from divingbell.errors import ToolFailed, UnknownToken
 from divingbell.models import Event, Output, Result
 from divingbell.principal import Principal
-from divingbell.settings.privacy import PrivacyRules
+from divingbell.settings.kinds import VALUE
+from divingbell.settings.privacy import BorderLine, PrivacyRules
 from divingbell.shares import weight
 
 log = logs.logger("divingbell")
@@ -39,6 +42,12 @@ NOTE = (
 HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
 Made = TypeVar("Made")
+MOST_TOOLS = 10_000
+"""Tools whose lines on the border are remembered; then all are found anew."""
+NOT_READ = (
+    "{tool}: the result is kept from the code: some of its fields must be, and not all of it could "
+    "be looked at ({problem}). The call was made: ask for less at a time"
+)
 MOST_CONVERSATIONS = 1000
 """Conversations whose learned values are remembered; those used least recently go first."""
 _CUT = ("stdout", "stderr")
@@ -62,12 +71,14 @@ class PrivacyBorder:
     ) -> None:
         self._vaults = vaults
         self._scanner = scanner
-        self._kinds = kinds
+        self._kinds = kinds | {VALUE} if rules.border else kinds
         self._secrets = Scanner(SECRETS)
         self._fields = fields
         self._rules = rules
         self._is_personal = not kinds.isdisjoint(PERSONAL)
         self._conversations: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
+        self._lines: dict[str, tuple[BorderLine, ...]] = {}
+        """What the settings say of the border, by tool."""
 
     # Inward
 
@@ -76,9 +87,9 @@ class PrivacyBorder:
 
         def back(token: str) -> str:
             entry = entries.get(token)
-            if entry is None or (entry.kind in SECRETS and not to):
+            if entry is None or (not to and (entry.sealed or entry.kind in SECRETS)):
                 return token
-            if entry.kind in SECRETS and to not in entry.origins:
+            if entry.kind in SECRETS and to not in entry.servers:
                 raise UnknownToken(_kept_secret(entry, to))
             return entry.value
 
@@ -86,6 +97,12 @@ class PrivacyBorder:
             return value
         changed: Value = with_texts(value, lambda text: tokens.replaced(text, back))
         return changed
+
+    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+        entries = await self._entries(Leaves(value).texts, principal)
+        return tuple(
+            Restored(token, entry.kind, entry.origins) for token, entry in sorted(entries.items())
+        )
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
         entries = await self._entries([code] if isinstance(code, str) else [], principal)
@@ -124,24 +141,54 @@ class PrivacyBorder:
             value = _without_binary(value)
         leaves = Leaves(value)
 
-        def changed() -> list[str]:
+        def changed() -> Any:
             if reader == "sandbox":
-                return self._entering(conversation, value, leaves.texts, origin)
-            return conversation.tokenised_all(leaves.texts)
+                return self._entering(conversation, leaves, value, origin)
+            return leaves.replaced_by(conversation.tokenised_all(leaves.texts))
 
-        texts = await _beside(changed, sum(map(len, leaves.texts)))
-        return value if texts == leaves.texts else leaves.replaced(texts)
+        passed: Value = await _beside(changed, sum(map(len, leaves.texts)))
+        return passed
 
-    def _entering(
-        self, conversation: Conversation, value: Any, texts: list[str], origin: str
-    ) -> list[str]:
-        """The texts of a result as code gets them. What is known of it now is found again later."""
-        server = origin.partition(".")[0]
-        _tell(conversation.learner.learn(value, origin), origin)
-        if self._rules.border_of(origin) == "sandbox":
-            return conversation.tokenised_all(texts, server, sealed=True)
-        conversation.note_origins(self._secrets, texts, server)
-        return conversation.defused_all(texts)
+    def _entering(self, conversation: Conversation, leaves: Leaves, value: Any, origin: str) -> Any:
+        """A result as code gets it. What is known of it now is found again later.
+
+        Raises:
+            ToolFailed: it can't be told what of it code may have.
+        """
+        seals = Seals(origin, self._lines_of(origin))
+        if seals.is_by_field or seals.whole.reader == "sandbox":
+            value = binary.taken_out(value)
+            sealed = self._sealed_in(conversation, Leaves(value), value, origin, seals)
+            return binary.put_back(sealed, is_held=False)
+        return self._sealed_in(conversation, leaves, value, origin, seals)
+
+    def _sealed_in(
+        self, conversation: Conversation, leaves: Leaves, value: Any, origin: str, seals: Seals
+    ) -> Any:
+        lesson = conversation.learner.learn(value, origin, seals)
+        _tell(lesson, origin)
+        if seals.is_by_field and lesson.problem:
+            raise ToolFailed(NOT_READ.format(tool=origin, problem=lesson.problem), "tool_result")
+        if lesson.sealed:
+            leaves = Leaves(_sealed_whole(conversation, value, lesson, origin))
+        if seals.whole.reader == "sandbox":
+            leaving = conversation.found_in(lesson.open) - conversation.found_in(lesson.closed)
+            conversation.note_origins(self._secrets, lesson.open, origin)
+            texts = conversation.tokenised_all(leaves.texts, origin, sealed=True, leaving=leaving)
+        else:
+            conversation.note_origins(self._secrets, leaves.texts, origin)
+            texts = conversation.resealed_all(leaves.texts, origin)
+        return leaves.replaced_by(texts)
+
+    def _lines_of(self, origin: str) -> tuple[BorderLine, ...]:
+        if not self._rules.border:
+            return ()
+        found = self._lines.get(origin)
+        if found is None:
+            if len(self._lines) >= MOST_TOOLS:
+                self._lines.clear()
+            found = self._lines[origin] = self._rules.borders_in(origin)
+        return found
 
     def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
         conversation = self._of(principal)
@@ -248,6 +295,15 @@ def _looked_through(output: Output) -> Output:
     return Output("text/plain", words, output.name, output.cell)
 
 
+def _sealed_whole(conversation: Conversation, value: Any, lesson: Lesson, origin: str) -> Any:
+    """A result with tokens for the values below its sealed fields, and for the same ones
+    elsewhere in it."""
+    shapes = conversation.kinds_of([text for text, kind in lesson.sealed.items() if not kind])
+    kinds = {text: kind or shapes.get(text, VALUE) for text, kind in lesson.sealed.items()}
+    tokens_by_value = conversation.seal(kinds, origin)
+    return with_payloads(value, lambda each: replaced(each, tokens_by_value))
+
+
 def _tell(lesson: Lesson, origin: str) -> None:
     """Say in the log what was not learned, and so is not hidden."""
     if lesson.refused:
@@ -264,7 +320,7 @@ def _value(entries: Mapping[str, Entry], token: str) -> str:
 
 
 def _kept_secret(entry: Entry, to: str) -> str:
-    whose = " and ".join(sorted(entry.origins)) or "no server"
+    whose = " and ".join(sorted(entry.servers)) or "no server"
     return (
         f"{entry.token} stands for a secret that came from {whose}, and is sent nowhere else: not "
         f"to {to}"

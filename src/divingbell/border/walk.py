@@ -18,7 +18,7 @@ def with_texts(
     if isinstance(value, str):
         return change(value)
     if isinstance(value, bytes):
-        text = _text_of(value)
+        text = text_of(value)
         return value if text is None else change(text).encode()
     if type(value) is int:
         return number(value) if number is not None and _is_long(value) else value
@@ -50,7 +50,7 @@ class Leaves:
         if isinstance(value, str):
             self.texts.append(value)
         elif isinstance(value, bytes):
-            if (text := _text_of(value)) is not None:
+            if (text := text_of(value)) is not None:
                 self.texts.append(text)
         elif type(value) is int:
             if _is_long(value):
@@ -66,9 +66,11 @@ class Leaves:
             for name in _fields_of(value.__class__):
                 self._collect(getattr(value, name))
 
-    def replaced(self, texts: list[str]) -> Any:
-        """Return the value with other texts in the places of these; a number whose text is the
-        same stays one."""
+    def replaced_by(self, texts: list[str]) -> Any:
+        """Return the value with other texts in the places of these, or the same value if they are
+        the same; a number whose text is the same stays one."""
+        if texts == self.texts:
+            return self._value
         left = iter(texts)
 
         def number(found: int) -> Any:
@@ -78,7 +80,8 @@ class Leaves:
         return with_texts(self._value, lambda _: next(left), number)
 
 
-def _text_of(value: bytes) -> str | None:
+def text_of(value: bytes) -> str | None:
+    """Return the text that bytes are, if they are one."""
     try:
         return value.decode()
     except UnicodeDecodeError:

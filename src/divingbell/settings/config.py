@@ -113,6 +113,12 @@ class Settings:
             requirements.checked(self.packages)
         except ValueError as error:
             raise ConfigError(f"packages: {error}") from None
+        for number, flow in enumerate(self.policy.flow, 1):
+            if flow.kinds:
+                try:
+                    self.privacy_rules.check_flow(flow)
+                except ValueError as error:
+                    raise ConfigError(f"[policy.flow], flow {number}: {error}") from None
         for inside, outside in self.mounts.items():
             parts = Path(inside).parts
             if not inside.startswith("/") or len(parts) < 2 or ".." in parts:

@@ -7,8 +7,9 @@ import csv
 import html
 import io
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from divingbell.shares import weight
@@ -25,6 +26,8 @@ _MARKUP = re.compile(r"<(/?\w*)[^<>]*>?|[^<]+")
 _JSON_LINE = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 # Numbers as they are written: one of 5,000 digits is no reason to read nothing.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=lambda _: None)
+_LONGEST_NUMBER = 300
+"""Digits of a number that is written again as one. Longer ones become texts."""
 
 
 class TooMuch(Exception):
@@ -37,18 +40,40 @@ def json_in(text: str) -> Iterator[Any]:
     Raises:
         TooMuch: it is too heavy, or nested too deeply.
     """
+    return (value for value, _, _ in _places(text, _DECODER))
+
+
+def json_replaced(text: str, change: Callable[[Any], Any]) -> str:
+    """Return a text with each value of JSON in it changed; one that stays the same stays as it is
+    written.
+
+    Raises:
+        TooMuch: as `json_in`.
+    """
+    parts: list[str] = []
+    at = 0
+    for value, start, end in _places(text, _EXACT):
+        changed = change(value)
+        if changed != value:
+            parts += text[at:start], json.dumps(changed, ensure_ascii=False)
+            at = end
+    return "".join((*parts, text[at:])) if parts else text
+
+
+def _places(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int, int]]:
+    """Yield the values of JSON in a text, and where each begins and ends."""
     at = tries = 0
     while (start := _JSON_LINE.search(text, at)) is not None:
         first, end = start.end(), _end_of_line(text, start.end())
-        found = _decoded(text[first:end])
+        found = _decoded(text[first:end], decoder)
         if found is None and tries < MOST_TRIES and end < len(text):
             tries += 1
-            found = _decoded(text[first:])
+            found = _decoded(text[first:], decoder)
         if found is None:
             at = end
         else:
             value, length = found
-            yield value
+            yield value, first, first + length
             at = first + length
 
 
@@ -117,14 +142,26 @@ def _end_of_line(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _decoded(text: str) -> tuple[Any, int] | None:
+def _decoded(text: str, decoder: json.JSONDecoder) -> tuple[Any, int] | None:
     """The value that a text begins with, and where it ends."""
     data = text.encode("utf-8", "surrogatepass")
     if weight.weight_of(data, weight.MAX_RESULT) > weight.MAX_RESULT:
         raise TooMuch("the JSON holds more values than are read at once")
     try:
-        return _DECODER.raw_decode(text)
+        return decoder.raw_decode(text)
     except RecursionError:
         raise TooMuch("the JSON is nested too deeply") from None
     except ValueError:
         return None
+
+
+def _number(digits: str) -> Any:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else digits
+
+
+def _fraction(digits: str) -> Any:
+    number = float(digits)
+    return number if math.isfinite(number) else digits
+
+
+_EXACT = json.JSONDecoder(parse_int=_number, parse_float=_fraction)

@@ -145,13 +145,13 @@ class Learned:
         with self._lock:
             forms: list[_Form] = []
             for value, kind in values:
-                folded = _folded(value.strip())[:LONGEST]
-                if folded in self._known or not _says_something(folded):
+                low = folded(value.strip())[:LONGEST]
+                if low in self._known or not _says_something(low):
                     continue
                 if len(self._known) >= MOST_VALUES:
                     refused += 1
                     continue
-                self._known.add(folded)
+                self._known.add(low)
                 forms += _forms(value.strip()[:LONGEST], kind)
             if forms:
                 self._grow(forms)
@@ -171,7 +171,7 @@ class Learned:
     def meant_by(self, found: str) -> str:
         """Return what was found as it was learned, where it is escaped: `Müller` for `M%C3%BCller`;
         else as it is."""
-        low = _folded(found)
+        low = folded(found)
         meant = (generation.meant_by(low) for generation in self._generations)
         return next(filter(None, meant), found)
 
@@ -201,7 +201,7 @@ class Learned:
         if not generations or not text:
             return len(text)
         first = max(0, len(text) - self.longest)
-        low = _folded(text[first:])
+        low = folded(text[first:])
         starts = [start.start() for start in _STARTS.finditer(low)]
         return first + min(generation.open_from(low, starts) for generation in generations)
 
@@ -226,7 +226,7 @@ def _finds_at_end(
     text: str, start: int, end: int, generations: tuple[_Generation, ...]
 ) -> Iterator[Find]:
     """Yield the longest beginning of a value that ends there."""
-    low = _folded(text[start:end])
+    low = folded(text[start:end])
     for word in _WORD_STARTS.finditer(low, 0, len(low) - SHORTEST_CUT + 1):
         at = word.start()
         for generation in generations:
@@ -242,7 +242,7 @@ def _is_plain_word(text: str, kind: str) -> bool:
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:
-    low = _folded(text[at : at + PIECE + longest])
+    low = folded(text[at : at + PIECE + longest])
     for index, start, end in _whole_words(text, low, at, generation, longest):
         form = generation.forms[index]
         if start < at + PIECE and not (form.is_name and text[start:end].islower()):
@@ -281,25 +281,25 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     )
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text in small letters, as long as it was."""
     low = text.lower()
     # The one letter whose small form is longer, and the one with two small forms.
     return low if low.isascii() else text.replace("İ", "I").lower().replace("ς", "σ")
 
 
-def _says_something(folded: str) -> bool:
-    if folded.isdecimal():
-        return len(folded) >= SHORTEST_NUMBER
-    return len(folded) >= SHORTEST and folded not in COMMON and bool(_WORD.search(folded))
+def _says_something(low: str) -> bool:
+    if low.isdecimal():
+        return len(low) >= SHORTEST_NUMBER
+    return len(low) >= SHORTEST and low not in COMMON and bool(_WORD.search(low))
 
 
 def _forms(value: str, kind: str) -> Iterator[_Form]:
     is_name = value.isalpha() and len(value) < SHORT_WORD and not value.islower()
-    folded = _folded(value)
+    low = folded(value)
     for written in _written(value):
-        form = _folded(written)
-        is_escaped = form != folded and " ".join(folded.split()) != form
+        form = folded(written)
+        is_escaped = form != low and " ".join(low.split()) != form
         yield _Form(form, kind, is_name, value if is_escaped else "")
 
 

@@ -21,10 +21,10 @@ from mcp import MCPError
 from pydantic import BaseModel, ValidationError
 
 from divingbell import logs
+from divingbell.border import binary
 from divingbell.border.border import Border, OpenBorder
 from divingbell.principal import Principal
 from divingbell.shares import weight
-from divingbell.surfaces.mcp import binary
 from divingbell.surfaces.mcp.callers import Context, principal_of
 from divingbell.surfaces.mcp.definitions import NAME, NAMES, SEARCH
 from divingbell.text import everywhere, is_cut, texts_in, visible
