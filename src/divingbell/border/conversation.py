@@ -2,7 +2,7 @@
 
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from divingbell.border.privacy import views
 from divingbell.border.privacy.fields import Fields
@@ -12,7 +12,7 @@ from divingbell.border.privacy.learned import Learned
 from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
-from divingbell.border.privacy.screen import Screen
+from divingbell.border.token_screen import LOOK_ALIKE, TokenScreen
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vault
 
@@ -21,8 +21,6 @@ BETWEEN = "\n"
 stands in it, and one long text takes a tenth of the time that many short ones do."""
 AS_WRITTEN = SECRETS | {"NAME", "ADDRESS"}
 """Kinds whose values may have in them what elsewhere hides one: a password with `%40` in it."""
-_LOOK_ALIKE = ""
-"""The kind of what looks like a token."""
 
 
 class Conversation:
@@ -37,7 +35,7 @@ class Conversation:
         self.vault = vault
         learned = Learned()
         self.learner = Learner(fields, learned)
-        self.screen = Screen(scanner, learned)
+        self.screen = TokenScreen(scanner, learned, kinds)
         self._kinds = kinds
         self._joined: list[Conversation] = []
         self._guard = threading.Lock()
@@ -78,8 +76,7 @@ class Conversation:
     ) -> list[str]:
         """Do the same with the texts of one value, which may explain one another."""
         whole = BETWEEN.join(texts)
-        there = list(self._tokens_in(whole))
-        found = _in_order(_outside(self.screen.finds(whole), there), there)
+        found = self.screen.finds(whole)
         if not found:
             return texts
         return [
@@ -117,42 +114,12 @@ class Conversation:
         return "".join((*parts, text[at:]))
 
     def _shown(self, piece: str, kind: str, origin: str, sealed: bool) -> str:
-        if kind == _LOOK_ALIKE:
+        if kind == LOOK_ALIKE:
             return self._known_or_defused(piece)
         value = piece if kind in AS_WRITTEN else views.undisguised(piece)
         token = self.vault.token_of(value, kind, origin, sealed=sealed)
         self._first_shown = self._first_shown or token
         return token
-
-    def _tokens_in(self, text: str) -> Iterator[Find]:
-        """The tokens in a text, and what looks like one."""
-        if "[" in text:
-            for found in tokens.TOKEN.finditer(text):
-                if found[1] in self._kinds:
-                    yield Find(*found.span(), _LOOK_ALIKE)
-
-
-def _outside(finds: Iterable[Find], tokens_there: list[Find]) -> Iterator[Find]:
-    """Those finds that are no part of a token; both are sorted."""
-    left = iter(tokens_there)
-    token = next(left, None)
-    for find in finds:
-        while token is not None and token.end <= find.start:
-            token = next(left, None)
-        if token is None or find.start < token.start or find.end > token.end:
-            yield find
-
-
-def _in_order(finds: Iterable[Find], tokens_there: list[Find]) -> list[Find]:
-    """All in their order; what a find covers, even in part, goes with it."""
-    chosen: list[Find] = []
-    for find in sorted([*finds, *tokens_there], key=lambda each: (each.start, -each.end)):
-        if not chosen or find.start >= chosen[-1].end:
-            chosen.append(find)
-        elif find.end > chosen[-1].end:
-            kind = chosen[-1].kind or find.kind
-            chosen[-1] = Find(chosen[-1].start, find.end, kind)
-    return chosen
 
 
 def _by_text(finds: list[Find], texts: list[str]) -> Iterator[list[Find]]:
