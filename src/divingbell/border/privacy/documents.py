@@ -3,6 +3,8 @@
 Whoever wrote a text may have written it to be expensive, so that sizes come before parsing.
 """
 
+import base64
+import binascii
 import csv
 import html
 import io
@@ -50,6 +52,14 @@ def json_in(text: str) -> Iterator[Any]:
             value, length = found
             yield value
             at = first + length
+
+
+def text_in_base64(text: str) -> str:
+    """Return the text that base64 stands for; empty if it stands for none."""
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def rows_in(text: str, delimiter: str = "") -> Iterator[list[str]]:
