@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from divingbell import Approval, Divingbell, logs
+from divingbell.border.privacy.blotter import BLOTTER
+from tests.border.privacy.samples import FOUND, marked
 
 SOURCE = Path(logs.__file__).parent
 FORMAT = "|".join(f"%({name})s" for name in (*logs.MARKS, "name", "message"))
@@ -77,3 +79,54 @@ def test_a_logger_below_has_them_too(lines: io.StringIO) -> None:
 def test_every_module_has_its_logger_from_there() -> None:
     own = re.compile(r"^\w+ = logging\.getLogger\(", re.MULTILINE)
     assert not [path for path in SOURCE.rglob("*.py") if own.search(path.read_text("utf-8"))]
+
+
+CANARIES = [marked(samples[0]) for samples in FOUND.values()]
+
+
+@pytest.fixture
+def searched() -> None:
+    BLOTTER.make().join(60)
+    logs.screen_by(BLOTTER.blotted)
+
+
+@pytest.mark.usefixtures("searched")
+@pytest.mark.parametrize(("said", "value"), CANARIES)
+def test_no_value_is_in_a_line(said: str, value: str, lines: io.StringIO) -> None:
+    log = logs.logger("divingbell.below")
+    log.warning("a server says: %s", said)
+    log.warning(said.replace("%", "%%"), extra={"bell_user": said})
+    log.warning("two are wanted: %s %s", said)  # what does not fit is printed by logging itself
+    try:
+        raise KeyError(said)
+    except KeyError as error:
+        log.exception("it failed")
+        log.error("it failed again", exc_info=error, stack_info=True)
+    written = lines.getvalue()
+    assert value not in written
+    assert repr(value)[1:-1] not in written
+    assert "a server says: " in written
+    assert "KeyError" in written
+
+
+@pytest.mark.usefixtures("searched")
+def test_a_record_without_values_keeps_all_that_it_has(caplog: pytest.LogCaptureFixture) -> None:
+    try:
+        raise OSError("no room")
+    except OSError:
+        logs.logger("divingbell.below").exception("%s was not kept", "it")
+    [record] = caplog.records
+    assert record.args == ("it",)
+    assert record.exc_info is not None
+
+
+def test_a_line_that_can_not_be_screened_is_not_written(
+    lines: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(words: str) -> str:
+        raise MemoryError(words)
+
+    monkeypatch.setattr(logs, "_screens", [fails])
+    logs.logger("divingbell.below").warning("to %s", "ann@example.org")
+    assert "ann" not in lines.getvalue()
+    assert "left out" in lines.getvalue()

@@ -62,6 +62,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "command_stream",
         "commands",
         "complete",
+        "reveal",
         "copied_cell",
         "copy_refused",
         "files",

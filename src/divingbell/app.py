@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
+from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.errors import ConfigError, DivingbellError, InvalidInput
 from divingbell.gateway.functions.function import (
     HostFunction,
@@ -44,6 +45,7 @@ from divingbell.settings.config import Settings, load
 from divingbell.shares import loop_thread
 
 log = logs.logger("divingbell")
+logs.screen_by(BLOTTER.blotted)
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

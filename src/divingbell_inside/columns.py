@@ -50,7 +50,7 @@ class Broken(ValueError):
 
 
 def library(name: str) -> Any:
-    """Return numpy, pandas or polars.
+    """Return numpy, pandas, polars or pyarrow.
 
     Raises:
         NotHeld: it is not installed here.

@@ -63,8 +63,10 @@ def put_objects(writer: Writer, objects: Any) -> Spec:
     items = objects.tolist()
     kinds = set(map(type, items))
     if kinds <= {str, type(None)}:
-        missing = numpy.fromiter((item is None for item in items), bool, len(items))
-        return texts.put_texts(writer, _cut(items), missing if missing.any() else None)
+        missing = None
+        if type(None) in kinds:
+            missing = numpy.fromiter((item is None for item in items), bool, len(items))
+        return put_texts(writer, objects, missing)
     try:
         return put_plain(writer, items)
     except values.NotPlain as error:
@@ -73,9 +75,22 @@ def put_objects(writer: Writer, objects: Any) -> Spec:
         ) from None
 
 
-def _cut(items: list[Any]) -> Iterator[list[Any]]:
-    for start in range(0, len(items), texts.ROWS):
-        yield items[start : start + texts.ROWS]
+def put_texts(writer: Writer, objects: Any, missing: Any) -> Spec:
+    """Write an array of objects that are texts, but where `missing`, if it is given, says so.
+
+    Raises:
+        NotHeld: one is no text, or can't be written as UTF-8; or they are too many.
+    """
+    return texts.put_texts(writer, _chunks(objects, missing), missing)
+
+
+def _chunks(objects: Any, missing: Any) -> Iterator[list[Any]]:
+    for start in range(0, len(objects), texts.ROWS):
+        rows = slice(start, start + texts.ROWS)
+        chunk = objects[rows]
+        if missing is not None:
+            chunk = columns.library("numpy").where(missing[rows], "", chunk)
+        yield chunk.tolist()
 
 
 def take_objects(reader: Reader, spec: Spec, count: int) -> Any:

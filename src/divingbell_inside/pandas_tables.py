@@ -4,10 +4,9 @@ Only exact types are taken: the methods of a subclass may do anything, and what 
 columns would be lost. Shared by host and inside.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
-from divingbell_inside import columns, objects, texts, values
+from divingbell_inside import arrow_texts, columns, objects, values
 from divingbell_inside.columns import Broken, NotHeld, Reader, Spec, Writer
 
 _MASKED = {
@@ -251,10 +250,7 @@ def put_column(writer: Writer, column: Any) -> Spec:
         return columns.put_array(writer, plain)
     if type(dtype) is pandas.StringDtype:
         kind = "string" if dtype.na_value is pandas.NA else "str"
-        missing = array.isna()
-        chunks = _chunks(array)
-        made = texts.put_texts(writer, chunks, missing if missing.any() else None)
-        return {**made, "as": kind}
+        return {**_put_texts(writer, array), "as": kind}
     if type(dtype) is pandas.DatetimeTZDtype:
         zone = columns.put_zone(dtype.tz)
         made = columns.put_array(writer, array.to_numpy(dtype=f"datetime64[{dtype.unit}]"))
@@ -272,9 +268,12 @@ def put_column(writer: Writer, column: Any) -> Spec:
     )
 
 
-def _chunks(array: Any) -> Iterator[list[Any]]:
-    for start in range(0, len(array), texts.ROWS):
-        yield array[start : start + texts.ROWS].to_numpy(dtype=object).tolist()
+def _put_texts(writer: Writer, array: Any) -> Spec:
+    missing = array.isna()
+    missing = missing if missing.any() else None
+    if array.dtype.storage == "pyarrow":
+        return arrow_texts.put_texts(writer, array, missing)
+    return objects.put_texts(writer, array.to_numpy(dtype=object), missing)
 
 
 def _put_categories(writer: Writer, array: Any) -> Spec:
@@ -331,14 +330,8 @@ def _take_text(reader: Reader, spec: Spec, rows: int) -> Any:
     pandas = columns.library("pandas")
     lost = pandas.NA if kind == "string" else columns.library("numpy").nan
     dtype = pandas.StringDtype(na_value=lost)
-    chunks, missing = texts.take_texts(reader, spec, rows)
-    parts = [pandas.Series(pandas.array(chunk, dtype=dtype), copy=False) for chunk in chunks]
-    if not parts:
-        return pandas.array([], dtype=dtype)
-    array = pandas.concat(parts, ignore_index=True).array
-    if missing is not None:
-        array[missing] = lost
-    return array
+    read = arrow_texts.take_texts if dtype.storage == "pyarrow" else objects.take_objects
+    return pandas.array(read(reader, spec, rows), dtype=dtype, copy=False)
 
 
 def _take_zoned(reader: Reader, spec: Spec, rows: int) -> Any:

@@ -192,7 +192,7 @@ def _put_objects(writer: Writer, series: Any) -> Spec:
 
 def _chunks(series: Any) -> Iterator[list[Any]]:
     for start in range(0, len(series), texts.ROWS):
-        yield series.slice(start, texts.ROWS).to_list()
+        yield series.slice(start, texts.ROWS).fill_null("").to_list()
 
 
 def _put_categories(writer: Writer, series: Any) -> Spec:

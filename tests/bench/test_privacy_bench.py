@@ -44,6 +44,8 @@ def test_it_runs_without_the_data_of_others() -> None:
     ):
         assert words in done.stdout
     for line in done.stdout.splitlines():  # what does not depend on the machine
+        if "held out" in line:  # told as they are: what is lost there may not be mended
+            continue
         if "recall" in line or "learned names" in line or "false finds" in line:
             assert "NOT met" not in line, line
 
@@ -74,3 +76,15 @@ def test_generated_values_are_what_they_are_called(bench: Any) -> None:
         assert data.validators.is_iban(data.iban(chance))
         assert data.validators.is_ssn(data.ssn(chance))
         assert data.validators.is_public_ip(data.ip(chance))
+
+
+def test_the_page_tells_what_gets_past(bench: Any) -> None:
+    page = (ROOT / "docs" / "privacy.md").read_text("utf-8")
+    told = {
+        way.strip(): what.strip()
+        for line in page.splitlines()
+        if line.count("|") == 3
+        for _, way, what, _ in [line.split("|")]
+    }
+    for way, what in bench.transformed.lines():
+        assert told.get(way) == what

@@ -28,7 +28,7 @@ class Watching(OpenBorder):
     async def values_in(self, code: str, principal: Principal) -> dict[str, str]:
         return {TOKEN: "bird"}
 
-    def passage(self, principal: Principal) -> Passage:
+    def passage(self, principal: Principal, charge: Any) -> Passage:
         return Whole(self, principal)
 
     async def outward(

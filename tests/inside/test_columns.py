@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from divingbell_inside import columns, objects, parcels
+from divingbell_inside.texts import SEPARATORS
 from tests import libraries
 
 numpy = libraries.need("numpy")
 pandas = libraries.need("pandas")
 polars = libraries.need("polars")
+libraries.need("pyarrow")
 
 ZONE = "Europe/Berlin"
 TIMES = pandas.to_datetime(["2026-01-01", "2026-06-01", None])
@@ -137,6 +139,14 @@ def test_bytes_that_are_no_file_at_all_are_refused(raw: bytes) -> None:
         unpacked(raw)
 
 
+TEXTS: dict[str, Any] = {
+    "objects": lambda items: numpy.array(items, object),
+    "pyarrow": lambda items: pandas.Series(items, dtype=pandas.StringDtype("pyarrow")),
+}
+"""Values whose texts are read one by one, and as they lie."""
+
+
+@pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize(
     ("offsets", "words"),
     [
@@ -148,8 +158,8 @@ def test_bytes_that_are_no_file_at_all_are_refused(raw: bytes) -> None:
         ([0, 1], "shorter or longer"),
     ],
 )
-def test_texts_are_read_only_from_where_they_are(offsets: list[int], words: str) -> None:
-    header, _ = header_of(packed(numpy.array(["a", "b"], object)))
+def test_texts_are_read_only_from_where_they_are(offsets: list[int], words: str, kind: str) -> None:
+    header, _ = header_of(packed(TEXTS[kind](["a", "b"])))
     raw = numpy.array(offsets, "<i8").tobytes()
     header["buffers"] = [len(raw), 2]
     data = raw + bytes(-len(raw) % columns.ALIGNMENT) + b"ab" + bytes(62)
@@ -157,10 +167,13 @@ def test_texts_are_read_only_from_where_they_are(offsets: list[int], words: str)
         unpacked(forged(header, data))
 
 
-def test_text_that_is_no_utf8_is_refused() -> None:
-    header, buffers = header_of(packed(numpy.array(["ab", "é"], object)))
+@pytest.mark.parametrize("more", ["", SEPARATORS], ids=["usual", "with separators"])
+@pytest.mark.parametrize("kind", TEXTS)
+def test_text_that_is_no_utf8_is_refused(kind: str, more: str) -> None:
+    header, buffers = header_of(packed(TEXTS[kind](["ab", "é", more])))
     assert b"ab\xc3\xa9" in buffers
-    for bad in (b"ab\xff\xff", b"a\xc3\xa9b"):  # the second splits a character between two texts
+    split, surrogate, overlong = b"a\xc3\xa9b", b"\xed\xa0\x80b", b"ab\xc0\x80"
+    for bad in (b"ab\xff\xff", split, surrogate, overlong):
         with pytest.raises(columns.Broken, match="UTF-8"):
             unpacked(forged(header, buffers.replace(b"ab\xc3\xa9", bad)))
 

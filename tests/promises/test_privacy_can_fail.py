@@ -148,13 +148,13 @@ def with_work_on_the_event_loop(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_work_that_grows_too_fast(patch: pytest.MonkeyPatch) -> None:
-    together = TokenScreen._together
+    with_tokens = TokenScreen.with_tokens
 
     def slowly(self: TokenScreen, text: str, found: Any) -> Any:
         sum(abs(number) for number in range(len(text) ** 2 // 50))
-        return together(self, text, found)
+        return with_tokens(self, text, found)
 
-    patch.setattr(TokenScreen, "_together", slowly)
+    patch.setattr(TokenScreen, "with_tokens", slowly)
 
 
 def with_one_memory_for_all(patch: pytest.MonkeyPatch) -> None:

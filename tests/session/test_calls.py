@@ -1,6 +1,7 @@
 """Calling tools from code: plain, awaited, in threads; what fails, what is cancelled, the clock."""
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
@@ -13,6 +14,7 @@ from divingbell.principal import Principal
 from divingbell.session.calls import MAX_BYTES, Calls, Record, Waiting
 from divingbell.shares import host_time
 from divingbell_inside import frames
+from tests.collecting import collections_begun
 from tests.gateway.galley import galley
 from tests.waiting import until
 
@@ -652,6 +654,42 @@ async def test_what_is_too_large_is_refused_before_it_is_parsed(
     assert result.text.count("tool_limit") == 2, result.text
     assert "send less at a time" in result.text and "send fewer" in result.text
     assert max(parsed) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("text", "is_light"),
+    [
+        ("x" * 10_000, True),
+        ([[]] * 800, True),
+        ([[]] * 1_000, False),
+        ([{}] * 10_000, False),
+        ([[]] * 19_000, False),
+        ([1.5] * 5_000, False),
+        ("x" * 100_000, False),
+    ],
+    ids=lambda value: f"{len(value):,}" if isinstance(value, str | list) else "",
+)
+async def test_heavy_arguments_are_parsed_beside_the_loop_with_nothing_collected(
+    session: Session, monkeypatch: pytest.MonkeyPatch, text: object, is_light: bool
+) -> None:
+    parsed: list[tuple[bool, int]] = []
+    parse = frames.parse
+
+    def watched(raw: bytes) -> frames.Header:
+        before = len(begun)
+        found = parse(raw)
+        if "text" in found:
+            is_loop = threading.current_thread() is loop_thread
+            parsed.append((is_loop, len(begun) - before))
+        return found
+
+    loop_thread = threading.current_thread()
+    monkeypatch.setattr(frames, "parse", watched)
+    with collections_begun() as begun:
+        await session.run(f"call_mcp_tool('galley.echo', {{'text': {text!r}}})")
+    assert len(parsed) == 1 and parsed[0][0] is is_light
+    if not is_light:
+        assert parsed[0][1] == 0
 
 
 async def test_a_call_that_is_cancelled_before_it_begins_is_over(

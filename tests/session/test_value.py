@@ -1,6 +1,7 @@
 import asyncio
 import datetime
 import decimal
+import gc
 import math
 import zoneinfo
 from collections import OrderedDict
@@ -205,6 +206,20 @@ async def test_large_values_are_read_beside_the_loop_and_charged(
     assert (await value.value_of(Ending(True, {}, body=large), charge)).data[-1] == 9_999
     [spent] = seconds
     assert spent > 0
+
+
+async def test_nothing_is_collected_while_a_large_value_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collecting: list[bool] = []
+    read = values.from_json
+    monkeypatch.setattr(
+        values, "from_json", lambda body: collecting.append(gc.isenabled()) or read(body)
+    )
+    body = values.to_json([[]] * 10_000)
+    found = await value.value_of(Ending(True, {}, body=body), lambda seconds: None)
+    assert len(found.data) == 10_000
+    assert collecting == [False] and gc.isenabled()
 
 
 class Color(StrEnum):

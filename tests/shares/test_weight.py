@@ -130,3 +130,14 @@ async def test_one_thread_at_a_time_works_for_a_session_however_many_calls_it_ma
             group.create_task(call(name, turns))
     assert len(together) == 6 and ["mine", "other"] in together
     assert not any(names.count("mine") > 1 for names in together)
+
+
+@given(VALUES, st.integers(0, 100))
+def test_what_is_heavier_is_told_as_by_weighing_it(value: Any, most: int) -> None:
+    data = json.dumps(value).encode()
+    assert weight.is_heavier(data, most) is (weight_of(data, 10**9) > most)
+
+
+def test_what_is_short_is_not_weighed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(weight, "weight_of", None)
+    assert not weight.is_heavier(b"[" * 100, 800)

@@ -4,6 +4,9 @@ import asyncio
 import os
 import threading
 
+import pytest
+
+from divingbell.shares import loop_thread
 from divingbell.shares.workers import MOST, Workers
 
 PATIENCE = 20.0
@@ -44,3 +47,15 @@ def test_a_process_that_was_forked_has_workers_of_its_own() -> None:
     if not pid:
         os._exit(workers._pool.submit(lambda: 7).result(PATIENCE))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
+
+
+async def test_they_go_first_as_the_loop_does_which_waits_for_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(
+        loop_thread, "go_first", lambda: asked.append(threading.current_thread().name)
+    )
+    workers = Workers()
+    name = await workers.do(lambda: threading.current_thread().name)
+    assert asked == [name]

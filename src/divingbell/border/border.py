@@ -8,7 +8,7 @@ Definitions of tools, and what a search for tools finds, are documentation and d
 what a program takes out itself: `Session.get`, and the content of `Session.files`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol, TypeVar
 
 from divingbell.command import CommandEvent
@@ -17,6 +17,7 @@ from divingbell.principal import Principal
 
 Value = TypeVar("Value")
 Shown = TypeVar("Shown", Event, CommandEvent)
+Charge = Callable[[float], object]
 Reader = Literal["model", "sandbox"]
 """A model, or the code in a sandbox, which computes with what it gets."""
 
@@ -83,8 +84,8 @@ class Border(Protocol):
         """Return a text that is at hand as a model may see it; of one that goes on, what is certain
         of it: at its end may be half a value."""
 
-    def passage(self, principal: Principal) -> Passage:
-        """Return the way out for the events of one run."""
+    def passage(self, principal: Principal, charge: Charge) -> Passage:
+        """Return the way out for the events of one run; `charge` gets the processor time."""
 
     def note(self, principal: Principal) -> str:
         """Return what the reader of a result has to be told of the border now, if anything."""
@@ -139,7 +140,7 @@ class OpenBorder:
     def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
         return text
 
-    def passage(self, principal: Principal) -> Passage:
+    def passage(self, principal: Principal, charge: Charge) -> Passage:
         return OpenPassage()
 
     def note(self, principal: Principal) -> str:

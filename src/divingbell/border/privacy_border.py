@@ -10,11 +10,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from divingbell.border.border import Passage, Reader, Reading, Shown, Value
+from divingbell import logs
+from divingbell.border.border import Charge, Passage, Reader, Reading, Shown, Value
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
-from divingbell.border.privacy.learner import MOST_FILE, Learner
+from divingbell.border.privacy.learner import MOST_FILE, Learner, Lesson
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.vault import tokens
@@ -25,6 +26,8 @@ from divingbell.models import Event, Output, Result
 from divingbell.principal import Principal
 from divingbell.settings.privacy import PrivacyRules
 from divingbell.shares import weight
+
+log = logs.logger("divingbell")
 
 LONG = 8_000
 """Characters; where there are more, they are looked through beside the event loop."""
@@ -103,7 +106,9 @@ class PrivacyBorder:
         missing = [token for token, entry in found.items() if entry is None]
         if missing:
             found |= await self._vaults.entries(principal, missing)
-        return {token: entry for token, entry in found.items() if entry is not None}
+        entries = {token: entry for token, entry in found.items() if entry is not None}
+        conversation.remember((entry.value, entry.kind) for entry in entries.values())
+        return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
         entries = await self._entries([text], principal)
@@ -132,7 +137,7 @@ class PrivacyBorder:
     ) -> list[str]:
         """The texts of a result as code gets them. What is known of it now is found again later."""
         server = origin.partition(".")[0]
-        conversation.learner.learn(value, origin)
+        _tell(conversation.learner.learn(value, origin), origin)
         if self._rules.border_of(origin) == "sandbox":
             return conversation.tokenised_all(texts, server, sealed=True)
         conversation.note_origins(self._secrets, texts, server)
@@ -145,8 +150,8 @@ class PrivacyBorder:
         pieces = conversation.pieces()
         return pieces.feed(text) + pieces.feed("")
 
-    def passage(self, principal: Principal) -> Passage:
-        return PrivacyPassage(self, principal, self._of(principal))
+    def passage(self, principal: Principal, charge: Charge) -> Passage:
+        return PrivacyPassage(self, principal, self._of(principal), charge)
 
     def note(self, principal: Principal) -> str:
         example = self._of(principal).example()
@@ -189,18 +194,23 @@ class FileReading:
 
     async def end(self) -> None:
         data = bytes(self._start)
-        await weight.in_thread(lambda: self._learner.learn_file(self._name, data))
+        _tell(await weight.in_thread(lambda: self._learner.learn_file(self._name, data)), "a file")
 
 
 class PrivacyPassage:
     """The way out for the events of one run."""
 
     def __init__(
-        self, border: PrivacyBorder, principal: Principal, conversation: Conversation
+        self,
+        border: PrivacyBorder,
+        principal: Principal,
+        conversation: Conversation,
+        charge: Charge,
     ) -> None:
         self._border = border
         self._principal = principal
         self._conversation = conversation
+        self._charge = charge
         self._pieces: dict[str, PieceScreen] = {}
         self._last: dict[str, Any] = {}
 
@@ -208,7 +218,8 @@ class PrivacyPassage:
         if event.type in _CUT:
             pieces = self._pieces.setdefault(event.type, self._conversation.pieces())
             self._last[event.type] = event
-            shown = await _beside(lambda: pieces.feed(event.text), len(event.text))
+            size = len(event.text)
+            shown = await _beside(lambda: pieces.feed(event.text), size, self._charge)
             return [dataclasses.replace(event, text=shown)] if shown else []
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
@@ -217,7 +228,9 @@ class PrivacyPassage:
 
     async def end(self) -> Iterable[Any]:
         left, self._pieces = self._pieces, {}
-        rest = [(name, await _beside(pieces.end, LONG)) for name, pieces in left.items()]
+        rest = [
+            (name, await _beside(pieces.end, LONG, self._charge)) for name, pieces in left.items()
+        ]
         return [dataclasses.replace(self._last[name], text=text) for name, text in rest if text]
 
 
@@ -235,6 +248,16 @@ def _looked_through(output: Output) -> Output:
     return Output("text/plain", words, output.name, output.cell)
 
 
+def _tell(lesson: Lesson, origin: str) -> None:
+    """Say in the log what was not learned, and so is not hidden."""
+    if lesson.refused:
+        log.warning(
+            "%d personal values of %s found no room: they are shown", lesson.refused, origin
+        )
+    if lesson.problem:
+        log.info("not all of %s was looked at for personal values: %s", origin, lesson.problem)
+
+
 def _value(entries: Mapping[str, Entry], token: str) -> str:
     entry = entries.get(token)
     return token if entry is None else entry.value
@@ -248,5 +271,8 @@ def _kept_secret(entry: Entry, to: str) -> str:
     )
 
 
-async def _beside(work: Callable[[], Made], size: int) -> Made:
-    return work() if size <= LONG else await weight.in_thread(work)
+async def _beside(work: Callable[[], Made], size: int, charge: Charge | None = None) -> Made:
+    """Do work on texts of this size: at once, or in a thread if they are long."""
+    if size <= LONG:
+        return weight.timed(work, charge or weight.charging())
+    return await (weight.in_thread(work) if charge is None else weight.charged(work, charge))

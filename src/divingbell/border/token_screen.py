@@ -22,20 +22,25 @@ class TokenScreen(Screen):
         self._kinds = kinds
 
     def finds(self, text: str) -> list[Find]:
-        return self._together(text, super().finds(text))
+        return self.with_tokens(text, self.values(text))
+
+    def values(self, text: str) -> list[Find]:
+        """Return the finds of values alone."""
+        return super().finds(text)
+
+    def with_tokens(self, text: str, found: list[Find]) -> list[Find]:
+        """Return finds of values together with the tokens of a text; those within one are none."""
+        there = list(self._tokens_in(text))
+        return _in_order(_outside(found, there), there) if there else found
 
     def settling(self, text: str, since: int = 0) -> Generator[None, None, Settled]:
         found, end = yield from super().settling(text, since)
-        found = self._together(text, found)
+        found = self.with_tokens(text, found)
         if begun := _BEGUN.search(text, max(since, len(text) - tokens.LONGEST)):
             end = min(end, begun.start())
         while found and found[-1].end > end:
             end = min(end, found.pop().start)
         return Settled(found, end)
-
-    def _together(self, text: str, found: list[Find]) -> list[Find]:
-        there = list(self._tokens_in(text))
-        return _in_order(_outside(found, there), there) if there else found
 
     def _tokens_in(self, text: str) -> Iterator[Find]:
         if "[" in text:

@@ -49,6 +49,7 @@ from divingbell.models import Event
 from divingbell.settings import policy
 from divingbell.settings.policy import Decision, Policy
 from divingbell.shares import weight
+from divingbell.shares.collector import COLLECTOR
 from divingbell.tool import Tool
 from divingbell_inside import frames
 
@@ -62,6 +63,8 @@ MAX_NAME = 200
 MAX_PROBLEMS = 3
 LARGE_ARGUMENTS = 1 << 16
 """Bytes; more are parsed in a thread."""
+HEAVY_ARGUMENTS = 8_000
+"""Their weight; what is heavier is parsed in a thread. Measured: at most 1 ms, for decimals."""
 _numbers = itertools.count(1)
 
 ALLOWED = Decision("allow")
@@ -528,9 +531,9 @@ def _size(result: Any) -> int:
 
 async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
     try:
-        if len(arguments) > LARGE_ARGUMENTS:
-            return await weight.in_thread(lambda: frames.parse(arguments))
-        return frames.parse(arguments)
+        if len(arguments) <= LARGE_ARGUMENTS and not weight.is_heavier(arguments, HEAVY_ARGUMENTS):
+            return frames.parse(arguments)
+        return await weight.in_thread(lambda: COLLECTOR.at_rest(lambda: frames.parse(arguments)))
     except frames.FrameError as error:
         words = str(error).removeprefix("the header ")
         raise ToolFailed(f"{name[:MAX_NAME]}: the arguments: {words}", "tool_arguments") from None

@@ -244,8 +244,7 @@ class Intake:
 
 def check_weight(header: bytearray) -> None:
     """Raise FrameError for a header that would take too long to parse."""
-    # Each weighs at most eight for a byte, and most are short.
-    if len(header) * 8 > MAX_WEIGHT and weight.weight_of(bytes(header), MAX_WEIGHT) > MAX_WEIGHT:
+    if weight.is_heavier(header, MAX_WEIGHT):
         raise frames.FrameError("a header is made of too many values")
 
 

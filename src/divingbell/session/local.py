@@ -251,7 +251,7 @@ class LocalSession(SessionHandle):
         self.guard.check()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
 
-        passage = self._services.border.passage(self.principal)
+        passage = self._services.border.passage(self.principal, self._calls.charge)
         tell = events.put_nowait
         task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tools, tell))
         task.add_done_callback(lambda _: events.put_nowait(None))

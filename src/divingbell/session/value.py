@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from divingbell.models import ValueKind
 from divingbell.session.outcome import Ending
 from divingbell.shares import weight
+from divingbell.shares.collector import COLLECTOR
 from divingbell_inside import values
 
 MAX_SIZE = 8 << 20
@@ -39,7 +40,7 @@ async def value_of(ending: Ending, charge: Callable[[float], object]) -> CellVal
     body = ending.body
     if len(body) <= AT_ONCE and b"zone" not in body and b"\\u" not in body:
         return _value_of(ending)
-    return await weight.charged(lambda: _value_of(ending), charge)
+    return await weight.charged(lambda: COLLECTOR.at_rest(lambda: _value_of(ending)), charge)
 
 
 def _value_of(ending: Ending) -> CellValue:
@@ -57,6 +58,4 @@ def _value_of(ending: Ending) -> CellValue:
 
 
 def _is_too_large(body: bytes) -> bool:
-    if len(body) * 8 <= MAX_WEIGHT:  # none weighs more than eight for a byte
-        return False
-    return len(body) > MAX_SIZE or weight.weight_of(body, MAX_WEIGHT) > MAX_WEIGHT
+    return len(body) > MAX_SIZE or weight.is_heavier(body, MAX_WEIGHT)

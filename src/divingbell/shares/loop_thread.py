@@ -1,6 +1,7 @@
 """The thread of the event loop: it goes on as soon as there is something for it to do.
 
-All sessions wait for it, and each time it works for a moment only.
+All sessions wait for it, and each time it works for a moment only. It may have to wait for a worker
+(see `workers`) that holds the interpreter, so those go first as well.
 """
 
 import ctypes

@@ -31,7 +31,7 @@ LARGE_COUNT = 2_000
 """Characters, and parts, of a value beyond which work on it is done in a thread."""
 _CHUNK = 1 << 16
 CONTAINER = 8
-"""The weight of a list or an object; a sign weighs one."""
+"""The weight of a list or an object, and no byte has more; a sign weighs one."""
 _SMALL = b",:.eE"
 """1e1 is a float without a point; true and false weigh two for it."""
 _NO_SIGN = bytes(set(range(256)) - set(b"[{" + _SMALL))
@@ -81,6 +81,11 @@ def cost(size: int, weight: int) -> int:
 def weight_of(data: bytes, most: int) -> int:
     """Return the weight of JSON; of one that weighs more than `most`, any number above that."""
     return _weighed(data, most).weight
+
+
+def is_heavier(data: bytes | bytearray, most: int) -> bool:
+    """Whether JSON weighs more than `most`. What is short enough is not looked at."""
+    return len(data) * CONTAINER > most and weight_of(bytes(data), most) > most
 
 
 def are_too_heavy(arguments: bytes) -> bool:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from divingbell.shares import loop_thread
+
 MOST = 2
 Made = TypeVar("Made")
 
@@ -21,7 +23,10 @@ class Workers:
     """Does work in threads, a little at a time; those who come first are served first."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(MOST, thread_name_prefix="divingbell-work")
+        # One that loses its processor while it holds the interpreter keeps the event loop waiting.
+        self._pool = ThreadPoolExecutor(
+            MOST, thread_name_prefix="divingbell-work", initializer=loop_thread.go_first
+        )
         self._gate = threading.BoundedSemaphore(MOST)
 
     async def do(self, work: Callable[[], Made]) -> Made:

@@ -29,6 +29,7 @@ SCREEN = Screen(Scanner(KINDS, {"EMPLOYEE": r"EMP-\d{6}"}), KNOWN)
 NEUTRAL = "Nothing is told here of anyone. The sea was calm, and the bell went down.\n"
 VALUES = [marked(sample)[0] for samples in FOUND.values() for sample in samples]
 LEARNED = [
+    "Ann Le...", "0  Ann Lee Smi… 1", "Ann Lee S\n[… 5 bytes left out …]", "Ann Lee S\n[1]",
     "Ann Lee", "Ann Lee Smith", "Ann Lee Smith-Jones.", "Leeds", "12 Main Street\nSpringfield",
     "12 Main Street\nShelby", r"12 Main Street\nSpringfield", "Zoë", r"Zo\u00eb", "EMP-123456",
 ]  # fmt: skip

@@ -55,6 +55,8 @@ def test_it_gives_way() -> None:
         ("it is 451 5986\n", "it is "),
         ("Ann ", ""),
         ("Ann\n", "Ann\n"),
+        ("an Ann Le.", "an "),
+        ("an Ann Le\n[", "an "),
         ("An\x1b[1", ""),
         ('{"451 5986"', ""),
         ("x\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\n", "x\n"),

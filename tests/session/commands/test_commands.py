@@ -570,7 +570,7 @@ class _Stamps(OpenBorder):
     def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
         return text.replace("Earle", "NAME-1")
 
-    def passage(self, principal: Principal) -> Passage:
+    def passage(self, principal: Principal, charge: Any) -> Passage:
         return Whole(self, principal)
 
 

@@ -46,7 +46,7 @@ class Stamping(OpenBorder):
     def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
         return text.replace(BIRD, STAMP)
 
-    def passage(self, principal: Principal) -> Passage:
+    def passage(self, principal: Principal, charge: Any) -> Passage:
         return Whole(self, principal)
 
 

@@ -10,13 +10,19 @@ from divingbell.border.privacy.shape import BEGIN, Shape
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _PASSWORD = re.compile(r"://[^\s/@:]*:$")
 """What stands before the @ of an address that has a password: the rest of it is a machine."""
+_NO_FILE = (
+    r"(?!(?:txt|csv|tsv|jsonl?|xml|html?|pdf|png|jpe?g|gif|svg|xlsx?|docx?|pptx?|parquet|ya?ml|toml"
+    r"|log|eml|vcf|bak|tmp|gz)(?![\w-]))"
+)
+"""The end of the name of a file is no part of a domain: `ann@example.org.txt`."""
 _EMAIL = Shape(
     "EMAIL",
     # The one sign that all have. What stands around it is looked at afterwards.
     gate=r"[^\s@]@[^\s@]",
     pattern=re.compile(
         # A whole domain, or the beginning of one that pandas has cut.
-        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}(?:xn--[\w-]{{1,59}}|[^\W\d_]{{2,24}})(?![\w-])"
+        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}{_NO_FILE}"
+        r"(?:xn--[\w-]{1,59}|[^\W\d_]{2,24})(?![\w-])"
         r"|[\w.-]{0,60}?(?:\.\.\.|…))"
     ),
     longest=330,
@@ -30,16 +36,24 @@ _EXTENSION = r"(?: ?(?:x|ext\.?|#) ?\d{1,6})?"
 _NORTH_AMERICAN = rf"(?:\+?1[-. ])?(?:\(\d{{3}}\) ?-?|\d{{3}}[-. ])\d{{3}}[-.]\d{{4}}{_EXTENSION}"
 _NORTH_AMERICAN_SPACED = rf"(?:\(\d{{3}}\) ?|[2-9]\d{{2}} )[2-9]\d{{2}} \d{{4}}{_EXTENSION}"
 _PART = r"(?:[ .\-/]|[ .\-/]?\([0-9]{1,4}\)[ .\-/]?)?\d{1,8}"
-_INTERNATIONAL = rf"\+[1-9](?:{_PART}){{2,8}}{_EXTENSION}"
+_INTERNATIONAL = rf"(?:\+[1-9]|\(\+[1-9]\d{{0,2}}\) ?\d)(?:{_PART}){{2,8}}{_EXTENSION}"
 _WITH_ZEROS = rf"00[1-9]\d{{0,2}}(?:[ .\-/]\d{{2,8}}){{2,6}}{_EXTENSION}"
-_NATIONAL = r"\(?0[1-9]\d{0,4}\)?(?:[ .\-/]\d{2,8}){1,5}"
+_AREA = r"\(0[1-9]\d{0,4}\)[ .\-/]?"
+_NATIONAL = (
+    rf"(?:{_AREA}\d{{2,8}}|0[1-9]\d{{0,4}}[ .\-/]\d{{2,8}})(?:[ .\-/]\d{{2,8}}){{0,4}}"
+    # The code of a country or a region, and nine digits.
+    r"|\([1-9]\d{1,3}\) ?[2-9]\d{2} ?\d{3} ?\d{3}"
+)
 # Begins with a set of characters and looks behind it: `re` skips what is not in the set.
-_PHONE_DIGIT = r"[(+\d](?:(?<![\w.(+].)|(?<=\\[nrt].))"
+# No later part of a card's number.
+_PHONE_DIGIT = r"[(+\d](?:(?<![\w.(+].)(?<!\d{4}[ -].)|(?<=\\[nrt].))"
 _ANY = rf"(?:(?<=[(+])\d)?(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
-_PHONE_AT = r"(?:(?<![\w.(+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
+_PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 _PHONE_WORDS = (
-    r"phone|mobile|mobil\b|\btel\b|\btel[.:]|telefon|t(?:é|e)l(?:é|e)ph|fax|\bcell\b|whatsapp|\bsms\b"
+    r"phone|mobile|mobil\b|\btel\b|\btel[.:]|t(?:é|e)l(?:é|e)(?:ph|foo?n)|fax|\bcell\b|whatsapp|\bsms\b"
     r"|hotline|handy|m(?:ó|o)vil|voicemail|landline|rufnummer|\bcall me"
+    r"|\b(?:get|reach|catch) (?:me|us)|\bll(?:á|a)m(?:ame|enos|eme|ar)|\bchiama(?:mi|ci|r)|\banruf"
+    r"|\berreich|\bligue|\bzadzwo"
 )
 _WEAK_PHONE_WORDS = (
     r"\bcall\b|\bcalling\b|\bcontact\b|\breach\b|\bdial|\bring\b|answering|messages? to"
@@ -57,7 +71,7 @@ def _of_length(least: int, most: int) -> Callable[[str], bool]:
     def check(number: str) -> bool:
         number = _without_extension(number)
         length = len(validators.digits_of(number))
-        return least <= length <= most and not validators.is_date(number)
+        return least <= length <= most and not validators.is_time(number)
 
     return check
 
@@ -69,7 +83,7 @@ def _is_international(number: str) -> bool:
 
 def _is_meant_as_phone(number: str) -> bool:
     number = _without_extension(number)
-    return not validators.is_date(number) and not _DECIMAL.fullmatch(number)
+    return not validators.is_time(number) and not _DECIMAL.fullmatch(number)
 
 
 _DECIMAL = re.compile(r"\+?\d+\.\d+")
@@ -77,7 +91,9 @@ _OTHER_NUMBER = re.compile(
     r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|ref|iban|serial|sku|part|uuid|hash)"
     r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
     # Another field than that of the word.
-    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w+\\?[\"']\s?:\s?\\?[\"']?$",
+    # A version of a program, such as Safari/605.1.15.
+    r"|[A-Za-z]/$"
+    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$",
     re.IGNORECASE,
 )
 
@@ -90,7 +106,8 @@ def _phone_beside(words: str = "", words_behind: str = "", written: str = "") ->
         longest=60,
         check=_is_meant_as_phone,
         unless=_OTHER_NUMBER,
-        unless_behind=re.compile(r"\\?[\"']\s?:"),
+        unless_reach=40,
+        unless_behind=re.compile(r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone"),
         words=words,
         words_behind=words_behind,
     )
@@ -112,8 +129,8 @@ _PHONES = (
     ),
     Shape(
         "PHONE",
-        rf"\+[1-9](?:{_PART}){{2,8}}\b",
-        re.compile(f"(?:(?<![\\w.(+])|(?<=\\\\[nrt])){_INTERNATIONAL}{TO}"),
+        rf"(?:\+[1-9]|\(\+[1-9]\d{{0,2}}\) ?\d)(?:{_PART}){{2,8}}\b",
+        re.compile(f"(?:(?<![\\w.+])|(?<=\\\\[nrt])){_INTERNATIONAL}{TO}"),
         longest=60,
         check=_is_international,
     ),
@@ -127,11 +144,12 @@ _PHONES = (
     Shape(
         "PHONE",
         # Not the later part of a date.
-        r"(?:[^\w.\-/:]|\\[nrt])\(?0[1-9]\d{0,4}\)?"
-        r"(?:[ .\-/]\d{5,8}|[ .\-/]\d{2,8}[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,3})\b",
-        re.compile(f"{_PHONE_AT}{_NATIONAL}{TO}"),
+        r"(?:[^\w.\-/:]|\\[nrt])(?:\(0[1-9]\d{0,4}\)[ .\-/]?|0[1-9]\d{0,4}[ .\-/])"
+        r"(?:\d{5,8}|\d{2,8}[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,3})\b"
+        r"|\([1-9]\d{1,3}\) ?[2-9]\d{2} ?\d{3} ?\d{3}\b",
+        re.compile(f"{_PHONE_AT}(?:{_NATIONAL}){TO}"),
         longest=60,
-        check=_of_length(9, 12),
+        check=_of_length(9, 13),
     ),
     _phone_beside(_PHONE_WORDS),
     _phone_beside(words_behind=_PHONE_WORDS_BEHIND),
@@ -152,10 +170,15 @@ _IPS = (
         "IP",
         # Without those of this machine and of private networks, which stand everywhere.
         gate(r"(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|2\d\d)(?:\.\d{1,3}){3}"),
-        re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.\w)"),
+        re.compile(
+            # The end of the name of a file may follow, but not more of a version.
+            rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])"
+            r"(?!\.(?:\d|(?:post|dev|rc)\d))"
+        ),
         longest=16,
         check=validators.is_public_ip,
         unless=_VERSION,
+        unless_reach=12,
     ),
     Shape(
         "IP",
@@ -166,6 +189,7 @@ _IPS = (
         longest=42,
         check=validators.is_public_ip,
         unless=_VERSION,
+        unless_reach=12,
     ),
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from divingbell.border.privacy import compiled
 from divingbell.errors import ConfigError
 
 Hit = tuple[int, int, int]
@@ -41,10 +42,16 @@ class HyperscanEngine:
 
         self._scratch = threading.local()
         self._new_scratch = hyperscan.Scratch
-        self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        self._database = compiled.kept_or_made(repr(gates), lambda: self._compiled(gates))
+
+    @staticmethod
+    def _compiled(gates: Sequence[Gate]) -> Any:
+        import hyperscan
+
+        database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         leftmost = hyperscan.HS_FLAG_SOM_LEFTMOST
         try:
-            self._database.compile(
+            database.compile(
                 [gate.expression.encode() for gate in gates],
                 ids=list(range(len(gates))),
                 elements=len(gates),
@@ -52,6 +59,7 @@ class HyperscanEngine:
             )
         except hyperscan.error as error:
             raise _unusable(error) from error
+        return database
 
     def hits(self, data: bytes) -> list[Hit]:
         """Return all hits, by where they end."""

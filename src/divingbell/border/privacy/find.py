@@ -20,9 +20,12 @@ def merged(finds: Iterable[Find]) -> list[Find]:
     Those that overlap become one that covers all of them, so that no part of a value is left over.
     It has the kind of the longest; of two as long, the kind that says more.
     """
+    ordered = sorted(finds)
+    if len(ordered) < 2:
+        return ordered
     joined: list[Find] = []
     longest = 0
-    for find in sorted(finds):
+    for find in ordered:
         length = find.end - find.start
         if not joined or find.start >= joined[-1].end:
             joined.append(find)

@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import quote, quote_plus
 
 from divingbell.border.privacy import views
 from divingbell.border.privacy.find import Find, merged
@@ -45,6 +46,7 @@ _CUT = re.compile(r"\.\.\.|…")
 """What follows a value that was cut, by pandas and by polars."""
 _PLAIN = ("NAME", "ADDRESS")
 """Kinds whose values may be plain words."""
+_CUT_BEGINS = re.compile(r"(?:\.\.?|\n\[?)\Z")
 _LEFT_OUT = "\n["
 """What stands before it where our own output was cut."""
 _STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
@@ -58,6 +60,8 @@ class _Form(NamedTuple):
     kind: str
     is_name: bool
     """Whether it counts only with a capital letter."""
+    meant: str = ""
+    """The value, where this is an escaped form of it."""
 
 
 class _Generation:
@@ -86,6 +90,11 @@ class _Generation:
         at = bisect.bisect_left(texts, text)
         is_there = at < len(texts) and texts[at].startswith(text)
         return forms[at] if is_there else None
+
+    def meant_by(self, text: str) -> str:
+        """Return the value that this is an escaped form of, if it is one."""
+        form = self.beginning_with(text)
+        return form.meant if form is not None and form.text == text else ""
 
     def open_from(self, low: str, starts: Iterable[int]) -> int:
         """Return the first of these places from which on a text may be the start of a form."""
@@ -167,6 +176,13 @@ class Learned:
         """Return the finds, sorted and disjoint."""
         return views.finished(Scanner(()).scanning(text, self))
 
+    def meant_by(self, found: str) -> str:
+        """Return what was found as it was learned, where it is escaped: `Müller` for `M%C3%BCller`;
+        else as it is."""
+        low = _folded(found)
+        meant = (generation.meant_by(low) for generation in self._generations)
+        return next(filter(None, meant), found)
+
     def plain(self, text: str) -> Generator[None, None, list[Find]]:
         """Yield after each piece of work; return the finds in the text as it stands."""
         found: list[Find] = []
@@ -180,11 +196,13 @@ class Learned:
 
     def open_from(self, text: str) -> int:
         """Return where a value begins that may go on behind the text, or the end of the text."""
-        whole = self._open_from(text)
-        # A dot or two may be the first of three, behind a value that was cut.
-        stem = text.removesuffix("..") if text.endswith("..") else text.removesuffix(".")
-        start = self._open_from(stem) if stem != text else len(stem)
-        return min(whole, start) if start < len(stem) else whole
+        place = self._open_from(text)
+        # What is left of the mark behind a value that was cut may follow.
+        if mark := _CUT_BEGINS.search(text, max(0, len(text) - 2)):
+            first = max(0, mark.start() - self.longest, text.rfind("\n", 0, mark.start()) + 1)
+            cut = _finds_at_end(text, first, mark.start(), self._generations)
+            place = min([place, *(find.start for find in cut)])
+        return place
 
     def _open_from(self, text: str) -> int:
         generations = self._generations
@@ -287,12 +305,15 @@ def _says_something(folded: str) -> bool:
 
 def _forms(value: str, kind: str) -> Iterator[_Form]:
     is_name = value.isalpha() and len(value) < SHORT_WORD and not value.islower()
+    folded = _folded(value)
     for written in _written(value):
-        yield _Form(_folded(written), kind, is_name)
+        form = _folded(written)
+        is_escaped = form != folded and " ".join(folded.split()) != form
+        yield _Form(form, kind, is_name, value if is_escaped else "")
 
 
 def _written(value: str) -> set[str]:
-    """A value as it is, and as JSON, HTML, Python and CSV write it.
+    """A value as it is, and as JSON, HTML, Python, CSV and addresses write it.
 
     Most need no form but one. What is escaped otherwise is found without its disguise.
     """
@@ -306,6 +327,11 @@ def _written(value: str) -> set[str]:
         ascii(value)[1:-1],
         html.escape(value),
         value.replace('"', '""'),
+        # Letters beyond ASCII are several bytes there.
+        repr(value.encode("utf-8", "replace"))[2:-1],
+        quote(value, errors="replace"),
+        quote(value, safe="", errors="replace"),
+        quote_plus(value, errors="replace"),
     }
     again = [way for way in ways if not _QUOTES.isdisjoint(way)]
     # In a text with both kinds of quotes Python escapes one of them.

@@ -4,7 +4,7 @@ import re
 
 from divingbell.border.privacy import validators
 from divingbell.border.privacy.numerals import AT, TO, gate
-from divingbell.border.privacy.shape import BEGIN, START, Shape
+from divingbell.border.privacy.shape import BEGIN, Shape
 
 _CARD_WORDS = (
     r"card|credit|debit|visa|master|maestro|amex|diners|discover|\bcc\b|\bpan\b|karte|carte|tarjeta"
@@ -12,8 +12,11 @@ _CARD_WORDS = (
 )
 _ISSUED = (
     r"(?:4\d|5[1-5]|2[2-7]|6[0245]|35)\d{2}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?:[ -]?\d{1,3})?"
-    r"|4\d{12}|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
+    r"|4\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d|(?:1800|2131)[ -]?\d{6}[ -]?\d{5}"
+    r"|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
 )
+_PAYING = r"\bcharged?\b|\brefund|\bpay(?:ment|ing)?\b|\bpaid\b|billing|checkout"
+_PAYING_BEHIND = r"\bexp\b|\bexpir|\bcvc|\bcvv"
 _ANY = r"\d(?:[ -]?\d){11,18}"
 _CARDS = (
     Shape(
@@ -31,21 +34,41 @@ _CARDS = (
         check=validators.is_card,
         words=_CARD_WORDS,
     ),
+    Shape(
+        "CARD",
+        gate(_ANY),
+        re.compile(f"{AT}{_ANY}{TO}"),
+        longest=40,
+        check=validators.is_paid_card,
+        words=_PAYING,
+        words_behind=_PAYING_BEHIND,
+    ),
 )
 
-_COUNTRIES = "|".join(validators.IBAN_LENGTHS)
+_IN_DIGITS = (
+    "AD AE AT BA BE CZ DE DK EE ES FI FO GL HR HU IL IS LT ME NO PL PT RS SD SE SI SK TL TN XK"
+)
+"""Countries whose numbers go on with digits; those whose names look like the beginning of a hash
+are among them."""
+_OTHERS = "|".join(sorted(validators.IBAN_LENGTHS.keys() - set(_IN_DIGITS.split())))
 
 
 def _of_length(length: int) -> str:
+    """What follows the first letter of a number of this length."""
     countries = [c for c, its in validators.IBAN_LENGTHS.items() if its == length]
-    return rf"(?:{'|'.join(countries)})\d{{2}}(?:[ -]?[A-Z0-9]){{{length - 4}}}"
+    names = "|".join(f"(?<={country[0]}){country[1]}" for country in countries)
+    return rf"(?:{names})\d{{2}}(?:[ -]?[A-Z0-9]){{{length - 4}}}"
 
 
 _EXACT = "|".join(map(_of_length, sorted(set(validators.IBAN_LENGTHS.values()))))
 _IBAN = Shape(
     "IBAN",
-    rf"{BEGIN}(?i:(?:{_COUNTRIES})\d{{2}}[ -]?[A-Z0-9]{{4}}[ -]?[A-Z0-9]{{3}})",
-    re.compile(f"{START}(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE),
+    rf"{BEGIN}(?i:(?:{_IN_DIGITS.replace(' ', '|')})\d{{2}}[ -]?\d{{4}}[ -]?\d{{3}}"
+    rf"|(?:{_OTHERS})\d{{2}}[ -]?[A-Z0-9]{{4}}[ -]?[A-Z0-9]{{3}})",
+    # Begins with a set of characters, so that `re` skips all else.
+    re.compile(
+        rf"[A-Z](?=[A-Z]\d\d)(?:(?<!\w.)|(?<=\\[nrt].))(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE
+    ),
     longest=66,
     check=validators.is_iban,
 )

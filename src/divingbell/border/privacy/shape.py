@@ -26,8 +26,6 @@ LONGEST_BACKWARDS = 66
 # JSON and repr write the end of a line as two characters, and the second one is a letter.
 BEGIN = r"(?:\b|\\[nrt])"
 """Where a value begins, in a gate."""
-START = r"(?:(?<!\w)|(?<=\\[nrt]))"
-"""Where a value begins, in a pattern."""
 
 _ESCAPED = re.compile(r"(?<=\\)(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf])|(?<=%)[0-9a-fA-F]{2}")
 
@@ -59,11 +57,14 @@ class Shape:
     backwards: "re.Pattern[str] | None" = None
     """The first part of a value, before the pattern's match, read from right to left."""
     words: str = ""
-    """An expression for words, one of which must stand shortly before the value."""
+    """An expression for words in small letters, one of which must stand shortly before the value.
+    How they are written does not matter."""
     words_behind: str = ""
     """The same for words after it; one of either is enough."""
     unless: "re.Pattern[str] | None" = None
     """What must not stand right before the value."""
+    unless_reach: int = LONGEST_UNLESS
+    """Characters that it takes at most."""
     unless_behind: "re.Pattern[str] | None" = None
     """What must not stand right after it."""
 
@@ -100,11 +101,11 @@ class Shape:
         limit = end + self.reach
         found = []
         at = max(decided, end - self.reach)
-        while match := self.pattern.search(text, at, limit + self.longest + 1):
+        while at < len(text) and (match := self.pattern.search(text, at, limit + self.longest + 1)):
             if match.start() >= limit:
                 break
             place = self._place(text, match)
-            if place and self._is_meant(text, *place) and self.check(text[slice(*place)]):
+            if place and self.check(text[place[0] : place[1]]) and self._is_meant(text, *place):
                 found.append(place)
                 at = max(match.end(), place[1])
             else:
@@ -127,24 +128,25 @@ class Shape:
         return start, end
 
     def _is_meant(self, text: str, start: int, end: int) -> bool:
-        before = max(0, start - LONGEST_UNLESS)
-        if self.unless and self.unless.search(text, before, start):
+        if self.unless and self.unless.search(text, max(0, start - self.unless_reach), start):
             return False
         if self.unless_behind and self.unless_behind.match(text, end):
             return False
         return not (self.words or self.words_behind) or self._has_words(text, start, end)
 
     def _has_words(self, text: str, start: int, end: int) -> bool:
+        # In small letters, because `re` takes several times as long where case does not matter.
         before, behind = self._word_patterns
-        if before and before.search(text, max(0, start - NEAR - LONGEST_WORDS), start):
+        if before and before.search(text[max(0, start - NEAR - LONGEST_WORDS) : start].lower()):
             return True
-        near = behind and behind.search(text, end, end + NEAR_BEHIND + LONGEST_WORDS)
-        return bool(near and near.start() <= end + NEAR_BEHIND)
+        if not behind:
+            return False
+        near = behind.search(text[end : end + NEAR_BEHIND + LONGEST_WORDS].lower())
+        return bool(near and near.start() <= NEAR_BEHIND)
 
     @functools.cached_property
     def _word_patterns(self) -> tuple["re.Pattern[str] | None", "re.Pattern[str] | None"]:
         before, behind = (
-            re.compile(words, re.IGNORECASE) if words else None
-            for words in (self.words, self.words_behind)
+            re.compile(words) if words else None for words in (self.words, self.words_behind)
         )
         return before, behind

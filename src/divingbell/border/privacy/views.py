@@ -23,7 +23,7 @@ BEFORE = 80
 """Characters before a value that decide about it, as in `shape`."""
 LONGEST_GATE = 32
 """Characters of a disguise as its gate knows it."""
-PIECE = 1 << 14
+PIECE = 1 << 13
 _SIZE = 1 << 18
 """More than any neighbourhood has, so that it is one piece for `Disguises`."""
 _ESCAPES = (

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from divingbell import disguises, text
+from divingbell import disguises, logs, text
 from divingbell.disguises import Disguises, View
 from divingbell.settings.secrets import SHORTEST
 
@@ -211,7 +211,7 @@ class LogFilter(logging.Filter):
             said += f" ({record.exc_info[0].__name__})"
         for redactor in list(_redactors):
             said = redactor.clean(said)
-        record.msg, record.args = text.visible(said, MAX_RECORD), None
+        record.msg, record.args = logs.screened(text.visible(said, MAX_RECORD)), None
         record.exc_info = record.exc_text = record.stack_info = None
         return True
 

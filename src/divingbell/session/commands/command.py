@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from divingbell.border.border import Passage
+from divingbell.border.border import Charge, Passage
 from divingbell.command import CommandEvent, CommandResult
 from divingbell.errors import InvalidInput
 from divingbell.models import Limits, Usage
@@ -42,7 +42,7 @@ class Exit(Protocol):
     def text(self, shown: str, *, goes_on: bool = False) -> str:
         """Return a text as its reader may see it; of one that goes on, what is certain of it."""
 
-    def passage(self) -> Passage:
+    def passage(self, charge: Charge) -> Passage:
         """Return the way out for the events of one reader."""
 
     async def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
@@ -132,7 +132,7 @@ class Command:
         # Taken at once with the text so far: nothing is in both, and nothing in neither.
         live = LiveOutput({name: each.unfinished() for name, each in self._streams.items()})
         so_far = [CommandEvent(name, each.text) for name, each in self._streams.items()]
-        passage = self._exit.passage()
+        passage = self._exit.passage(self.line.charge)
         self._readers.append(live)
         if not self.running:
             live.end()

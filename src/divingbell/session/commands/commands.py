@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
-from divingbell.border.border import Border, Passage
+from divingbell.border.border import Border, Charge, Passage
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import CapacityError, InvalidInput
 from divingbell.journal.events import CommandEnded, CommandStarted
@@ -109,9 +109,9 @@ class Commands:
         self, command: CommandLine, options: CommandOptions
     ) -> AsyncGenerator[CommandEvent, None]:
         events: asyncio.Queue[CommandEvent | None] = asyncio.Queue()
-        passage = self.passage()
         with self._being_awaited():
             started = await self.start(command, options, sink=events.put_nowait)
+            passage = self.passage(started.line.charge)
             started.task.add_done_callback(lambda _: events.put_nowait(None))
             try:
                 while (event := await events.get()) is not None:
@@ -231,8 +231,8 @@ class Commands:
     def text(self, shown: str, *, goes_on: bool = False) -> str:
         return self._services.border.text(shown, self._owner.principal, goes_on=goes_on)
 
-    def passage(self) -> Passage:
-        return self._services.border.passage(self._owner.principal)
+    def passage(self, charge: Charge) -> Passage:
+        return self._services.border.passage(self._owner.principal, charge)
 
     async def result(self, known: CommandResult, ended: frames.Header) -> CommandResult:
         whose = self._owner.principal

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import App, CycloptsError, Parameter
 
 from divingbell import logs
+from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.errors import DivingbellError
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.arguments import parted
@@ -435,6 +436,7 @@ def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status, as listed in `exit_status`."""
     _mend_streams()
+    logs.screen_by(BLOTTER.blotted)
     try:
         status = app(parted(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import ipaddress
-import logging
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -20,6 +19,7 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from divingbell import logs
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError
 from divingbell.surfaces.auth import Tokens
@@ -152,7 +152,7 @@ async def serve(
     app: Starlette, listener: socket.socket, ready: Callable[[], None] = lambda: None
 ) -> None:
     """Serve until cancelled; `ready` is called once clients are answered."""
-    logging.getLogger("uvicorn.error").addFilter(is_worth_a_line)
+    logs.logger("uvicorn.error").addFilter(is_worth_a_line)
     config = uvicorn.Config(
         app,
         http=Protocol,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 from typing import Any
 
@@ -111,6 +112,20 @@ async def test_a_long_text_weighs_nothing_and_is_parsed_in_a_thread() -> None:
     text = json.dumps({"text": "[]," * 2_000_000})
     pipe.hear(answer(7, text))
     assert len((await pipe.next()).result["text"]) == 6_000_000
+
+
+async def test_nothing_is_collected_while_a_large_answer_is_parsed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    collecting: list[bool] = []
+    parse = messages._parsed
+    monkeypatch.setattr(
+        messages, "_parsed", lambda line: collecting.append(gc.isenabled()) or parse(line)
+    )
+    pipe = Pipe()
+    pipe.hear(answer(7, json.dumps({"rows": [{}] * 20_000})))
+    assert len((await pipe.next()).result["rows"]) == 20_000
+    assert collecting == [False] and gc.isenabled()
 
 
 async def test_answers_that_are_too_large_together_are_errors_of_those_past_the_limit() -> None:

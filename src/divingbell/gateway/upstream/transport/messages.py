@@ -16,6 +16,7 @@ from divingbell.gateway.upstream.transport.streams import ReadStream
 from divingbell.gateway.upstream.transport.unanswered import TOO_LARGE, Unanswered
 from divingbell.shares import weight
 from divingbell.shares.allowance import RESULT, Hold
+from divingbell.shares.collector import COLLECTOR
 from divingbell.shares.weight import Scale
 
 MAX_SKIPPED = 256 << 20
@@ -146,7 +147,7 @@ class Messages(ReadStream):
         hold = None if number is None else self._holds.get(number)
         charge = weight.charge_nobody if hold is None else hold.charge
         if len(line) > LARGE_LINE:
-            return await weight.charged(lambda: _parsed(line), charge)
+            return await weight.charged(lambda: COLLECTOR.at_rest(lambda: _parsed(line)), charge)
         return weight.timed(lambda: _parsed(line), charge)
 
     async def _next(self) -> bytes | mcp_types.JSONRPCError:

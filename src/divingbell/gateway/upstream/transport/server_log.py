@@ -1,14 +1,18 @@
-"""The log of a stdio server: its stderr, kept in a file, capped, without its secrets."""
+"""The log of a stdio server: its stderr, kept in a file, capped, without its secrets and without
+anyone's personal data."""
 
 import asyncio
 import codecs
 import contextlib
 import os
+import re
+import threading
 import time
 from collections import deque
 from pathlib import Path
 
 from divingbell import text
+from divingbell.border.privacy.blotter import BLOTTER, could_be
 from divingbell.gateway.upstream.redaction import Redactor
 from divingbell.host import owned_folder
 
@@ -16,8 +20,21 @@ MAX_SIZE = 1 << 20
 MAX_LINE = 4096
 MAX_RATE = 1 << 20
 """Bytes a second that are read; a server that says more waits."""
+MAX_SEARCH = 0.05
+"""Seconds of processor time in each second for personal data in what a server says. Words in which
+there is too much of it are left out. A server that says a megabyte a second takes 0.02."""
+MAX_WAITING = 1 << 18
+"""Characters that wait for what searches to be made."""
+PIECE = 1 << 14
 LAST_LINES = 3
 LAST_WORDS = 400
+
+
+_REST_OF_KEY = re.compile(
+    r"(?:[ \t]{0,40}[A-Za-z0-9+/=]{1,100}[ \t\r]{0,4}\n)*+"
+    r"(?:[ \t]{0,40}-----END [A-Z ]{0,60}-----\n?)?"
+)
+"""Lines of base64, and the last line of a key."""
 
 
 class ServerLog:
@@ -31,13 +48,17 @@ class ServerLog:
         self._redactor = redactor
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._is_made = False
+        self._lock = threading.RLock()
+        self._waiting: list[str] = []
+        self._spent, self._second = 0.0, 0.0
+        self._in_key = False
         self._begin()
 
     def begin(self) -> None:
         """Mark the start of a server."""
         self._is_made = False
         self._begin()
-        self._write(f"--- started {time.strftime('%Y-%m-%d %H:%M:%S%z')}\n")
+        self._write(f"--- started {time.strftime('%Y-%m-%d %H:%M:%S%z')}\n", is_ours=True)
 
     def _begin(self) -> None:
         self._last.clear()
@@ -99,7 +120,58 @@ class ServerLog:
     def _cleaned(self, words: str) -> str:
         return text.uncovered(self._redactor.clean(words))
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, is_ours: bool = False) -> None:
+        with self._lock:
+            if not self._waiting and (is_ours or BLOTTER.is_made or not could_be(text)):
+                self._append(text if is_ours else self._blotted(text))
+                return
+            self._waiting.append(text)
+            if BLOTTER.is_made or sum(map(len, self._waiting)) > MAX_WAITING:
+                self._release()
+            elif len(self._waiting) == 1:
+                BLOTTER.make(self._release)
+
+    def _release(self) -> None:
+        """Write what waits; called by another thread, too."""
+        with self._lock:
+            text, self._waiting = "".join(self._waiting), []
+            if text:
+                self._append(self._blotted(text))
+
+    def _blotted(self, text: str) -> str:
+        """Words without personal data, as far as the time for them goes."""
+        shown = []
+        text = self._without_begun_key(text)
+        while text:
+            # To the end of a line, if there is one.
+            end = len(text) if len(text) <= PIECE else text.rfind("\n", 0, PIECE) + 1 or PIECE
+            shown.append(self._blotted_piece(text[:end]))
+            text = text[end:]
+        return "".join(shown)
+
+    def _blotted_piece(self, piece: str) -> str:
+        now = time.monotonic()
+        if now - self._second > 1.0:
+            self._second, self._spent = now, 0.0
+        if self._spent > MAX_SEARCH:
+            return f"[left out: {len(piece):,} characters with too much to search]\n"
+        started = time.thread_time()
+        shown = BLOTTER.blotted(piece, MAX_SEARCH)
+        self._spent += time.thread_time() - started
+        return shown if shown.endswith("\n") else shown + "\n"
+
+    def _without_begun_key(self, text: str) -> str:
+        """Take the rest of a private key away that began in words which are written already."""
+        if self._in_key:
+            rest = _REST_OF_KEY.match(text)
+            self._in_key = rest is not None and rest.end() == len(text)
+            text = text[rest.end() :] if rest else text
+        begun = text.rfind("-----BEGIN ")
+        if begun >= 0 and "PRIVATE KEY" in text[begun : begun + 60]:
+            self._in_key = "-----END " not in text[begun:]
+        return text
+
+    def _append(self, text: str) -> None:
         # A full disk or a folder that went away must not take the server down.
         with contextlib.suppress(OSError):
             if not self._is_made:  # once for each start: a server may write line by line
