@@ -1,7 +1,5 @@
 """Tokens that a model writes: what they become, where, and what they never become."""
 
-from typing import Any
-
 from divingbell.promises.check.exits import Ear, connected
 from divingbell.promises.check.privacy_rig import (
     LOOK_ALIKE,
@@ -12,7 +10,8 @@ from divingbell.promises.check.privacy_rig import (
 )
 from divingbell.promises.check.rig import expect
 from divingbell.promises.check.tool_rig import NAME
-from divingbell.session.session import Session
+
+# `session.get` gives a variable as code has it, past the border.
 
 _BROKEN = "BROKEN"
 """What is printed where a value has become code."""
@@ -26,11 +25,6 @@ _IN_SHELL = (
     "get_ipython().system('echo {token}')",
     "get_ipython().run_cell_magic('bash', '', 'echo {token}')",
 )  # fmt: skip
-
-
-async def _kept(session: Session, name: str) -> Any:
-    """A variable as code has it."""
-    return await session.get(name)
 
 
 @privacy_checks("I12")
@@ -50,7 +44,7 @@ async def look_alikes(rig: PrivacyRig) -> str:
             for look_alike in (LOOK_ALIKE, "[PHONE_739105]"):
                 expect(look_alike not in shown, f"{name}: {look_alike} is shown")
             expect("_482715)" in shown or "_739105)" in shown, f"{name}: too little: {shown[:200]}")
-        who = await _kept(session, "who")
+        who = await session.get("who")
         expect(LOOK_ALIKE not in who["notes"], "code gets it as it came")
     async with connected(rig, Ear()) as client:
         answer = str(await client.call_tool("people", {}))
@@ -109,7 +103,7 @@ async def secrets_for_others(rig: PrivacyRig) -> str:
         token = await rig.token(session, "key")
         expect(await rig.value(session, f"{token!r} != who['key']"), "code gets the secret")
         await rig.value(session, f"back = servers.{NAME}.echo({token!r})")
-        expect(await _kept(session, "back") == rig.person.row["key"], "its server does not get it")
+        expect(await session.get("back") == rig.person.row["key"], "its server does not get it")
         other = await session.run(f"servers.{SEALED}.echo({token!r})")
         told = "" if other.error is None else other.error.message
         expect("is sent nowhere else" in told, f"another server got it: {told or other.value}")
@@ -127,7 +121,7 @@ async def values_that_come_back(rig: PrivacyRig) -> str:
         token = await rig.token(session, "email")
         for code in (f"servers.{NAME}.echo({token!r})", f"servers.{NAME}.echo(who['email'])"):
             expect(await rig.value(session, f"got = {code}\ngot") == token, "another token")
-            expect(await _kept(session, "got") == rig.person.email, "the server got the token")
+            expect(await session.get("got") == rig.person.email, "the server got the token")
         rig.hidden_in(await rig.shown(session, f"servers.{NAME}.fail({token!r})"))
         result = await session.run(f"servers.{NAME}.echo({token!r})")
         expect(token in result.calls[0].arguments, f"listed: {result.calls[0].arguments}")
@@ -157,7 +151,7 @@ async def rules_about_values(rig: PrivacyRig) -> str:
         expect(before == after, "the server was called")
         # Longer than thirty characters, as its schema wants, is the value and not the token.
         await rig.value(session, f"got = str(servers.{NAME}.post({token!r}))")
-        expect(rig.person.email in await _kept(session, "got"), "the server got something else")
+        expect(rig.person.email in await session.get("got"), "the server got something else")
     return "rules, bound arguments and schemas see what is really sent"
 
 
