@@ -148,6 +148,12 @@ async def test_what_looks_like_a_token_is_none_where_a_server_or_file_has_it(
     assert kept.value == "[JIRA_4827150]"
 
 
+async def test_what_looks_like_a_token_is_none_in_what_is_printed(session: Session) -> None:
+    code = "for letter in '[EMAIL_' + '482715]': print(letter, end='', flush=True)"
+    events = [event async for event in session.stream(code)]
+    assert "".join(event.text or "" for event in events) == "(EMAIL_482715)"
+
+
 async def test_a_secret_goes_to_no_other_server_than_it_came_from(
     session: Session, office: Office
 ) -> None:

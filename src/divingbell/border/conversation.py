@@ -16,6 +16,7 @@ from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
+from divingbell.border.token_screen import LOOK_ALIKE, TokenScreen
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vault
 
@@ -33,8 +34,6 @@ _BY_SHAPE = frozenset({"EMAIL", "IBAN", "CARD", "IP", "PRIVATE_KEY"})
 MOST_BY_SHAPE = 20_000
 """Values that are learned although their shape says what they are, together with all others."""
 _ESCAPED_LINE_END = re.compile(r"(?:\\+r)?\\+n")
-_LOOK_ALIKE = ""
-"""The kind of what looks like a token."""
 
 
 class Conversation:
@@ -49,7 +48,7 @@ class Conversation:
         self.vault = vault
         learned = Learned()
         self.learner = Learner(fields, learned)
-        self.screen = Screen(scanner, learned)
+        self.screen = TokenScreen(scanner, learned, kinds)
         self._kinds = kinds
         self._sealed = Screen(_no_shapes(), Learned())
         self._sealed_tokens: dict[str, str] = {}
@@ -110,7 +109,7 @@ class Conversation:
         """
         self._learn()
         whole = BETWEEN.join(texts)
-        finds = self.screen.finds(whole)
+        finds = self.screen.values(whole)
         if leaving:
             finds = [find for find in finds if not self._stays(whole, find, leaving)]
         if sealed:
@@ -153,12 +152,12 @@ class Conversation:
     def found_in(self, texts: Iterable[str]) -> set[str]:
         """Return all that is found in texts, as it stands there."""
         whole = BETWEEN.join(texts)
-        return {whole[find.start : find.end] for find in self.screen.finds(whole)}
+        return {whole[find.start : find.end] for find in self.screen.values(whole)}
 
     def kinds_of(self, values: Iterable[str]) -> dict[str, str]:
         """Return the kinds of those values that are of one as a whole, by their shapes."""
         whole = BETWEEN.join(each for each in values if BETWEEN not in each)
-        found = {whole[find.start : find.end]: find.kind for find in self.screen.finds(whole)}
+        found = {whole[find.start : find.end]: find.kind for find in self.screen.values(whole)}
         return {value: found[value] for value in values if value in found}
 
     def _stays(self, whole: str, find: Find, leaving: Collection[str]) -> bool:
@@ -168,9 +167,8 @@ class Conversation:
     def _replaced(
         self, texts: list[str], whole: str, finds: Iterable[Find], origin: str
     ) -> list[str]:
-        there = list(self._tokens_in(whole))
-        finds = self._with_cuts(texts, whole, list(finds))
-        found = _in_order(_outside(finds, there), there)
+        values = self._with_cuts(texts, whole, list(finds))
+        found = self.screen.with_tokens(whole, values)
         if not found:
             return texts
         return [
@@ -262,7 +260,7 @@ class Conversation:
         return "".join((*parts, text[at:]))
 
     def _shown(self, piece: str, kind: str, origin: str) -> str:
-        if kind == _LOOK_ALIKE:
+        if kind == LOOK_ALIKE:
             return self._known_or_defused(piece)
         if kind == cuts.CUT:
             return cuts.SHOWN
@@ -301,40 +299,10 @@ class Conversation:
                 return each.vault, entry
         return None
 
-    def _tokens_in(self, text: str) -> Iterator[Find]:
-        """The tokens in a text, and what looks like one."""
-        if "[" in text:
-            for found in tokens.TOKEN.finditer(text):
-                if found[1] in self._kinds:
-                    yield Find(*found.span(), _LOOK_ALIKE)
-
 
 @functools.cache
 def _no_shapes() -> Scanner:
     return Scanner(())
-
-
-def _outside(finds: Iterable[Find], tokens_there: list[Find]) -> Iterator[Find]:
-    """Those finds that are no part of a token; both are sorted."""
-    left = iter(tokens_there)
-    token = next(left, None)
-    for find in finds:
-        while token is not None and token.end <= find.start:
-            token = next(left, None)
-        if token is None or find.start < token.start or find.end > token.end:
-            yield find
-
-
-def _in_order(finds: Iterable[Find], tokens_there: list[Find]) -> list[Find]:
-    """All in their order; what a find covers, even in part, goes with it."""
-    chosen: list[Find] = []
-    for find in sorted([*finds, *tokens_there], key=lambda each: (each.start, -each.end)):
-        if not chosen or find.start >= chosen[-1].end:
-            chosen.append(find)
-        elif find.end > chosen[-1].end:
-            kind = chosen[-1].kind or find.kind
-            chosen[-1] = Find(chosen[-1].start, find.end, kind)
-    return chosen
 
 
 def _by_text(finds: list[Find], texts: list[str]) -> Iterator[list[Find]]:

@@ -3,6 +3,8 @@
 Whoever wrote a text may have written it to be expensive, so that sizes come before parsing.
 """
 
+import base64
+import binascii
 import csv
 import html
 import io
@@ -75,6 +77,14 @@ def _places(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int, in
             value, length = found
             yield value, first, first + length
             at = first + length
+
+
+def text_in_base64(text: str) -> str:
+    """Return the text that base64 stands for; empty if it stands for none."""
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def rows_in(text: str, delimiter: str = "") -> Iterator[list[str]]:

@@ -41,8 +41,11 @@ PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
+_QUOTES = frozenset("\\\"'")
 _CUT = re.compile(r"\.\.\.|…")
 """What follows a value that was cut, by pandas and by polars."""
+_PLAIN = ("NAME", "ADDRESS")
+"""Kinds whose values may be plain words."""
 _CUT_BEGINS = re.compile(r"(?:\.\.?|\n\[?)\Z")
 _LEFT_OUT = "\n["
 """What stands before it where our own output was cut."""
@@ -69,6 +72,8 @@ class _Generation:
 
         self.forms = sorted(forms)
         self._texts = [form.text for form in self.forms]
+        self._shaped = [form for form in self.forms if form.kind not in _PLAIN]
+        self._shaped_texts = [form.text for form in self._shaped]
         automaton = AhoCorasick(
             self._texts,
             matchkind=MatchKind.LeftmostLongest,
@@ -77,11 +82,14 @@ class _Generation:
         )
         self.matches = automaton.find_matches_as_indexes
 
-    def beginning_with(self, text: str) -> _Form | None:
-        """Return a form that begins so."""
-        at = bisect.bisect_left(self._texts, text)
-        is_there = at < len(self._texts) and self._texts[at].startswith(text)
-        return self.forms[at] if is_there else None
+    def beginning_with(self, text: str, *, is_plain: bool = False) -> _Form | None:
+        """Return a form that begins so; one that is no name or address, if it is a plain word."""
+        forms, texts = self.forms, self._texts
+        if is_plain:
+            forms, texts = self._shaped, self._shaped_texts
+        at = bisect.bisect_left(texts, text)
+        is_there = at < len(texts) and texts[at].startswith(text)
+        return forms[at] if is_there else None
 
     def meant_by(self, text: str) -> str:
         """Return the value that this is an escaped form of, if it is one."""
@@ -230,15 +238,16 @@ def _finds_at_end(
     for word in _WORD_STARTS.finditer(low, 0, len(low) - SHORTEST_CUT + 1):
         at = word.start()
         for generation in generations:
-            form = generation.beginning_with(low[at:])
-            if form is not None and not _is_plain_word(text[start + at : end], form.kind):
+            is_plain = _is_plain_word(text[start + at : end])
+            form = generation.beginning_with(low[at:], is_plain=is_plain)
+            if form is not None:
                 yield Find(start + at, end, form.kind)
                 return
 
 
-def _is_plain_word(text: str, kind: str) -> bool:
+def _is_plain_word(text: str) -> bool:
     """Whether this may be any word, as in `loading...`."""
-    return kind in ("NAME", "ADDRESS") and text.isalpha() and text.islower()
+    return text.isalpha() and text.islower()
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:
@@ -324,4 +333,7 @@ def _written(value: str) -> set[str]:
         quote(value, safe="", errors="replace"),
         quote_plus(value, errors="replace"),
     }
-    return ways | {json.dumps(way)[1:-1] for way in ways if "\\" in way or '"' in way}
+    again = [way for way in ways if not _QUOTES.isdisjoint(way)]
+    # In a text with both kinds of quotes Python escapes one of them.
+    in_python = {repr(f'{way}"')[1:-2] for way in again}
+    return ways | in_python | {json.dumps(way)[1:-1] for way in again}

@@ -217,6 +217,9 @@ class _Reading:
         if not _HEADERS.isdisjoint(value):
             names, rows = _table_of(value)
             yield from self._cells(itertools.chain((names,), rows), part)
+        if isinstance(blob := value.get("blob"), str) and len(blob) <= self._text:
+            self._text -= len(blob)
+            yield _Part(documents.text_in_base64(blob), *part[1:])
         if "value" in value and (pair := _pair_of(value)) is not None:
             yield self._below(part, pair, value["value"])
         for name, each in value.items():
