@@ -301,7 +301,10 @@ def bare(scanner: Scanner, data: bytes) -> Callable[[], object]:
     """One pass of the same expressions that nobody listens to."""
     engine = scanner._engine
     assert isinstance(engine, HyperscanEngine)
-    return lambda: engine._database.scan(data, match_event_handler=lambda *hit: None)
+    scratch = engine._scratch_of_thread()
+    return lambda: engine._database.scan(
+        data, match_event_handler=lambda *hit: None, scratch=scratch
+    )
 
 
 def _row(measure: str, subject: str, value: float, rounds: int, **more: str) -> table.Row:

@@ -126,11 +126,14 @@ async def make_border(
     if privacy == "off":
         return OpenBorder()
     # Here, because most have no use for it: hyperscan and cryptography take a tenth of a second.
+    from divingbell.border.privacy.blotter import BLOTTER
     from divingbell.border.privacy.choosing import KINDS_OF, chosen_fields, make_scanner
     from divingbell.border.privacy.fields import Fields
     from divingbell.border.privacy_border import PrivacyBorder
     from divingbell.border.vault import opening
 
+    # What is told of the vault goes to the log, which must be able to read it.
+    await asyncio.to_thread(BLOTTER.make().join)
     rules, vault = settings.privacy_rules, settings.vault
     kinds = KINDS_OF[privacy] | rules.patterns.keys()
     scanner = await asyncio.to_thread(make_scanner, privacy, rules)

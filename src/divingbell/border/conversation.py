@@ -1,12 +1,13 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
 import functools
+import re
 import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from divingbell import logs
-from divingbell.border.privacy import views
+from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.find import Find, merged
 from divingbell.border.privacy.kinds import SECRETS
@@ -25,6 +26,13 @@ BETWEEN = "\n"
 stands in it, and one long text takes a tenth of the time that many short ones do."""
 AS_WRITTEN = SECRETS | {"NAME", "ADDRESS"}
 """Kinds whose values may have in them what elsewhere hides one: a password with `%40` in it."""
+AT_ONCE = 100
+"""Values of a text in pieces that are learned together: to learn one takes 0.1 ms at least."""
+_BY_SHAPE = frozenset({"EMAIL", "IBAN", "CARD", "IP", "PRIVATE_KEY"})
+"""Kinds that need no words beside them."""
+MOST_BY_SHAPE = 20_000
+"""Values that are learned although their shape says what they are, together with all others."""
+_ESCAPED_LINE_END = re.compile(r"(?:\\+r)?\\+n")
 _LOOK_ALIKE = ""
 """The kind of what looks like a token."""
 
@@ -50,6 +58,10 @@ class Conversation:
         self._guard = threading.Lock()
         self._first_shown = ""
         self._is_told = False
+        self._scanner = scanner
+        self._noted: set[str] = set()
+        self._unlearned: list[tuple[str, str]] = []
+        """Values that have a token, and were not looked at yet."""
 
     def join(self, other: "Conversation") -> None:
         """Know the tokens of another conversation of the same user, whose session it reaches."""
@@ -96,14 +108,28 @@ class Conversation:
         `origin` is the tool that they come from. What is sealed is not put back into code either.
         `leaving` are finds that stay as they are, unless they have been sealed.
         """
+        self._learn()
         whole = BETWEEN.join(texts)
-        finds = self.screen.finds(whole)
-        if leaving:
-            finds = [find for find in finds if not self._stays(whole, find, leaving)]
-        if sealed:
-            pieces = ((whole[find.start : find.end], find.kind) for find in finds)
-            self.seal({_meant(piece, kind): kind for piece, kind in pieces}, origin)
-        return self._replaced(texts, whole, finds, origin)
+        finds = self._all_finds(texts, whole, leaving)
+        if sealed and self._seal_finds(whole, finds, origin):
+            finds = self._all_finds(texts, whole, leaving)
+        shown = self._replaced(texts, whole, finds, origin)
+        # What was known by the words beside it may stand among them once more, without any.
+        if not self._learn():
+            return shown
+        return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving)
+
+    def _all_finds(self, texts: list[str], whole: str, leaving: Collection[str]) -> list[Find]:
+        finds = self._with_cuts(texts, whole, self.screen.finds(whole))
+        return [find for find in finds if not (leaving and self._stays(whole, find, leaving))]
+
+    def _seal_finds(self, whole: str, finds: list[Find], origin: str) -> bool:
+        """Seal what was found; say whether more may be found now."""
+        known = len(self.screen.learned)
+        pieces = ((whole[find.start : find.end], find.kind) for find in finds)
+        values = {self._meant_by(*piece): piece[1] for piece in pieces if piece[1] != cuts.CUT}
+        self.seal(values, origin)
+        return len(self.screen.learned) > known
 
     def resealed_all(self, texts: list[str], origin: str) -> list[str]:
         """Return the same texts with tokens for sealed values alone: a tool that code has sent
@@ -147,7 +173,7 @@ class Conversation:
 
     def _stays(self, whole: str, find: Find, leaving: Collection[str]) -> bool:
         piece = whole[find.start : find.end]
-        return piece in leaving and self._sealed_twin(_meant(piece, find.kind)) is None
+        return piece in leaving and self._sealed_twin(self._meant_by(piece, find.kind)) is None
 
     def _replaced(
         self, texts: list[str], whole: str, finds: Iterable[Find], origin: str
@@ -161,6 +187,51 @@ class Conversation:
             for text, own in zip(texts, _by_text(found, texts), strict=True)
         ]
 
+    def remember(self, values: Iterable[tuple[str, str]]) -> None:
+        """Find these again, each with its kind, also without the words that made them known: what
+        a model has a token for it can have sent back to it."""
+        for value, kind in values:
+            self._note(value, kind)
+        self._learn()
+
+    def _note(self, value: str, kind: str) -> None:
+        with self._guard:
+            if value not in self._noted:
+                self._noted.add(value)
+                self._unlearned.append((value, kind))
+
+    def _learn(self) -> bool:
+        """Learn what has a token; say whether some of it would not be found by its shape."""
+        with self._guard:
+            noted, self._unlearned = self._unlearned, []
+        if not noted:
+            return False
+        finds = self._scanner.finds(BETWEEN.join(value for value, _ in noted))
+        by_shape, start = {(find.start, find.end) for find in finds}, 0
+        hidden: list[tuple[str, str]] = []
+        for value, kind in noted:
+            if (start, start + len(value)) not in by_shape:
+                hidden.append((value, kind))
+            start += len(value) + len(BETWEEN)
+        learned = self.screen.learned
+        before = len(learned)
+        learned.add(hidden)
+        has_hidden = len(learned) > before
+        # The others for what a table cuts of them, unless that takes the room of names.
+        learned.add(noted[: max(0, MOST_BY_SHAPE - len(learned))])
+        return has_hidden
+
+    def _with_cuts(self, texts: list[str], whole: str, finds: list[Find]) -> list[Find]:
+        if cuts.MARK not in whole:
+            return finds
+        start = 0
+        beside: list[Find] = []
+        for text in texts:
+            for find in cuts.with_cuts(text, [], self.screen):
+                beside.append(Find(start + find.start, start + find.end, find.kind))
+            start += len(text) + len(BETWEEN)
+        return merged([*finds, *beside])
+
     def defused_all(self, texts: list[str]) -> list[str]:
         """Return the same texts, without what looks like a token and is none."""
         if not any("[" in text for text in texts):
@@ -170,12 +241,21 @@ class Conversation:
     def note_origins(self, secrets: Scanner, texts: Iterable[str], origin: str) -> None:
         """Remember of which tool the secrets in these texts are: they go to its server only."""
         whole = BETWEEN.join(texts)
-        for find in secrets.finds(whole):
-            self.vault.token_of(whole[find.start : find.end], find.kind, origin)
+        for find in Screen(secrets, self.screen.learned).finds(whole):
+            if find.kind in SECRETS:
+                value = self._meant_by(whole[find.start : find.end], find.kind)
+                self.vault.token_of(value, find.kind, origin)
 
     def pieces(self) -> PieceScreen:
         """Return what does the same with a text that comes in pieces."""
-        return PieceScreen(self.screen, lambda piece, kind: self._shown(piece, kind, ""))
+
+        def replace(piece: str, kind: str) -> str:
+            shown = self._shown(piece, kind, "")
+            if len(self._unlearned) >= AT_ONCE or kind not in _BY_SHAPE:
+                self._learn()
+            return shown
+
+        return PieceScreen(self.screen, replace)
 
     def _known_or_defused(self, token: str) -> str:
         is_ours = tokens.kind_of(token) not in self._kinds or self.entry_of(token) is not None
@@ -193,9 +273,20 @@ class Conversation:
     def _shown(self, piece: str, kind: str, origin: str) -> str:
         if kind == _LOOK_ALIKE:
             return self._known_or_defused(piece)
-        token = self._token(_meant(piece, kind), kind, origin)
+        if kind == cuts.CUT:
+            return cuts.SHOWN
+        value = self._meant_by(piece, kind)
+        self._note(value, kind)
+        token = self._token(value, kind, origin)
         self._first_shown = self._first_shown or token
         return token
+
+    def _meant_by(self, piece: str, kind: str) -> str:
+        """The value that was found, without the escapes that it was written with."""
+        if kind == "PRIVATE_KEY":
+            return _ESCAPED_LINE_END.sub("\n", piece)
+        known = self.screen.learned.meant_by(piece)
+        return known if known != piece or kind in AS_WRITTEN else views.undisguised(piece)
 
     def _token(self, value: str, kind: str, origin: str) -> str:
         """The token of a value. One that was sealed in other letters, large for small, is sealed
@@ -230,11 +321,6 @@ class Conversation:
 @functools.cache
 def _no_shapes() -> Scanner:
     return Scanner(())
-
-
-def _meant(piece: str, kind: str) -> str:
-    """The value that was found, without what hides it."""
-    return piece if kind in AS_WRITTEN else views.undisguised(piece)
 
 
 def _outside(finds: Iterable[Find], tokens_there: list[Find]) -> Iterator[Find]:

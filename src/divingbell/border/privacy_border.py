@@ -123,7 +123,9 @@ class PrivacyBorder:
         missing = [token for token, entry in found.items() if entry is None]
         if missing:
             found |= await self._vaults.entries(principal, missing)
-        return {token: entry for token, entry in found.items() if entry is not None}
+        entries = {token: entry for token, entry in found.items() if entry is not None}
+        conversation.remember((entry.value, entry.kind) for entry in entries.values())
+        return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
         entries = await self._entries([text], principal)
@@ -155,8 +157,9 @@ class PrivacyBorder:
         """
         seals = Seals(origin, self._lines_of(origin))
         if seals.is_by_field or seals.whole.reader == "sandbox":
-            value, put_back = binary.texts_taken_out(value)
-            return put_back(self._sealed_in(conversation, Leaves(value), value, origin, seals))
+            value = binary.taken_out(value)
+            sealed = self._sealed_in(conversation, Leaves(value), value, origin, seals)
+            return binary.put_back(sealed, is_held=False)
         return self._sealed_in(conversation, leaves, value, origin, seals)
 
     def _sealed_in(

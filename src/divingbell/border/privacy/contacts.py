@@ -10,13 +10,19 @@ from divingbell.border.privacy.shape import BEGIN, Shape
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _PASSWORD = re.compile(r"://[^\s/@:]*:$")
 """What stands before the @ of an address that has a password: the rest of it is a machine."""
+_NO_FILE = (
+    r"(?!(?:txt|csv|tsv|jsonl?|xml|html?|pdf|png|jpe?g|gif|svg|xlsx?|docx?|pptx?|parquet|ya?ml|toml"
+    r"|log|eml|vcf|bak|tmp|gz)(?![\w-]))"
+)
+"""The end of the name of a file is no part of a domain: `ann@example.org.txt`."""
 _EMAIL = Shape(
     "EMAIL",
     # The one sign that all have. What stands around it is looked at afterwards.
     gate=r"[^\s@]@[^\s@]",
     pattern=re.compile(
         # A whole domain, or the beginning of one that pandas has cut.
-        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}(?:xn--[\w-]{{1,59}}|[^\W\d_]{{2,24}})(?![\w-])"
+        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}{_NO_FILE}"
+        r"(?:xn--[\w-]{1,59}|[^\W\d_]{2,24})(?![\w-])"
         r"|[\w.-]{0,60}?(?:\.\.\.|…))"
     ),
     longest=330,
@@ -164,7 +170,11 @@ _IPS = (
         "IP",
         # Without those of this machine and of private networks, which stand everywhere.
         gate(r"(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|2\d\d)(?:\.\d{1,3}){3}"),
-        re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.\w)"),
+        re.compile(
+            # The end of the name of a file may follow, but not more of a version.
+            rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])"
+            r"(?!\.(?:\d|(?:post|dev|rc)\d))"
+        ),
         longest=16,
         check=validators.is_public_ip,
         unless=_VERSION,

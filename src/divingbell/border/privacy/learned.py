@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import quote, quote_plus
 
 from divingbell.border.privacy import views
 from divingbell.border.privacy.find import Find, merged
@@ -56,6 +57,8 @@ class _Form(NamedTuple):
     kind: str
     is_name: bool
     """Whether it counts only with a capital letter."""
+    meant: str = ""
+    """The value, where this is an escaped form of it."""
 
 
 class _Generation:
@@ -79,6 +82,11 @@ class _Generation:
         at = bisect.bisect_left(self._texts, text)
         is_there = at < len(self._texts) and self._texts[at].startswith(text)
         return self.forms[at] if is_there else None
+
+    def meant_by(self, text: str) -> str:
+        """Return the value that this is an escaped form of, if it is one."""
+        form = self.beginning_with(text)
+        return form.meant if form is not None and form.text == text else ""
 
     def open_from(self, low: str, starts: Iterable[int]) -> int:
         """Return the first of these places from which on a text may be the start of a form."""
@@ -159,6 +167,13 @@ class Learned:
     def finds(self, text: str) -> list[Find]:
         """Return the finds, sorted and disjoint."""
         return views.finished(Scanner(()).scanning(text, self))
+
+    def meant_by(self, found: str) -> str:
+        """Return what was found as it was learned, where it is escaped: `Müller` for `M%C3%BCller`;
+        else as it is."""
+        low = folded(found)
+        meant = (generation.meant_by(low) for generation in self._generations)
+        return next(filter(None, meant), found)
 
     def plain(self, text: str) -> Generator[None, None, list[Find]]:
         """Yield after each piece of work; return the finds in the text as it stands."""
@@ -281,12 +296,15 @@ def _says_something(low: str) -> bool:
 
 def _forms(value: str, kind: str) -> Iterator[_Form]:
     is_name = value.isalpha() and len(value) < SHORT_WORD and not value.islower()
+    low = folded(value)
     for written in _written(value):
-        yield _Form(folded(written), kind, is_name)
+        form = folded(written)
+        is_escaped = form != low and " ".join(low.split()) != form
+        yield _Form(form, kind, is_name, value if is_escaped else "")
 
 
 def _written(value: str) -> set[str]:
-    """A value as it is, and as JSON, HTML, Python and CSV write it.
+    """A value as it is, and as JSON, HTML, Python, CSV and addresses write it.
 
     Most need no form but one. What is escaped otherwise is found without its disguise.
     """
@@ -300,5 +318,10 @@ def _written(value: str) -> set[str]:
         ascii(value)[1:-1],
         html.escape(value),
         value.replace('"', '""'),
+        # Letters beyond ASCII are several bytes there.
+        repr(value.encode("utf-8", "replace"))[2:-1],
+        quote(value, errors="replace"),
+        quote(value, safe="", errors="replace"),
+        quote_plus(value, errors="replace"),
     }
     return ways | {json.dumps(way)[1:-1] for way in ways if "\\" in way or '"' in way}

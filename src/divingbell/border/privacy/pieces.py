@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Generator
 
-from divingbell.border.privacy import views
+from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.find import Find
 from divingbell.border.privacy.screen import Screen
 
@@ -77,7 +77,8 @@ class PieceScreen:
         """Return all that was held back. What is fed afterwards is another text."""
         with self._lock:
             window = self._window + "".join(self._new)
-            shown = self._replaced(window, self._screen.finds(window), len(window))
+            finds = cuts.with_cuts(window, self._screen.finds(window), self._screen)
+            shown = self._replaced(window, finds, len(window))
             self._window, self._shown, self._new, self._size = "", 0, [], 0
             self._may_read = SAVED_WORK
             return shown
@@ -98,6 +99,10 @@ class PieceScreen:
     def _read(self) -> Generator[None, None, str]:
         window = self._window + "".join(self._new)
         finds, end = yield from self._screen.settling(window, self._shown)
+        finds = cuts.with_cuts(window, finds, self._screen)
+        end = min(end, cuts.open_from(window))
+        while finds and finds[-1].end > end:
+            end = min(end, finds.pop().start)
         end = max(end, self._shown)
         shown = self._replaced(window, finds, end)
         while len(window) - end > MOST_HELD:

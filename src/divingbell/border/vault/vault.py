@@ -190,8 +190,8 @@ class Vaults:
         for token, entry in found.items():
             if entry is None:
                 raise UnknownToken(
-                    f"{token} is not known in this conversation: use only what stood in its "
-                    "results, to the letter"
+                    f"{token[1:-1]} in brackets is not known in this conversation: use only what "
+                    "stood in its results, to the letter"
                 )
         return {token: entry for token, entry in found.items() if entry is not None}
 
