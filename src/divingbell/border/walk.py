@@ -18,7 +18,7 @@ def with_texts(
     if isinstance(value, str):
         return change(value)
     if isinstance(value, bytes):
-        text = _text_of(value)
+        text = text_of(value)
         return value if text is None else change(text).encode()
     if type(value) is int:
         return number(value) if number is not None and _is_long(value) else value
@@ -50,7 +50,7 @@ class Leaves:
         if isinstance(value, str):
             self.texts.append(value)
         elif isinstance(value, bytes):
-            if (text := _text_of(value)) is not None:
+            if (text := text_of(value)) is not None:
                 self.texts.append(text)
         elif type(value) is int:
             if _is_long(value):
@@ -80,7 +80,8 @@ class Leaves:
         return with_texts(self._value, lambda _: next(left), number)
 
 
-def _text_of(value: bytes) -> str | None:
+def text_of(value: bytes) -> str | None:
+    """Return the text that bytes are, if they are one."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -14,6 +14,7 @@ from divingbell.border.privacy.fields import Field, Fields, FieldsOfOrigin
 from divingbell.border.privacy.kinds import SECRETS
 from divingbell.border.privacy.learned import LONGEST, Learned
 from divingbell.border.privacy.seals import Hold, Seals, payloads, written
+from divingbell.border.walk import text_of
 
 MOST_PARTS = 250_000
 """Members of lists and dicts of one result or file that are looked at. Measured: 0.65 s at most, in
@@ -185,6 +186,9 @@ class _Reading:
     def _look(self, part: _Part) -> Iterator[_Part] | None:
         """Take what a part says; return what is in it."""
         value = part.value
+        if isinstance(value, bytes):
+            value = text_of(value)
+            part = part._replace(value=value)
         if isinstance(value, str):
             inner = self._in_text(part)
             self._note(part, is_document=inner is not None)
