@@ -241,3 +241,18 @@ async def test_files_that_are_text_are_read_though_they_come_as_base64(
     assert found["content"][1] == image
     for around in ([blob], [{"contents": [blob]}], [result]):
         assert blob["blob"] not in str(await entered(border, around, "bank.read_resource"))
+
+
+async def test_what_words_beside_it_made_known_is_sealed_without_them_too(make: Maker) -> None:
+    border = await make({"bank.*": "sandbox"})
+    text = "password: Wq7#longer-than-most\nand once more Wq7#longer-than-most alone"
+    found = (await entered(border, wire(None, text)))["content"][0]["text"]
+    assert "longer-than-most" not in found
+
+
+async def test_a_file_of_json_has_fields_too(make: Maker) -> None:
+    border = await make({"bank.*.pin": "sandbox"})
+    blob = {"uri": "a://b", "blob": base64.b64encode(b'{"pin": 42, "n": 7}').decode()}
+    [found] = await entered(border, [blob], "bank.read_resource")
+    read = json.loads(base64.b64decode(found["blob"]))
+    assert kind(read["pin"]) == "VALUE" and read["n"] == 7

@@ -109,16 +109,26 @@ class Conversation:
         """
         self._learn()
         whole = BETWEEN.join(texts)
-        finds = self.screen.values(whole)
-        if leaving:
-            finds = [find for find in finds if not self._stays(whole, find, leaving)]
-        if sealed:
-            pieces = ((whole[find.start : find.end], find.kind) for find in finds)
-            self.seal({self._meant_by(piece, kind): kind for piece, kind in pieces}, origin)
+        finds = self._all_finds(texts, whole, leaving)
+        if sealed and self._seal_finds(whole, finds, origin):
+            finds = self._all_finds(texts, whole, leaving)
         shown = self._replaced(texts, whole, finds, origin)
         # What was known by the words beside it may stand among them once more, without any.
-        again = self._learn()
-        return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving) if again else shown
+        if not self._learn():
+            return shown
+        return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving)
+
+    def _all_finds(self, texts: list[str], whole: str, leaving: Collection[str]) -> list[Find]:
+        finds = self._with_cuts(texts, whole, self.screen.values(whole))
+        return [find for find in finds if not (leaving and self._stays(whole, find, leaving))]
+
+    def _seal_finds(self, whole: str, finds: list[Find], origin: str) -> bool:
+        """Seal what was found; say whether more may be found now."""
+        known = len(self.screen.learned)
+        pieces = ((whole[find.start : find.end], find.kind) for find in finds)
+        values = {self._meant_by(*piece): piece[1] for piece in pieces if piece[1] != cuts.CUT}
+        self.seal(values, origin)
+        return len(self.screen.learned) > known
 
     def resealed_all(self, texts: list[str], origin: str) -> list[str]:
         """Return the same texts with tokens for sealed values alone: a tool that code has sent
@@ -167,8 +177,7 @@ class Conversation:
     def _replaced(
         self, texts: list[str], whole: str, finds: Iterable[Find], origin: str
     ) -> list[str]:
-        values = self._with_cuts(texts, whole, list(finds))
-        found = self.screen.with_tokens(whole, values)
+        found = self.screen.with_tokens(whole, list(finds))
         if not found:
             return texts
         return [

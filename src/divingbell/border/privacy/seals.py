@@ -150,8 +150,10 @@ def _block(value: Any, change: Change) -> Any:
         return value
     changed = dict(value)
     for name in ("text", "blob", "data", "_meta"):
-        if value.get(name) is not None:
-            changed[name] = change(value[name])
+        if isinstance(inner := value.get(name), bytes):
+            changed[name] = _in_bytes(inner, change)
+        elif inner is not None:
+            changed[name] = change(inner)
     for name in (*_BLOCKS, "resource"):
         inner = value.get(name)
         if isinstance(inner, list):
@@ -159,3 +161,12 @@ def _block(value: Any, change: Change) -> Any:
         elif isinstance(inner, dict):
             changed[name] = _block(inner, change)
     return changed
+
+
+def _in_bytes(content: bytes, change: Change) -> bytes:
+    """A file that is text, changed; any other as it is."""
+    try:
+        changed = change(content.decode())
+    except UnicodeDecodeError:
+        return content
+    return changed.encode() if isinstance(changed, str) else content
