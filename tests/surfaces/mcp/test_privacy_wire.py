@@ -78,11 +78,7 @@ CELLS = {
         "    open('talked', 'w').close()\n"
         "threading.Thread(target=talk).start(); print(whole)"
     ),
-    "earlier": (
-        "import os\n"
-        "while not os.path.exists('talked'): time.sleep(0.05)\n"
-        "time.sleep(0.1)"
-    ),
+    "earlier": ("import os\nwhile not os.path.exists('talked'): time.sleep(0.05)\ntime.sleep(0.1)"),
 }
 """Cells that show a value of each kind."""
 QUIETLY = {
@@ -368,7 +364,10 @@ async def test_over_stdio(place: Place, era: Era) -> None:
     ear = Ear()
     arguments, environment = place.arguments("--private"), place.environment
     options = ear.options()
-    async with wire.over_stdio(arguments, environment, place.folder, era, options) as (client, sent):
+    async with wire.over_stdio(arguments, environment, place.folder, era, options) as (
+        client,
+        sent,
+    ):
         await Visit(client, ear).everything()
     judge(ear, sent)
     judge_what_was_said(ear)
@@ -394,9 +393,10 @@ async def test_without_a_word_it_is_secrets_that_do_not_leave_and_the_rest_is_se
     ear = Ear()
     arguments, environment = place.arguments(), place.environment
     options = ear.options()
-    async with wire.over_stdio(
-        arguments, environment, place.folder, "auto", options
-    ) as (client, sent):
+    async with wire.over_stdio(arguments, environment, place.folder, "auto", options) as (
+        client,
+        sent,
+    ):
         visit = Visit(client, ear)
         await visit.call("find", "find")
         for name in ("say", "measure", "link", "embed", "fail", "refuse", "murmur"):
@@ -432,7 +432,10 @@ def test_a_value_that_has_left_is_seen_in_each_writing(kind: str) -> None:
 
 
 def test_only_an_approval_may_show_values() -> None:
-    asked = {"message": f"{wire.APPROVAL}x: {VALUES['EMAIL']}", "requestedSchema": {"properties": {}}}
+    asked = {
+        "message": f"{wire.APPROVAL}x: {VALUES['EMAIL']}",
+        "requestedSchema": {"properties": {}},
+    }
     seen = wire.Wire()
     message = {"method": "elicitation/create", "params": asked}
     seen.bytes = json.dumps(message).encode()
