@@ -50,12 +50,16 @@ CELLS = {
         "import html; page = html.escape(whole)\n"
         "display({'text/html': page, 'text/plain': page}, raw=True)"
     ),
-    "json": "from IPython.display import JSON\ndisplay(JSON({text: [text] for text in texts.values()}))",
+    "json": (
+        "from IPython.display import JSON\ndisplay(JSON({text: [text] for text in texts.values()}))"
+    ),
     "value": "{text: [text] for text in texts.values()}",
     "text": "whole",
     "bytes": "whole.encode()",
     "error": "raise ValueError(whole)",
-    "chained": "try:\n    raise KeyError(whole)\nexcept KeyError as e:\n    raise OSError(whole) from e",
+    "chained": (
+        "try: raise KeyError(whole)\nexcept KeyError as error: raise OSError(whole) from error"
+    ),
     "note": "e = ValueError('x'); e.add_note(whole); raise e",
     "exit": "sys.exit(whole)",
     "syntax": "compile('(' + repr(whole), whole[:60], 'exec')",
