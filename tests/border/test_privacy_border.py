@@ -277,3 +277,14 @@ async def test_it_is_kept_in_memory_where_nothing_can_be_written(
         token = await email_token(session)
         assert await session.reveal(token) == "zelda@jazz.org"
     assert "forgotten when this program ends" in caplog.text
+
+
+async def test_what_has_a_token_is_hidden_without_the_words_that_made_it_known(
+    session: Session, office: Office
+) -> None:
+    first = await session.run("'passport no. C01X' + '00T47'")
+    [token] = TOKEN.findall(str(first.value))
+    bare = await session.run("number = 'C01X' + '00T47'; print(number); [number]")
+    assert bare.value == [token] and "C01X00T47" not in str(bare)
+    echoed = await session.run(f"servers.host.mail({token!r}, 'x')")
+    assert office.sent[-1][0] == "C01X00T47" and echoed.value == f"sent to {token}"

@@ -1,7 +1,8 @@
 """Binary content of messages: images, sounds and files, which come as base64.
 
 A border reads texts, and bytes that are text. So base64 is decoded before it passes, wherever it
-stands in a message, and written again afterwards. What can't be read is given or held back.
+stands in a message, and written again afterwards. What can't be read stays as it is or is held
+back.
 """
 
 import base64

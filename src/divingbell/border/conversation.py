@@ -253,7 +253,7 @@ class Conversation:
                 self._learn()
             return shown
 
-        return PieceScreen(self.screen, replace)
+        return PieceScreen(self.screen, replace, hides_cuts=True)
 
     def _known_or_defused(self, token: str) -> str:
         is_ours = tokens.kind_of(token) not in self._kinds or self.entry_of(token) is not None

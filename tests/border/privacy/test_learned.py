@@ -253,3 +253,17 @@ def test_whatever_is_learned_finds_are_sorted_and_disjoint(values: list[str], te
     edges = [edge for find in finds for edge in (find.start, find.end)]
     assert edges == sorted(edges)
     assert all(0 <= find.start < find.end <= len(text) for find in finds)
+
+
+def test_letters_beyond_ascii_are_found_as_bytes_and_addresses_write_them() -> None:
+    learned = Learned()
+    learned.add([("Zoë Großmann", "NAME")])
+    for written in (
+        "a/Zo%C3%AB%20Gro%C3%9Fmann.txt",
+        "Zo%C3%AB+Gro%C3%9Fmann",
+        "Zo\\u00eb Gro\\u00dfmann",
+    ):
+        [find] = learned.finds(written)
+        assert learned.meant_by(written[find.start : find.end]) == "Zoë Großmann"
+    assert learned.finds(repr("Zoë Großmann".encode()))
+    assert learned.meant_by("ZOË GROßMANN") == "ZOË GROßMANN", "no escape, but as it was written"

@@ -58,7 +58,7 @@ CELLS = {
     "bytes": "whole.encode()",
     "error": "raise ValueError(whole)",
     "chained": (
-        "try:\n    raise KeyError(whole)\nexcept KeyError as e:\n    raise OSError(whole) from e"
+        "try: raise KeyError(whole)\nexcept KeyError as error: raise OSError(whole) from error"
     ),
     "note": "e = ValueError('x'); e.add_note(whole); raise e",
     "exit": "sys.exit(whole)",
