@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from divingbell.border.border import Passage, Reader, Reading, Shown, Value
 from divingbell.border.conversation import Conversation
+from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
 from divingbell.border.privacy.learner import MOST_FILE, Learner
@@ -20,6 +21,7 @@ from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vaults
 from divingbell.border.walk import Leaves, with_texts
+from divingbell.command import CommandResult
 from divingbell.errors import UnknownToken
 from divingbell.models import Event, Output, Result
 from divingbell.principal import Principal
@@ -117,6 +119,8 @@ class PrivacyBorder:
         conversation = self._of(principal)
         if reader == "model" and self._is_personal:
             value = _without_binary(value)
+        if reader == "model" and isinstance(value, Event | Result | CommandResult):
+            await _learn_shown(conversation, _shown_in(value))
         leaves = Leaves(value)
 
         def changed() -> list[str]:
@@ -208,6 +212,7 @@ class PrivacyPassage:
         if event.type in _CUT:
             pieces = self._pieces.setdefault(event.type, self._conversation.pieces())
             self._last[event.type] = event
+            await _learn_shown(self._conversation, [event.text])
             shown = await _beside(lambda: pieces.feed(event.text), len(event.text))
             return [dataclasses.replace(event, text=shown)] if shown else []
         passed = await self._border.outward(event, self._principal)
@@ -219,6 +224,27 @@ class PrivacyPassage:
         left, self._pieces = self._pieces, {}
         rest = [(name, await _beside(pieces.end, LONG)) for name, pieces in left.items()]
         return [dataclasses.replace(self._last[name], text=text) for name, text in rest if text]
+
+
+def _shown_in(value: Event | Result | CommandResult) -> list[Any]:
+    """What may have tables in it, of what a session shows."""
+    if isinstance(value, CommandResult):
+        return [value.stdout, value.stderr]
+    texts: list[Any] = [each.data for each in value.outputs if isinstance(each.data, str)]
+    return [*texts, value.value] if isinstance(value, Result) else texts
+
+
+async def _learn_shown(conversation: Conversation, shown: list[Any]) -> None:
+    """Learn what personal columns of tables say, before anyone sees it."""
+    told = [each for each in shown if _may_tell(each)]
+    if told:
+        await weight.in_thread(lambda: conversation.learner.learn_shown(told))
+
+
+def _may_tell(shown: Any) -> bool:
+    return (
+        shown_tables.may_be_in(shown) if isinstance(shown, str) else isinstance(shown, list | dict)
+    )
 
 
 def _without_binary(value: Any) -> Any:

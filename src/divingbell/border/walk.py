@@ -13,8 +13,8 @@ def with_texts(
     value: Any, change: Callable[[str], str], number: Callable[[int], Any] | None = None
 ) -> Any:
     """Return a value with all its texts changed: in lists and sets, in names and values of dicts,
-    and in the dataclasses of `divingbell.models`. Bytes are texts where they are UTF-8. `number` may
-    change long whole numbers. What else there is stays as it is."""
+    and in the dataclasses of `divingbell.models`. Bytes are texts where they are UTF-8. `number`
+    may change long whole numbers. What else there is stays as it is."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, bytes):
