@@ -81,7 +81,7 @@ class Learner:
         self._guard = threading.Lock()
 
     def learn(self, value: Any, tool: str) -> Lesson:
-        """Learn from a result of `server.tool`: JSON, and JSON, CSV and HTML tables in its texts."""
+        """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML."""
         reading = _Reading(self._fields.of(tool))
         reading.read(value)
         return self._keep(reading, tool.partition(".")[0], MOST_OF_SERVER)
