@@ -383,8 +383,8 @@ def beside_peers(measure: str, texts: list[str], install: bool, rounds: int) -> 
 
 
 def through_serve(quick: bool) -> list[table.Row]:
-    rounds, batch = (3, 10) if quick else (30, 20)
-    return asyncio.run(private_serving(rounds, batch))
+    sittings, rounds, batch = (1, 1, 5) if quick else (4, 6, 10)
+    return asyncio.run(private_serving(sittings, rounds, batch))
 
 
 def profiled(texts: dict[str, str]) -> None:
