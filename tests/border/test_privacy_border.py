@@ -176,6 +176,51 @@ async def test_a_file_that_is_put_teaches_who_is_in_it(session: Session) -> None
     assert await session.get("__name__") == "__main__"
 
 
+PEOPLE = (
+    "import pandas as pd\n"
+    "people = pd.DataFrame({'first_name': ['Ophelia', 'Bo Li'], 'city': ['Elsinore', 'Oslo']})"
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "people",
+        "display(people)",
+        "print(people)",
+        "people.set_index('city')",
+        "people.first_name",
+        "print(people.first_name)",
+        "people.iloc[1]",
+        "print(people.to_dict('records'))",
+        "people.first_name.value_counts()",
+        "people.assign(n=1).groupby('first_name').sum(numeric_only=True)",
+        "people.to_dict('records')",
+        "pd.concat([people] * 9, axis=1)",
+    ],
+)
+async def test_tables_that_code_made_itself_teach_who_is_in_them(
+    session: Session, code: str
+) -> None:
+    await session.run(PEOPLE)
+    events = [event async for event in session.stream(code)]
+    shown = str([(event.text, event.outputs, event.result) for event in events])
+    assert "[NAME_" in shown and "Ophelia" not in shown and "Bo Li" not in shown, shown
+    assert "first_name" in shown
+
+
+async def test_the_value_of_a_cell_teaches_who_is_in_it(session: Session) -> None:
+    result = await session.run(f"{PEOPLE}\npeople.to_dict()")
+    assert "Ophelia" not in str((result.value, result.text)) and "Elsinore" in str(result.value)
+
+
+async def test_tables_that_commands_print_teach_too(session: Session) -> None:
+    code = f"{PEOPLE}\nprint(people)"
+    result = await session.command(["python", "-c", code])
+    assert "[NAME_" in result.stdout and "Elsinore" in result.stdout, result
+    assert "Ophelia" not in result.stdout and "Bo Li" not in result.stdout
+
+
 async def test_images_are_held_back_with_a_word(session: Session) -> None:
     png = "bytes.fromhex('89504e470d0a1a0a') + b'x' * 100"
     result = await session.run(f"display({{'image/png': {png}}}, raw=True)")

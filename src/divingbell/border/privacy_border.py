@@ -14,6 +14,7 @@ from divingbell import logs
 from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import Conversation
+from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
 from divingbell.border.privacy.learner import MOST_FILE, Learner, Lesson
@@ -23,6 +24,7 @@ from divingbell.border.privacy.seals import Seals, replaced, with_payloads
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vaults
 from divingbell.border.walk import Leaves, with_texts
+from divingbell.command import CommandResult
 from divingbell.errors import ToolFailed, UnknownToken
 from divingbell.models import Event, Output, Result
 from divingbell.principal import Principal
@@ -53,6 +55,7 @@ MOST_CONVERSATIONS = 1000
 _CUT = ("stdout", "stderr")
 """Events whose texts are pieces of one long text."""
 _DRAWN = "image/svg+xml"
+_SHOWN = (Event, Result, CommandResult)
 
 
 class PrivacyBorder:
@@ -75,7 +78,7 @@ class PrivacyBorder:
         self._secrets = Scanner(SECRETS)
         self._fields = fields
         self._rules = rules
-        self._is_personal = not kinds.isdisjoint(PERSONAL)
+        self.is_personal = not kinds.isdisjoint(PERSONAL)
         self._conversations: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
         """What the settings say of the border, by tool."""
@@ -137,8 +140,10 @@ class PrivacyBorder:
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
     ) -> Value:
         conversation = self._of(principal)
-        if reader == "model" and self._is_personal:
+        if reader == "model" and self.is_personal:
             value = _without_binary(value)
+        if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
+            await _learn_shown(conversation, _shown_in(value))
         leaves = Leaves(value)
 
         def changed() -> Any:
@@ -202,13 +207,13 @@ class PrivacyBorder:
 
     def note(self, principal: Principal) -> str:
         example = self._of(principal).example()
-        return NOTE.format(what=WHAT[self._is_personal], token=example) if example else ""
+        return NOTE.format(what=WHAT[self.is_personal], token=example) if example else ""
 
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
 
     def holds_back(self, principal: Principal) -> bool:
-        return self._is_personal
+        return self.is_personal
 
     def join(self, client: Principal, session: Principal) -> None:
         first, second = self._of(client), self._of(session)
@@ -265,6 +270,8 @@ class PrivacyPassage:
         if event.type in _CUT:
             pieces = self._pieces.setdefault(event.type, self._conversation.pieces())
             self._last[event.type] = event
+            if self._border.is_personal:
+                await _learn_shown(self._conversation, [event.text])
             size = len(event.text)
             shown = await _beside(lambda: pieces.feed(event.text), size, self._charge)
             return [dataclasses.replace(event, text=shown)] if shown else []
@@ -279,6 +286,27 @@ class PrivacyPassage:
             (name, await _beside(pieces.end, LONG, self._charge)) for name, pieces in left.items()
         ]
         return [dataclasses.replace(self._last[name], text=text) for name, text in rest if text]
+
+
+def _shown_in(value: Event | Result | CommandResult) -> list[Any]:
+    """What may have tables in it, of what a session shows."""
+    if isinstance(value, CommandResult):
+        return [value.stdout, value.stderr]
+    texts: list[Any] = [each.data for each in value.outputs if isinstance(each.data, str)]
+    return [*texts, value.value] if isinstance(value, Result) else texts
+
+
+async def _learn_shown(conversation: Conversation, shown: list[Any]) -> None:
+    """Learn what personal columns of tables say, before anyone sees it."""
+    told = [each for each in shown if _may_tell(each)]
+    if told:
+        await weight.in_thread(lambda: conversation.learner.learn_shown(told))
+
+
+def _may_tell(shown: Any) -> bool:
+    return (
+        shown_tables.may_be_in(shown) if isinstance(shown, str) else isinstance(shown, list | dict)
+    )
 
 
 def _without_binary(value: Any) -> Any:

@@ -8,6 +8,7 @@ import binascii
 import csv
 import html
 import io
+import itertools
 import json
 import math
 import re
@@ -121,6 +122,8 @@ def html_tables_in(text: str) -> Iterator[list[list[str]]]:
             if rows:
                 yield _cells_of(rows)
             rows = []
+        elif tag == "/thead":
+            rows = _one_header(rows)
         elif tag == "tr":
             rows.append([])
         elif tag in ("th", "td") and rows:
@@ -144,7 +147,16 @@ def first_line(text: str) -> str:
 
 
 def _cells_of(rows: list[list[str]]) -> list[list[str]]:
-    return [[html.unescape(cell[:LONGEST_CELL]).strip() for cell in row] for row in rows]
+    # polars writes texts with quotes around them.
+    return [[html.unescape(cell[:LONGEST_CELL]).strip().strip('"') for cell in row] for row in rows]
+
+
+def _one_header(rows: list[list[str]]) -> list[list[str]]:
+    """One row for those of a header: pandas has the index's name in a second, polars the types."""
+    first, second = rows[:1], rows[1:2]
+    for names, more in zip(first, second, strict=False):
+        return [[a.strip() or b for a, b in itertools.zip_longest(names, more, fillvalue="")]]
+    return first
 
 
 def _end_of_line(text: str, at: int) -> int:

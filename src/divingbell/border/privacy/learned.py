@@ -30,8 +30,8 @@ COMMON = frozenset({
     "has", "one", "out", "who", "its", "our", "new", "now", "old", "see", "way", "may", "day",
     "get", "use", "man", "two", "how", "let", "put", "say", "she", "too", "from", "with", "that",
     "this", "have", "were", "what", "when", "your", "they", "will", "true", "false", "null",
-    "none", "nan", "yes", "unknown", "other", "test", "user", "admin", "name", "n/a", "value",
-    "data", "type", "date", "time", "list", "dict", "string", "number",
+    "none", "nan", "nat", "<na>", "yes", "unknown", "other", "test", "user", "admin", "name", "n/a",
+    "value", "data", "type", "date", "time", "list", "dict", "string", "number",
 })  # fmt: skip
 """Words that are not learned, even where a field holds them."""
 STEP = 16

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from divingbell.border.privacy import documents
+from divingbell.border.privacy import documents, shown_tables
 from divingbell.border.privacy.documents import TooMuch
 from divingbell.border.privacy.fields import Field, Fields, FieldsOfOrigin
 from divingbell.border.privacy.kinds import SECRETS
@@ -30,6 +30,10 @@ MOST_OF_SERVER = 50_000
 """Values that are learned from one server, or from all files, so that there is room for others."""
 FILES = "files"
 """Stands for the server in the origin of a file."""
+SHOWN = "shown"
+"""The same for what a session shows; the tool is `table`."""
+MOST_SHOWN = 10_000
+"""Values that are learned from what a session shows: its code may print any number of tables."""
 _TABLES = {"csv": "", "txt": "", "tsv": "\t", "tab": "\t"}
 """Endings of tables, and what stands between their cells where that is known."""
 _JSON = frozenset(("json", "jsonl", "ndjson"))
@@ -87,14 +91,10 @@ class Learner:
         self._guard = threading.Lock()
 
     def learn(self, value: Any, tool: str, seals: Seals | None = None) -> Lesson:
-        """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML tables.
-
-        What a sandbox shows may be learned too, the HTML of a DataFrame for instance: it can add
-        values, within what one origin may add, and take none away.
-        """
+        """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML."""
         reading = _Reading(self._fields.of(tool), seals)
         reading.read(payloads(value))
-        return self._keep(reading, tool.partition(".")[0])
+        return self._keep(reading, tool.partition(".")[0], MOST_OF_SERVER)
 
     def learn_file(self, name: str, data: bytes) -> Lesson:
         """Learn from a file: CSV, TSV, JSON or lines of JSON, by the ending of its name."""
@@ -109,11 +109,24 @@ class Learner:
             reading.read_table(text, _TABLES[ending])
         else:
             reading.read_json(text)
-        return self._keep(reading, FILES)
+        return self._keep(reading, FILES, MOST_OF_SERVER)
 
-    def _keep(self, reading: "_Reading", server: str) -> Lesson:
+    def learn_shown(self, values: Iterable[Any]) -> Lesson:
+        """Learn from what a session shows: the tables in its texts, and values of JSON.
+
+        Code decides about them, so that they can add values, and take none away.
+        """
+        reading = _Reading(self._fields.of(f"{SHOWN}.table"))
+        for value in values:
+            if isinstance(value, str):
+                reading.read_shown(value)
+            else:
+                reading.read(value)
+        return self._keep(reading, SHOWN, MOST_SHOWN)
+
+    def _keep(self, reading: "_Reading", server: str, most: int) -> Lesson:
         with self._guard:
-            room = MOST_OF_SERVER - self._counts[server]
+            room = most - self._counts[server]
             known = len(self._learned)
             some = itertools.islice(reading.values.items(), max(0, room))
             refused = self._learned.add(some) + max(0, len(reading.values) - room)
@@ -159,6 +172,18 @@ class _Reading:
     def read_table(self, text: str, delimiter: str) -> None:
         """Read a file with a table."""
         self._read_all(self._cells(documents.rows_in(text, delimiter), _Part(None)))
+
+    def read_shown(self, text: str) -> None:
+        """Read the tables in a text that a session shows."""
+        shown = _Part(text)
+        if "<table" in text:
+            self._read_all(self._in_html(shown))
+        cells = shown_tables.cells_in(text, self._is_personal)
+        self._read_all(self._below(shown, name, cell) for name, cell in cells)
+
+    def _is_personal(self, name: str) -> bool:
+        field = self._fields.field(name)
+        return field is not None and bool(field.kind)
 
     def _read_all(self, parts: Iterator[_Part]) -> None:
         """Go through parts and what is in them, in their order, as far as there is to go."""
@@ -223,8 +248,8 @@ class _Reading:
         if "value" in value and (pair := _pair_of(value)) is not None:
             yield self._below(part, pair, value["value"])
         for name, each in value.items():
-            if isinstance(name, str):
-                yield self._below(part, name, each)
+            # Numbers are those of rows, as in `{"first_name": {0: "Ann"}}`.
+            yield self._below(part, name, each) if isinstance(name, str) else _Part(each, *part[1:])
 
     def _in_list(self, part: _Part) -> Iterator[_Part]:
         value: Sequence[Any] = part.value
