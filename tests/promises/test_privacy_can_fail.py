@@ -38,7 +38,7 @@ def without_tokens(patch: pytest.MonkeyPatch) -> None:
 
 
 def without_the_border_of_the_sandbox(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PrivacyRules, "border_of", lambda *_: "model")
+    patch.setattr(PrivacyRules, "borders_in", lambda *_: ())
 
 
 def without_holding_back(patch: pytest.MonkeyPatch) -> None:

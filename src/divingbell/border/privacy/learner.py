@@ -121,7 +121,7 @@ class Learner:
             if isinstance(value, str):
                 reading.read_shown(value)
             else:
-                reading.read(value)
+                reading.read([value])
         return self._keep(reading, SHOWN, MOST_SHOWN)
 
     def _keep(self, reading: "_Reading", server: str, most: int) -> Lesson:
