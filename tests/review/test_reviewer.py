@@ -1,5 +1,6 @@
 """The review of code: what is found, what happens about it, and that no text breaks it."""
 
+import ast
 import asyncio
 import re
 import threading
@@ -11,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from divingbell.models import MB, Limits
-from divingbell.review import reader, reviewer
+from divingbell.review import reviewer
+from divingbell.review.estimate import Estimate
 from divingbell.review.finding import Review
 from divingbell.review.reviewer import Reviewer
 from divingbell.settings.review import ReviewKind, ReviewRules, ReviewSettings
@@ -279,18 +281,29 @@ def test_no_mixture_of_cells_breaks_it(names: list[str]) -> None:
 
 def test_the_work_that_code_can_cause_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     nested = "".join(f"{' ' * depth}while 1:\n" for depth in range(90))
-    code = nested + " " * 90 + "0;" * 25_000 + "break"
+    code = nested + " " * 90 + "0;" * 25_000 + "print()"
     counted = 0
-    original = reader.ast.iter_child_nodes
+    children = ast.iter_child_nodes
 
-    def counting(node: reader.ast.AST) -> object:
+    def counting(node: ast.AST) -> object:
         nonlocal counted
         counted += 1
-        return original(node)
+        return children(node)
 
-    monkeypatch.setattr(reader.ast, "iter_child_nodes", counting)
-    review(code)
-    assert 0 < counted <= reader.MAX_STEPS
+    monkeypatch.setattr(ast, "iter_child_nodes", counting)
+    assert review(code).action == "warn"
+    assert 50_000 < counted < 2.5 * 50_000  # each node twice: once for breaks, once for the rest
+    counts: list[int] = []
+    bind = Estimate.size
+
+    def size(self: Estimate, node: ast.expr) -> float:
+        found = bind(self, node)
+        counts.append(self.steps_left)
+        return found
+
+    monkeypatch.setattr(Estimate, "size", size)
+    review("2**" * 900 + "2\n" + "\n".join("(2**2)**2" for _ in range(2000)))
+    assert min(counts) == 0 and len(counts) > 4000
 
 
 def test_warnings_about_the_code_stay_out_of_the_host() -> None:

@@ -43,7 +43,7 @@ def test_by_default_nothing_is_stopped() -> None:
         ("[review]\nimports = [5]", "5 is no pattern"),
         ('[review.rules]\nprocess = "no"', '"allow" or "warn" or "ask" or "deny"'),
         ('[review.rules]\nforks = "deny"', "there is no setting 'forks'"),
-        ("review = true", "review must be"),
+        ("review = true", "[review] must be a table"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:

@@ -5,7 +5,7 @@ It knows no settings. The walk keeps a stack of its own, so that no nesting is t
 
 import ast
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from divingbell.review import vocabulary
 from divingbell.review.estimate import ARRAYS, LOOPS_A_SECOND, Estimate
@@ -15,13 +15,11 @@ from divingbell.review.uses import Uses
 
 MAX_TARGETS = 100
 """Names that one assignment binds."""
-MAX_STEPS = 20_000
-"""Nodes that are looked at for the ends of loops. Loops can stand in a hundred others, and what is
-in the innermost is looked at for each; those that come later are taken to end."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_ENDS = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
+_Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
+_ENDS = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 _ENTERED = frozenset({
     ast.BinOp, ast.Import, ast.ImportFrom, ast.Assign, ast.Try, ast.TryStar, ast.arg, *_LOOPS,
     *_COMPREHENSIONS, *_FUNCTIONS,
@@ -81,7 +79,7 @@ class Reader:
         self._names = Names()
         self._uses = Uses(self._names, sights)
         self._estimate = Estimate()
-        self._steps_left = MAX_STEPS
+        self._leaving: dict[_Loop, bool] = {}
         self._kept: list[tuple[ast.expr, _Place]] = []
         """Calls and dotted names, for when all imports are known."""
 
@@ -164,7 +162,7 @@ class Reader:
 
     # Loops
 
-    def _enter_loop(self, node: ast.For | ast.AsyncFor | ast.While, place: _Place) -> _Place:
+    def _enter_loop(self, node: _Loop, place: _Place) -> _Place:
         ends = self._has_end(node)
         if isinstance(node, ast.While):
             endless, rounds = _is_always(node.test) and not ends, 1.0
@@ -181,20 +179,18 @@ class Reader:
         self._look_at_rounds(inner, place, node.lineno)
         return inner
 
-    def _has_end(self, loop: ast.For | ast.AsyncFor | ast.While) -> bool:
+    def _has_end(self, loop: _Loop) -> bool:
         """Whether something in a loop may end it, other than an exception of what it calls."""
-        waiting: list[tuple[ast.AST, bool]] = [(each, False) for each in loop.body]
-        while waiting and self._steps_left:
-            self._steps_left -= 1
-            node, in_inner = waiting.pop()
-            if isinstance(node, _ENDS) and not (in_inner and isinstance(node, ast.Break)):
-                return True
-            if isinstance(node, ast.Call) and dotted(node.func) in vocabulary.EXITS:
-                return True
-            if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)):
-                is_loop = in_inner or isinstance(node, _LOOPS)
-                waiting += [(each, is_loop) for each in ast.iter_child_nodes(node)]
-        return bool(waiting)
+        return self._leaves(loop) or any(isinstance(node, ast.Break) for node in _own(loop))
+
+    def _leaves(self, loop: _Loop) -> bool:
+        """Whether something in a loop, or in one within it, ends more than that loop."""
+        if loop not in self._leaving:
+            self._leaving[loop] = any(
+                self._leaves(node) if isinstance(node, _LOOPS) else _is_way_out(node)
+                for node in _own(loop)
+            )
+        return self._leaving[loop]
 
     def _counts_for_ever(self, iterated: ast.expr) -> bool:
         if not isinstance(iterated, ast.Call):
@@ -255,6 +251,22 @@ class Reader:
 
 def _is_always(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant) and bool(test.value)
+
+
+def _own(loop: _Loop) -> Iterator[ast.AST]:
+    """Yield all that is in a loop, and not in a function or another loop within it."""
+    waiting: list[ast.AST] = [*loop.body]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, (*_FUNCTIONS, *_LOOPS, ast.ClassDef)):
+            waiting += ast.iter_child_nodes(node)
+
+
+def _is_way_out(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        return dotted(node.func) in vocabulary.EXITS
+    return isinstance(node, _ENDS)
 
 
 def _calls_itself(function: ast.FunctionDef) -> bool:
