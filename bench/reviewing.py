@@ -13,7 +13,7 @@ from divingbell.settings.review import ReviewSettings
 MEASURE = "a cell of 2 kB"
 AT_MOST = 1.0
 EACH = 50
-"""Turns that one figure is the median of: a single one is shorter than what else the machine does."""
+"""Turns that one figure is the median of: a single turn is too short to be told from noise."""
 _PART = """
 flights = pd.read_csv("flights.csv", parse_dates=["time_hour"])
 flights["delay"] = flights["dep_delay"].fillna(0) + flights["arr_delay"].fillna(0)

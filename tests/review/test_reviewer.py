@@ -250,18 +250,18 @@ def test_harmless_lines_do_not_hide_another_one() -> None:
 @example("-" * 5000 + "1")
 @example("a" + ".b" * 5000)
 @example("x = " + "[" * 150 + "]" * 150)
-@example("if x:\n pass\n" + "elif x:\n pass\n" * 3000)
+@example("if x:\n pass\n" + "elif x:\n pass\n" * 2000)
 @example("%%time")
 @example("%%\n%%bash")
 @example("x = %")
 @example("=!" * 100)
 @example("\\\n!\\\n\\")
-@example(" " * 60_000 + "!")
-@example("a" * 60_000 + "?x")
-@example("%timeit " + "-n" * 30_000)
+@example(" " * 30_000 + "!")
+@example("a" * 30_000 + "?x")
+@example("%timeit " + "-n" * 15_000)
 @example("f'{" * 100)
 @example("9" * 5000)
-@example("1+" * 20_000 + "1")
+@example("1+" * 15_000 + "1")
 @given(st.text() | st.text(alphabet="%!?=\\\n :()[]'\"x1fori.*-+e"))
 def test_no_text_breaks_it(text: str) -> None:
     made = review(text)
@@ -281,7 +281,7 @@ def test_no_mixture_of_cells_breaks_it(names: list[str]) -> None:
 
 def test_the_work_that_code_can_cause_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     nested = "".join(f"{' ' * depth}while 1:\n" for depth in range(90))
-    code = nested + " " * 90 + "0;" * 25_000 + "print()"
+    code = nested + " " * 90 + "0;" * 12_000 + "print()"
     counted = 0
     children = ast.iter_child_nodes
 
@@ -292,12 +292,12 @@ def test_the_work_that_code_can_cause_is_bounded(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(ast, "iter_child_nodes", counting)
     assert review(code).action == "warn"
-    assert 50_000 < counted < 2.5 * 50_000  # each node twice: once for breaks, once for the rest
+    assert 24_000 < counted < 2.5 * 24_000  # each node twice: once for breaks, once for the rest
     counts: list[int] = []
-    bind = Estimate.size
+    estimated = Estimate.size
 
     def size(self: Estimate, node: ast.expr) -> float:
-        found = bind(self, node)
+        found = estimated(self, node)
         counts.append(self.steps_left)
         return found
 

@@ -120,7 +120,7 @@ class Reader:
                 keep((node, place))  # type: ignore[arg-type]
             elif kind in _ENTERED:
                 place = enter(node, place)
-            for name in _PARTS[kind]:
+            for name in _PARTS.get(kind, ()):
                 found: Any = getattr(node, name, None)
                 if type(found) is list:
                     for each in reversed(found):
