@@ -134,6 +134,6 @@ def _look_at_magic(magic: Magic, sights: Sights) -> None:
         sights.see_shell(f"{magic.name} {magic.rest}", magic.line)
     elif magic.name in ("writefile", "file"):
         sights.see_written(magic.rest.split("\n")[0].split()[-1:], magic.line)
-    elif magic.name in ("run", "load", "load_ext", "python", "python3", "pypy"):
-        what = f"runs code from elsewhere with %{magic.name}"
+    elif magic.name not in vocabulary.QUIET_MAGICS:
+        what = f"runs %{shown(magic.name)}, and what that does can't be read"
         sights.see("dynamic", magic.line, what, magic.name)

@@ -76,8 +76,17 @@ IMPORTS: Mapping[str, ReviewKind] = {
 }  # fmt: skip
 """Modules that are imported for one purpose only."""
 
-EVALUATORS = frozenset({"eval", "exec", "compile", "__import__", "__builtins__", "breakpoint"})
-"""Names of Python's own that make code, or lead to what does."""
+EVALUATORS = frozenset({
+    "eval", "exec", "compile", "__import__", "__builtins__", "breakpoint", "get_ipython",
+})  # fmt: skip
+"""Names of Python's own, and of IPython's, that make code, or lead to what does."""
+QUIET_MAGICS = frozenset({
+    "cd", "colors", "config", "dhist", "doctest_mode", "env", "html", "javascript", "js", "latex",
+    "lsmagic", "magic", "markdown", "matplotlib", "page", "pdef", "pdoc", "pinfo", "pinfo2",
+    "pprint", "precision", "psearch", "psource", "pwd", "pylab", "reset", "reset_selective",
+    "svg", "who", "who_ls", "whos", "xdel", "xmode",
+})  # fmt: skip
+"""Magics that run no code and no program. Any other may be an alias that an earlier cell made."""
 IMPORTERS = frozenset({"__import__", "builtins.__import__", "importlib.import_module"})
 """Functions that import the module that their first argument names."""
 NAMESPACES = frozenset({"globals", "locals", "vars"})
