@@ -62,7 +62,7 @@ class Reviewer:
         """Return the review of a cell that has these limits."""
         sights = Sights()
         if len(code) > MAX_CODE:
-            what = f"and the rest have {len(code):,} characters, and {MAX_CODE:,} are the most that is read"
+            what = f"and the rest have {len(code):,} characters; at most {MAX_CODE:,} are read"
             sights.see("unread", 1, what)
             return self._judged(sights)
         seconds = limits.timeout if timeout is None else timeout
