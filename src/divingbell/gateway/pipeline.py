@@ -60,6 +60,9 @@ if TYPE_CHECKING:
 
 log = logs.logger("divingbell.gateway")
 
+RUN = "divingbell.run"
+"""The name that running a cell has where a person is asked about it."""
+
 MAX_NAME = 200
 """Characters of what was called, in a message."""
 MAX_PROBLEMS = 3
@@ -389,7 +392,6 @@ class Pipeline:
         if not request.must_ask:
             return
         tool, context = request.tool, request.context
-        approver = ElicitingApprover(context.asker) if context.asker else self._on_approval
         shown = preview(request.arguments, tool.input_schema)
         if shown is None:
             raise ToolFailed(
@@ -411,7 +413,7 @@ class Pipeline:
             values=MappingProxyType(await weight.beside(copy.deepcopy, dict(request.arguments))),
         )
         was_listed = self._catalog.lists(tool)
-        await self.approvals.ask(approval, approver)
+        await self.approvals.ask(approval, self._approver(context))
         if was_listed and not self._catalog.lists(tool):
             raise ToolFailed(
                 f"{tool.full_name} was changed by its server while the person was asked: "
@@ -421,6 +423,29 @@ class Pipeline:
         if not self._fleet.is_published(tool.server):
             self.pins.approve(tool)
             self._save_pins()
+
+    def _approver(self, context: CallContext) -> Approver | None:
+        return ElicitingApprover(context.asker) if context.asker else self._on_approval
+
+    async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
+        """Ask the person whether a cell may run in which a review has found something.
+
+        A yes that holds for more than one cell is for findings of the same kinds.
+
+        Raises:
+            ToolFailed: the person said no, or nobody could be asked.
+        """
+        approval = Approval(
+            tool=RUN,
+            arguments=findings,
+            reason="a review of the code has found what the rules here want you to see",
+            session=context.session,
+            key=context.key,
+            user=context.user or None,
+            run=context.run,
+            definition=f"review: {kinds}",
+        )
+        await self.approvals.ask(approval, self._approver(context))
 
     async def intend(self, request: Request) -> None:
         """Have it written down before it leaves, by those who keep everything."""

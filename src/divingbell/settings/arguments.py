@@ -47,3 +47,4 @@ class SettingsArguments(SessionLimits, total=False):
     privacy: Privacy | None
     privacy_rules: Mapping[str, Any]
     vault: Mapping[str, Any]
+    review: Mapping[str, Any]

@@ -21,6 +21,7 @@ from divingbell.settings.markers import (
 )
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy, PrivacyRules
+from divingbell.settings.review import ReviewSettings
 from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
@@ -103,6 +104,8 @@ class Settings:
     """What is hidden besides, and from whom: the table [privacy_rules]."""
     vault: VaultSettings = field(default_factory=VaultSettings)
     """Where hidden values are kept, and for how long: the table [vault]."""
+    review: ReviewSettings = field(default_factory=ReviewSettings)
+    """What happens about code that is looked at before it runs: the table [review]."""
     GONE: ClassVar[Mapping[str, str]] = {
         "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
     }
