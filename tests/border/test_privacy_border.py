@@ -1,6 +1,7 @@
 """The border of `privacy`: what models read and write, what code and tools have."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, Session, ToolFailed, UnknownToken
+from divingbell.border.conversation import Conversation
 from divingbell.events import Revealed
 
 KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
@@ -333,3 +335,301 @@ async def test_what_has_a_token_is_hidden_without_the_words_that_made_it_known(
     assert bare.value == [token] and "C01X00T47" not in str(bare)
     echoed = await session.run(f"servers.host.mail({token!r}, 'x')")
     assert office.sent[-1][0] == "C01X00T47" and echoed.value == f"sent to {token}"
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["[email_482715]", "[EMAIL_48271]", "<EMAIL_482715>", "[EMAIL 482715]", "{Email-482715}"],
+)
+async def test_what_was_meant_as_a_token_is_not_sent_as_it_stands(
+    session: Session, office: Office, word: str
+) -> None:
+    sent = len(office.sent)
+    result = await session.run(f"servers.host.mail({word!r}, 'x')")
+    assert result.error is not None and "letter by letter" in result.error.message
+    assert len(office.sent) == sent
+    assert (await session.run("servers.host.mail('[JIRA_48271] [x_1]', 'x')")).status == "ok"
+
+
+async def test_a_token_in_a_comment_is_no_value(session: Session) -> None:
+    assert (await session.run("1 + 1  # not [EMAIL_482715]")).value == 2
+
+
+async def test_a_number_does_not_reach_into_the_next_column(session: Session) -> None:
+    code = (
+        "import pandas\npandas.DataFrame({'order_id': [500412, 501077], "
+        "'phone': ['780-999-2181', '0494 92 82 32']})"
+    )
+    text = (await session.run(code)).text
+    assert "500412" in text and "501077" in text and "999" not in text and "0494" not in text
+
+
+async def test_numbers_of_personal_fields_are_hidden_whatever_a_table_makes_of_them(
+    session: Session,
+) -> None:
+    code = "{'card_number': 4111111111111111.0, 'national_id': 30123456, 'n': 30123457, 'x': 0.5}"
+    result = await session.run(f"row = {code}\nprint(row)\nrow")
+    assert isinstance(result.value, dict)
+    assert "[CARD_" in str(result.value["card_number"]), result.value
+    assert "[NATIONAL_ID_" in str(result.value["national_id"])
+    assert (result.value["n"], result.value["x"]) == (30123457, 0.5)
+    assert type(result.usage.memory_peak) is int
+
+
+async def test_half_a_character_does_not_end_the_search_for_others(session: Session) -> None:
+    people = [{"first_name": "Aa\ud800b"}, {"first_name": "Marmaduke"}, {"last_name": "Zebulonia"}]
+    await session.files.put("people.json", json.dumps(people))
+    result = await session.run("print(open('people.csv').read())")
+    assert "Ophelia" not in result.text and "Elsinore" in result.text
+    assert await session.files.get("people.csv") == b"first_name,city\nOphelia,Elsinore\n"
+    assert await session.get("__name__") == "__main__"
+
+
+PEOPLE = (
+    "import pandas as pd\n"
+    "people = pd.DataFrame({'first_name': ['Ophelia', 'Bo Li'], 'city': ['Elsinore', 'Oslo']})"
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "people",
+        "display(people)",
+        "print(people)",
+        "people.set_index('city')",
+        "people.first_name",
+        "print(people.first_name)",
+        "people.iloc[1]",
+        "print(people.to_dict('records'))",
+        "people.first_name.value_counts()",
+        "people.assign(n=1).groupby('first_name').sum(numeric_only=True)",
+        "people.to_dict('records')",
+        "pd.concat([people] * 9, axis=1)",
+    ],
+)
+async def test_tables_that_code_made_itself_teach_who_is_in_them(
+    session: Session, code: str
+) -> None:
+    await session.run(PEOPLE)
+    events = [event async for event in session.stream(code)]
+    shown = str([(event.text, event.outputs, event.result) for event in events])
+    assert "[NAME_" in shown and "Ophelia" not in shown and "Bo Li" not in shown, shown
+    assert "first_name" in shown
+
+
+async def test_the_value_of_a_cell_teaches_who_is_in_it(session: Session) -> None:
+    result = await session.run(f"{PEOPLE}\npeople.to_dict()")
+    assert "Ophelia" not in str((result.value, result.text)) and "Elsinore" in str(result.value)
+
+
+async def test_tables_that_commands_print_teach_too(session: Session) -> None:
+    code = f"{PEOPLE}\nprint(people)"
+    result = await session.command(["python", "-c", code])
+    assert "[NAME_" in result.stdout and "Elsinore" in result.stdout, result
+    assert "Ophelia" not in result.stdout and "Bo Li" not in result.stdout
+
+
+async def test_images_are_held_back_with_a_word(session: Session) -> None:
+    png = "bytes.fromhex('89504e470d0a1a0a') + b'x' * 100"
+    result = await session.run(f"display({{'image/png': {png}}}, raw=True)")
+    assert "image/png of 108 bytes is held back" in result.text
+    assert not [output for output in result.outputs if output.type == "image/png"]
+
+
+async def test_a_person_gets_the_values_and_the_journal_hears_of_it(
+    bell: Divingbell, session: Session
+) -> None:
+    token = await email_token(session)
+    heard: list[Any] = []
+    stop = bell.journal.watch(heard.append)
+    assert await session.reveal(f"Dear {token}!") == "Dear zelda@jazz.org!"
+    assert await session.reveal("Dear all!") == "Dear all!"
+    stop()
+    [revealed] = [event for event in heard if isinstance(event, Revealed)]
+    assert (revealed.count, revealed.by) == (1, "program")
+    with pytest.raises(UnknownToken):
+        await session.reveal("[EMAIL_482715]")
+
+
+async def test_commands_have_words_and_input_restored_and_output_hidden(session: Session) -> None:
+    token = await email_token(session)
+    result = await session.command(["printf", "to %s", token])
+    assert result.stdout == f"to {token}"
+    counted = await session.command("wc -c", input=token)
+    assert counted.stdout.split() == [str(len("zelda@jazz.org"))]
+    words = ["sh", "-c", 'printf zel; sleep 0.1; echo "$0"', "da@jazz.org"]
+    events = [event async for event in session.command_stream(words)]
+    assert hides_all(events) and "zel" not in str(events[0].text)
+    handle = await session.command(["sh", "-c", "printf zelda@ja; sleep 60"], background=True)
+    await asyncio.sleep(0.3)
+    assert "zelda@ja" not in handle.stdout
+    await handle.kill()
+
+
+async def test_a_value_with_a_token_in_it_and_one_that_is_shown_twice(session: Session) -> None:
+    token = await email_token(session)
+    again = await session.run(f"print({token!r}, '<', rows[0]['email'], '>')\nrows[0]['email']")
+    assert again.text.split() == [token, "<", token, ">", f"'{token}'"]
+
+
+async def test_numbers_are_looked_at_too(session: Session) -> None:
+    result = await session.run("{'card': 4111111111111111, 'n': 123456789012, 'x': [1, 2.5]}")
+    assert isinstance(result.value, dict)
+    assert result.value["card"] != 4111111111111111 and result.value["n"] == 123456789012
+    assert result.value["x"] == [1, 2.5]
+
+
+async def test_with_secrets_people_are_shown(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    async with (
+        Divingbell(privacy="secrets", pool=0, preload=[], tools=office.tools()) as bell,
+        bell.session() as session,
+    ):
+        result = await session.run("servers.host.find('x')")
+        assert "zelda@jazz.org" in str(result.value) and KEY not in str(result)
+        [note] = result.notes
+        assert note.startswith("secrets, such as keys and passwords,")
+        shown = await session.run("display({'image/png': b'\\x89PNG'}, raw=True)")
+        assert [output.type for output in shown.outputs] == ["image/png"]
+
+
+async def test_behind_the_border_of_the_sandbox_code_has_tokens_too(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    rules = {"border": {"host.find": "sandbox"}}
+    async with (
+        Divingbell(
+            privacy="personal", privacy_rules=rules, pool=0, preload=[], tools=office.tools()
+        ) as bell,
+        bell.session() as session,
+    ):
+        token = await email_token(session)
+        result = await session.run(f"rows[0]['email'] == {token!r}, len(rows[0]['email'])")
+        assert result.value == (True, len(token))
+        assert (await session.run("rows[0]['email'][::-1]")).value == token[::-1]
+        await session.run("servers.host.mail(rows[0]['email'], rows[0]['first_name'])")
+        assert office.sent[-1] == ("zelda@jazz.org", "Zelda")
+
+
+async def test_it_is_kept_in_memory_where_nothing_can_be_written(
+    office: Office,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    (tmp_path / "data").write_text("a file, where a folder should be")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    options: dict[str, Any] = {"pool": 0, "preload": [], "policy": {"pin": False}}
+    async with (
+        Divingbell(privacy="personal", tools=office.tools(), **options) as bell,
+        bell.session() as session,
+    ):
+        token = await email_token(session)
+        assert await session.reveal(token) == "zelda@jazz.org"
+    assert "forgotten when this program ends" in caplog.text
+
+
+async def test_what_has_a_token_is_hidden_without_the_words_that_made_it_known(
+    session: Session, office: Office
+) -> None:
+    first = await session.run("'passport no. C01X' + '00T47'")
+    [token] = TOKEN.findall(str(first.value))
+    bare = await session.run("number = 'C01X' + '00T47'; print(number); [number]")
+    assert bare.value == [token] and "C01X00T47" not in str(bare)
+    echoed = await session.run(f"servers.host.mail({token!r}, 'x')")
+    assert office.sent[-1][0] == "C01X00T47" and echoed.value == f"sent to {token}"
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["[email_482715]", "[EMAIL_48271]", "<EMAIL_482715>", "[EMAIL 482715]", "{Email-482715}"],
+)
+async def test_what_was_meant_as_a_token_is_not_sent_as_it_stands(
+    session: Session, office: Office, word: str
+) -> None:
+    sent = len(office.sent)
+    result = await session.run(f"servers.host.mail({word!r}, 'x')")
+    assert result.error is not None and "letter by letter" in result.error.message
+    assert len(office.sent) == sent
+    assert (await session.run("servers.host.mail('[JIRA_48271] [x_1]', 'x')")).status == "ok"
+
+
+async def test_a_token_in_a_comment_is_no_value(session: Session) -> None:
+    assert (await session.run("1 + 1  # not [EMAIL_482715]")).value == 2
+
+
+async def test_a_number_does_not_reach_into_the_next_column(session: Session) -> None:
+    code = (
+        "import pandas\npandas.DataFrame({'order_id': [500412, 501077], "
+        "'phone': ['780-999-2181', '0494 92 82 32']})"
+    )
+    text = (await session.run(code)).text
+    assert "500412" in text and "501077" in text and "999" not in text and "0494" not in text
+
+
+async def test_numbers_of_personal_fields_are_hidden_whatever_a_table_makes_of_them(
+    session: Session,
+) -> None:
+    code = "{'card_number': 4111111111111111.0, 'national_id': 30123456, 'n': 30123457, 'x': 0.5}"
+    result = await session.run(f"row = {code}\nprint(row)\nrow")
+    assert isinstance(result.value, dict)
+    assert "[CARD_" in str(result.value["card_number"]), result.value
+    assert "[NATIONAL_ID_" in str(result.value["national_id"])
+    assert (result.value["n"], result.value["x"]) == (30123457, 0.5)
+    assert type(result.usage.memory_peak) is int
+
+
+async def test_half_a_character_does_not_end_the_search_for_others(session: Session) -> None:
+    people = (
+        '[{"first_name": "Aa\\\\ud800b"}, {"first_name": "Marmaduke"}, {"last_name": "Zebulonia"}]'
+    )
+    await session.files.put("people.json", people.replace("\\\\", "\\"))
+    result = await session.run("print(open('people.json').read(), 'invoice_Zebulonia_2024.pdf')")
+    assert "Marmaduke" not in result.text and "Zebulonia" not in result.text
+
+
+async def test_many_numbers_beside_a_word_are_read_twice_at_most(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = 0
+    whole = Conversation.tokenised_all
+
+    def counted(self: Conversation, *given: Any, **named: Any) -> list[str]:
+        nonlocal passes
+        passes += 1
+        return whole(self, *given, **named)
+
+    monkeypatch.setattr(Conversation, "tokenised_all", counted)
+    numbers = "random.sample(range(10**9, 10**10), 700)"
+    await session.run(f"import random; print('phone', *{numbers}, sep='\\n')")
+    assert passes <= 8
+
+
+async def test_words_of_the_protocol_are_never_hidden(session: Session) -> None:
+    await session.files.put("a.json", '{"first_name": ["content", "isError", "text", "Ophelia"]}')
+    result = await session.run("print('content isError text Ophelia')")
+    assert result.text.startswith("content isError text [NAME_")
+
+
+async def test_what_was_sealed_stays_so_in_another_process(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    rules = {"border": {"host.find": "sandbox"}}
+    options: dict[str, Any] = {"privacy_rules": rules, "pool": 0, "preload": []}
+    async with (
+        Divingbell(privacy="personal", tools=office.tools(), **options) as bell,
+        bell.session(id="fixed") as session,
+    ):
+        token = await email_token(session)
+    async with (
+        Divingbell(privacy="personal", tools=office.tools(), **options) as bell,
+        bell.session(id="fixed") as session,
+    ):
+        back = await session.run(f"servers.host.mail({token!r}, 'x')[::-1]")
+        assert office.sent[-1][0] == "zelda@jazz.org"
+        assert "gro.zzaj" not in str(back.value), back

@@ -101,11 +101,13 @@ class Conversation:
         *,
         sealed: bool = False,
         leaving: Collection[str] = (),
+        is_second: bool = False,
     ) -> list[str]:
         """Do the same with the texts of one value, which may explain one another.
 
         `origin` is the tool that they come from. What is sealed is not put back into code either.
-        `leaving` are finds that stay as they are, unless they have been sealed.
+        `leaving` are finds that stay as they are, unless they have been sealed. It is done twice
+        at most: a token is a word beside the next number, too.
         """
         self._learn()
         whole = BETWEEN.join(texts)
@@ -114,9 +116,9 @@ class Conversation:
             finds = self._all_finds(texts, whole, leaving)
         shown = self._replaced(texts, whole, finds, origin)
         # What was known by the words beside it may stand among them once more, without any.
-        if not self._learn():
+        if not self._learn() or is_second:
             return shown
-        return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving)
+        return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving, is_second=True)
 
     def _all_finds(self, texts: list[str], whole: str, leaving: Collection[str]) -> list[Find]:
         finds = self._with_cuts(texts, whole, self.screen.values(whole))
@@ -185,11 +187,14 @@ class Conversation:
             for text, own in zip(texts, _by_text(found, texts), strict=True)
         ]
 
-    def remember(self, values: Iterable[tuple[str, str]]) -> None:
-        """Find these again, each with its kind, also without the words that made them known: what
-        a model has a token for it can have sent back to it."""
-        for value, kind in values:
-            self._note(value, kind)
+    def remember(self, entries: Iterable[Entry]) -> None:
+        """Find these again, also without the words that made them known: what a model has a token
+        for it can have sent back to it. What was sealed stays so, also where that was long ago."""
+        for entry in entries:
+            self._note(entry.value, entry.kind)
+            if entry.sealed and folded(entry.value) not in self._sealed_tokens:
+                self._sealed_tokens[folded(entry.value)] = entry.token
+                self._sealed.learned.add([(entry.value, entry.kind)])
         self._learn()
 
     def _note(self, value: str, kind: str) -> None:

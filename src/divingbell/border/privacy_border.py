@@ -5,6 +5,7 @@ and what a model writes has the values in the places of those. For tools whose r
 the sandbox's border, code gets tokens too, and only the arguments of tools have the values.
 """
 
+import ast
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -38,8 +39,10 @@ LONG = 8_000
 """Characters; where there are more, they are looked through beside the event loop."""
 NOTE = (
     "{what} are not shown to you: words such as {token} stand for them (the setting "
-    "`privacy` says for what). Write such a word as it stands: in strings of Python code and in "
-    "arguments of tools it becomes the value again"
+    "`privacy` says for what). Write such a word exactly as it stands, in quotes: in strings of "
+    "Python code and in arguments of tools it becomes the value again, but not in lines for the "
+    "shell. Of tools whose results are sealed, code has the words as well, and only tools get the "
+    "values"
 )
 HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
@@ -50,8 +53,11 @@ NOT_READ = (
     "{tool}: the result is kept from the code: some of its fields must be, and not all of it could "
     "be looked at ({problem}). The call was made: ask for less at a time"
 )
+MOST_PARSED = 1 << 15
+"""Characters of code that are parsed where a token in it is not known: it may be in a comment."""
 MOST_CONVERSATIONS = 1000
-"""Conversations whose learned values are remembered; those used least recently go first."""
+"""Conversations of one user whose learned values are remembered; those used least recently go
+first."""
 _CUT = ("stdout", "stderr")
 """Events whose texts are pieces of one long text."""
 _DRAWN = "image/svg+xml"
@@ -79,14 +85,18 @@ class PrivacyBorder:
         self._fields = fields
         self._rules = rules
         self.is_personal = not kinds.isdisjoint(PERSONAL)
-        self._conversations: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
+        self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
+        """By users, and by the names of their conversations."""
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
         """What the settings say of the border, by tool."""
 
     # Inward
 
     async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
-        entries = await self._entries(Leaves(value).texts, principal)
+        texts = Leaves(value).texts
+        entries = await self._entries(texts, principal)
+        if to:
+            self._refuse_near_misses(texts)
 
         def back(token: str) -> str:
             entry = entries.get(token)
@@ -101,6 +111,16 @@ class PrivacyBorder:
         changed: Value = with_texts(value, lambda text: tokens.replaced(text, back))
         return changed
 
+    def _refuse_near_misses(self, texts: Iterable[str]) -> None:
+        """Refuse what a model or code has changed: a tool would get it as it stands."""
+        for text in texts:
+            for word in tokens.near_misses(text):
+                if tokens.kind_of(word.upper().replace(" ", "_").replace("-", "_")) in self._kinds:
+                    raise UnknownToken(
+                        f"{word[1:-1]!r} in brackets looks like a word that stands for a hidden "
+                        "value, and is none: write it as it stood in the result, letter by letter"
+                    )
+
     async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
         entries = await self._entries(Leaves(value).texts, principal)
         return tuple(
@@ -108,7 +128,10 @@ class PrivacyBorder:
         )
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
-        entries = await self._entries([code] if isinstance(code, str) else [], principal)
+        try:
+            entries = await self._entries([code] if isinstance(code, str) else [], principal)
+        except UnknownToken:
+            entries = await self._entries(_constants(code), principal)
         # Where code shall not have the value, the token itself reaches the tool, and becomes it.
         return {
             token: entry.value
@@ -127,7 +150,7 @@ class PrivacyBorder:
         if missing:
             found |= await self._vaults.entries(principal, missing)
         entries = {token: entry for token, entry in found.items() if entry is not None}
-        conversation.remember((entry.value, entry.kind) for entry in entries.values())
+        conversation.remember(entries.values())
         return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
@@ -221,15 +244,15 @@ class PrivacyBorder:
         second.join(first)
 
     def _of(self, principal: Principal) -> Conversation:
-        key = (principal.user, principal.conversation)
-        found = self._conversations.get(key)
+        known = self._conversations.setdefault(principal.user, OrderedDict())
+        found = known.get(principal.conversation)
         if found is None:
             vault = self._vaults.of(principal)
             found = Conversation(vault, self._scanner, self._fields, self._kinds)
-            self._conversations[key] = found
-            if len(self._conversations) > MOST_CONVERSATIONS:
-                self._conversations.popitem(last=False)
-        self._conversations.move_to_end(key)
+            known[principal.conversation] = found
+            if len(known) > MOST_CONVERSATIONS:
+                known.popitem(last=False)
+        known.move_to_end(principal.conversation)
         return found
 
 
@@ -319,7 +342,8 @@ def _without_binary(value: Any) -> Any:
 def _looked_through(output: Output) -> Output:
     if isinstance(output.data, str) and output.type != _DRAWN:
         return output
-    words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}]"
+    kept = f"; code finds it in {output.path}" if output.path else ""
+    words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}{kept}]"
     return Output("text/plain", words, output.name, output.cell)
 
 
@@ -340,6 +364,22 @@ def _tell(lesson: Lesson, origin: str) -> None:
         )
     if lesson.problem:
         log.info("not all of %s was looked at for personal values: %s", origin, lesson.problem)
+
+
+def _constants(code: str) -> list[str]:
+    """The texts in code, without comments; all of it where that can't be told."""
+    try:
+        tree = ast.parse(code) if len(code) <= MOST_PARSED else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = None
+    if tree is None:
+        return [code]
+    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [
+        each if isinstance(each, str) else each.decode("utf-8", "replace")
+        for each in constants
+        if isinstance(each, str | bytes)
+    ]
 
 
 def _value(entries: Mapping[str, Entry], token: str) -> str:

@@ -47,7 +47,8 @@ _NATIONAL = (
 # Begins with a set of characters and looks behind it: `re` skips what is not in the set.
 # No later part of a card's number.
 _PHONE_DIGIT = r"[(+\d](?:(?<![\w.(+].)(?<!\d{4}[ -].)|(?<=\\[nrt].))"
-_ANY = rf"(?:(?<=[(+])\d)?(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
+# One blank at most: with two, the next column of a table begins.
+_ANY = rf"(?:(?<=[(+])\d)?(?:(?: \(?|[.\-/()]{{1,2}} ?)?\d){{6,14}}{_EXTENSION}"
 _PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 _PHONE_WORDS = (
     r"phone|mobile|mobil\b|\btel\b|\btel[.:]|t(?:é|e)l(?:é|e)(?:ph|foo?n)|fax|\bcell\b|whatsapp|\bsms\b"
@@ -83,9 +84,13 @@ def _is_international(number: str) -> bool:
 
 def _is_meant_as_phone(number: str) -> bool:
     number = _without_extension(number)
+    if number.isdecimal() and len(number) < (FEWEST_BARE - number.startswith("0")):
+        return False
     return not validators.is_time(number) and not _DECIMAL.fullmatch(number)
 
 
+FEWEST_BARE = 9
+"""Digits of a number without anything between them: with fewer it is how many of something."""
 _DECIMAL = re.compile(r"\+?\d+\.\d+")
 _OTHER_NUMBER = re.compile(
     r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|ref|iban|serial|sku|part|uuid|hash)"

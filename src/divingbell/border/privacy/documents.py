@@ -66,6 +66,7 @@ def json_replaced(text: str, change: Callable[[Any], Any]) -> str:
 def _places(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int, int]]:
     """Yield the values of JSON in a text, and where each begins and ends."""
     at = tries = 0
+    text = text.replace("\ufeff", " ")  # as some programs begin a file
     while (start := _JSON_LINE.search(text, at)) is not None:
         first, end = start.end(), _end_of_line(text, start.end())
         found = _decoded(text[first:end], decoder)

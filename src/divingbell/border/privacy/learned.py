@@ -23,6 +23,8 @@ SHORT_WORD = 5
 """Words with fewer letters are found as names are written: `Will`, `WILL`, and not `will`."""
 SHORTEST_NUMBER = 5
 """Digits of a number at least: shorter ones stand everywhere."""
+LONG_NAME = 5
+"""Characters from which on an underscore beside a value is no part of a word."""
 SHORTEST_CUT = 5
 """Characters of a value at least, of which only the beginning is shown: `ann.l...`."""
 COMMON = frozenset({
@@ -32,6 +34,15 @@ COMMON = frozenset({
     "this", "have", "were", "what", "when", "your", "they", "will", "true", "false", "null",
     "none", "nan", "nat", "<na>", "yes", "unknown", "other", "test", "user", "admin", "name", "n/a",
     "value", "data", "type", "date", "time", "list", "dict", "string", "number",
+    # Words of MCP and of our answers: in their places they must stay what they are.
+    "content", "contents", "structuredcontent", "structured", "iserror", "session_id", "status",
+    "output", "text", "image", "audio", "resource", "resources", "resource_link", "mimetype", "uri",
+    "blob", "annotations", "_meta", "messages", "message", "role", "assistant", "system", "model",
+    "prompt", "prompts", "tool", "tools", "completion", "values", "hasmore", "total", "progress",
+    "logger", "level", "error", "code", "notes", "calls", "images", "displays", "limit", "state",
+    "usage", "ledger", "kept", "rewound", "fresh", "result", "results", "inputrequests", "params",
+    "method", "jsonrpc", "title", "description", "size", "path", "bytes", "items", "enum",
+    "properties", "required", "object", "array", "boolean", "integer", "schema", "requestedschema",
 })  # fmt: skip
 """Words that are not learned, even where a field holds them."""
 STEP = 16
@@ -40,6 +51,8 @@ there are three at most, and a value that is added is built into each of them a 
 PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
+_LETTER = re.compile(r"[^\W_]")
+_HALF = re.compile("[\ud800-\udfff]")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
 _QUOTES = frozenset("\\\"'")
 _CUT = re.compile(r"\.\.\.|…")
@@ -280,9 +293,11 @@ def _whole_words(
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    if end < len(text) and _WORD.match(text[end]) and _WORD.match(text[end - 1]):
+    # A long name is one in `invoice_Zebulonia_2024.pdf`, too.
+    part = (_LETTER if end - start >= LONG_NAME else _WORD).match
+    if end < len(text) and part(text[end]) and part(text[end - 1]):
         return False
-    if start == 0 or not _WORD.match(text[start]) or not _WORD.match(text[start - 1]):
+    if start == 0 or not part(text[start]) or not part(text[start - 1]):
         return True
     # The second half of \n, or of %20.
     return text[max(0, start - 2) : start] in ("\\n", "\\r", "\\t") or (
@@ -293,8 +308,12 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
 def folded(text: str) -> str:
     """Return a text in small letters, as long as it was."""
     low = text.lower()
-    # The one letter whose small form is longer, and the one with two small forms.
-    return low if low.isascii() else text.replace("İ", "I").lower().replace("ς", "σ")
+    if low.isascii():
+        return low
+    # The one letter whose small form is longer, and the one with two small forms. Half a character,
+    # which UTF-8 can't write, would end the search for all that is sorted after it.
+    low = text.replace("İ", "I").lower().replace("ς", "σ")
+    return _HALF.sub("\ufffd", low)
 
 
 def _says_something(low: str) -> bool:
