@@ -41,8 +41,10 @@ NOTE = (
     "{what} are not shown to you: words such as {token} stand for them (the setting "
     "`privacy` says for what). Write such a word exactly as it stands, in quotes: in strings of "
     "Python code and in arguments of tools it becomes the value again, but not in lines for the "
-    "shell. Of tools whose results are sealed, code has the words as well, and only tools get the "
-    "values"
+    "shell"
+)
+NOTE_ON_SEALS = (
+    ". Of some tools the code has such words as well: there only arguments of tools become values"
 )
 HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
@@ -96,7 +98,7 @@ class PrivacyBorder:
         texts = Leaves(value).texts
         entries = await self._entries(texts, principal)
         if to:
-            self._refuse_near_misses(texts)
+            await _beside(lambda: self._refuse_near_misses(texts), sum(map(len, texts)))
 
         def back(token: str) -> str:
             entry = entries.get(token)
@@ -230,7 +232,10 @@ class PrivacyBorder:
 
     def note(self, principal: Principal) -> str:
         example = self._of(principal).example()
-        return NOTE.format(what=WHAT[self.is_personal], token=example) if example else ""
+        if not example:
+            return ""
+        seals = NOTE_ON_SEALS if self._rules.border else ""
+        return NOTE.format(what=WHAT[self.is_personal], token=example) + seals
 
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
