@@ -233,7 +233,7 @@ async def test_definitions_are_spared_once_a_conversation_and_not_with_each_sess
             assert spared > 300 and others == [0, 0]
             overhead, *others = [ledger["overhead_tokens"] for ledger in made]
             assert 400 < overhead < 600 and others == [0, 0]
-        await surface.leave(STDIO)
+        await surface.leave(OWN.conversation)
         await surface.owned.leave_all()
 
 
