@@ -141,8 +141,8 @@ def with_values_in_the_log(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_work_on_the_event_loop(patch: pytest.MonkeyPatch) -> None:
-    async def here(work: Callable[[], Any], _: int) -> Any:
-        return work()
+    async def here(work: Callable[[Any], Any], value: Any, charge: object = None) -> Any:
+        return work(value)
 
     patch.setattr(privacy_border, "_beside", here)
 

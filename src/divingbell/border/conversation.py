@@ -27,6 +27,12 @@ BETWEEN = "\n"
 stands in it, and one long text takes a tenth of the time that many short ones do."""
 AS_WRITTEN = SECRETS | {"NAME", "ADDRESS"}
 """Kinds whose values may have in them what elsewhere hides one: a password with `%40` in it."""
+MOST_JOINED = 64
+"""Other conversations whose tokens are known: a session may be reached by any number of clients,
+one after the other."""
+MOST_NOTED = 200_000
+"""Values with a token that are found again without the words that made them known; as many as a
+vault has."""
 AT_ONCE = 100
 """Values of a text in pieces that are learned together: to learn one takes 0.1 ms at least."""
 _BY_SHAPE = frozenset({"EMAIL", "IBAN", "CARD", "IP", "PRIVATE_KEY"})
@@ -66,7 +72,7 @@ class Conversation:
         """Know the tokens of another conversation of the same user, whose session it reaches."""
         with self._guard:
             if other is not self and other not in self._joined:
-                self._joined.append(other)
+                self._joined = [*self._joined[1 - MOST_JOINED :], other]
 
     def entry_of(self, token: str) -> Entry | None:
         """Return what a token stands for, if it is one that was given out here."""
@@ -190,16 +196,18 @@ class Conversation:
     def remember(self, entries: Iterable[Entry]) -> None:
         """Find these again, also without the words that made them known: what a model has a token
         for it can have sent back to it. What was sealed stays so, also where that was long ago."""
+        fresh: list[tuple[str, str]] = []
         for entry in entries:
             self._note(entry.value, entry.kind)
             if entry.sealed and folded(entry.value) not in self._sealed_tokens:
                 self._sealed_tokens[folded(entry.value)] = entry.token
-                self._sealed.learned.add([(entry.value, entry.kind)])
+                fresh.append((entry.value, entry.kind))
+        self._sealed.learned.add(fresh)
         self._learn()
 
     def _note(self, value: str, kind: str) -> None:
         with self._guard:
-            if value not in self._noted:
+            if value not in self._noted and len(self._noted) < MOST_NOTED:
                 self._noted.add(value)
                 self._unlearned.append((value, kind))
 

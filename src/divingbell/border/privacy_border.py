@@ -48,6 +48,7 @@ NOTE_ON_SEALS = (
 )
 HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
+Given = TypeVar("Given")
 Made = TypeVar("Made")
 MOST_TOOLS = 10_000
 """Tools whose lines on the border are remembered; then all are found anew."""
@@ -95,10 +96,9 @@ class PrivacyBorder:
     # Inward
 
     async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
-        texts = Leaves(value).texts
-        entries = await self._entries(texts, principal)
+        entries = await self._entries(value, principal)
         if to:
-            await _beside(lambda: self._refuse_near_misses(texts), sum(map(len, texts)))
+            await _beside(self._refuse_near_misses, value)
 
         def back(token: str) -> str:
             entry = entries.get(token)
@@ -110,12 +110,14 @@ class PrivacyBorder:
 
         if not entries:
             return value
-        changed: Value = with_texts(value, lambda text: tokens.replaced(text, back))
+        changed: Value = await _beside(
+            lambda given: with_texts(given, lambda text: tokens.replaced(text, back)), value
+        )
         return changed
 
-    def _refuse_near_misses(self, texts: Iterable[str]) -> None:
+    def _refuse_near_misses(self, value: Any) -> None:
         """Refuse what a model or code has changed: a tool would get it as it stands."""
-        for text in texts:
+        for text in Leaves(value).texts:
             for word in tokens.near_misses(text):
                 if tokens.kind_of(word.upper().replace(" ", "_").replace("-", "_")) in self._kinds:
                     raise UnknownToken(
@@ -124,16 +126,17 @@ class PrivacyBorder:
                     )
 
     async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
-        entries = await self._entries(Leaves(value).texts, principal)
+        entries = await self._entries(value, principal)
         return tuple(
             Restored(token, entry.kind, entry.origins) for token, entry in sorted(entries.items())
         )
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
         try:
-            entries = await self._entries([code] if isinstance(code, str) else [], principal)
+            entries = await self._entries(code, principal)
         except UnknownToken:
-            entries = await self._entries(_constants(code), principal)
+            constants = await weight.in_thread(lambda: _constants(code))
+            entries = await self._entries(constants, principal)
         # Where code shall not have the value, the token itself reaches the tool, and becomes it.
         return {
             token: entry.value
@@ -141,9 +144,10 @@ class PrivacyBorder:
             if entry.kind not in SECRETS and not entry.sealed
         }
 
-    async def _entries(self, texts: Iterable[str], principal: Principal) -> dict[str, Entry]:
-        wanted = {token for text in texts for token in tokens.in_text(text)}
-        wanted = {token for token in wanted if tokens.kind_of(token) in self._kinds}
+    async def _entries(self, value: object, principal: Principal) -> dict[str, Entry]:
+        """What the tokens in a value stand for, of those kinds that there are."""
+        found_in = await _beside(_tokens_in, value)
+        wanted = {token for token in found_in if tokens.kind_of(token) in self._kinds}
         if not wanted:
             return {}
         conversation = self._of(principal)
@@ -152,11 +156,11 @@ class PrivacyBorder:
         if missing:
             found |= await self._vaults.entries(principal, missing)
         entries = {token: entry for token, entry in found.items() if entry is not None}
-        conversation.remember(entries.values())
+        await _beside(conversation.remember, list(entries.values()))
         return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
-        entries = await self._entries([text], principal)
+        entries = await self._entries(text, principal)
         return tokens.replaced(text, lambda token: _value(entries, token)), len(entries)
 
     # Outward
@@ -169,14 +173,14 @@ class PrivacyBorder:
             value = _without_binary(value)
         if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
             await _learn_shown(conversation, _shown_in(value))
-        leaves = Leaves(value)
 
-        def changed() -> Any:
+        def changed(given: Any) -> Any:
+            leaves = Leaves(given)
             if reader == "sandbox":
-                return self._entering(conversation, leaves, value, origin)
+                return self._entering(conversation, leaves, given, origin)
             return leaves.replaced_by(conversation.tokenised_all(leaves.texts))
 
-        passed: Value = await _beside(changed, sum(map(len, leaves.texts)))
+        passed: Value = await _beside(changed, value)
         return passed
 
     def _entering(self, conversation: Conversation, leaves: Leaves, value: Any, origin: str) -> Any:
@@ -296,12 +300,12 @@ class PrivacyPassage:
 
     async def event(self, event: Shown) -> Iterable[Shown]:
         if event.type in _CUT:
-            pieces = self._pieces.setdefault(event.type, self._conversation.pieces())
+            if event.type not in self._pieces:
+                self._pieces[event.type] = self._conversation.pieces()
             self._last[event.type] = event
             if self._border.is_personal:
                 await _learn_shown(self._conversation, [event.text])
-            size = len(event.text)
-            shown = await _beside(lambda: pieces.feed(event.text), size, self._charge)
+            shown = await _beside(self._pieces[event.type].feed, event.text, self._charge)
             return [dataclasses.replace(event, text=shown)] if shown else []
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
@@ -310,10 +314,13 @@ class PrivacyPassage:
 
     async def end(self) -> Iterable[Any]:
         left, self._pieces = self._pieces, {}
-        rest = [
-            (name, await _beside(pieces.end, LONG, self._charge)) for name, pieces in left.items()
-        ]
+        rest = [(name, await self._rest(pieces)) for name, pieces in left.items()]
         return [dataclasses.replace(self._last[name], text=text) for name, text in rest if text]
+
+    async def _rest(self, pieces: PieceScreen) -> str:
+        if pieces.held <= LONG:
+            return weight.timed(pieces.end, self._charge)
+        return await weight.charged(pieces.end, self._charge)
 
 
 def _shown_in(value: Event | Result | CommandResult) -> list[Any]:
@@ -400,8 +407,16 @@ def _kept_secret(entry: Entry, to: str) -> str:
     )
 
 
-async def _beside(work: Callable[[], Made], size: int, charge: Charge | None = None) -> Made:
-    """Do work on texts of this size: at once, or in a thread if they are long."""
-    if size <= LONG:
-        return weight.timed(work, charge or weight.charging())
-    return await (weight.in_thread(work) if charge is None else weight.charged(work, charge))
+def _tokens_in(value: Any) -> set[str]:
+    return {token for text in Leaves(value).texts for token in tokens.in_text(text)}
+
+
+async def _beside(
+    work: Callable[[Given], Made], value: Given, charge: Charge | None = None
+) -> Made:
+    """Do work on a value: at once, or in a thread if it has many parts or long texts."""
+    if not weight.is_large(value, text=LONG):
+        return weight.timed(lambda: work(value), charge or weight.charging())
+    if charge is None:
+        return await weight.in_thread(lambda: work(value))
+    return await weight.charged(lambda: work(value), charge)

@@ -174,6 +174,8 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
             parts = item
         elif hasattr(item, "__pydantic_fields__"):
             parts = vars(item).values()
+        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, type):
+            parts = [getattr(item, name) for name in item.__dataclass_fields__]
         count -= len(parts)
         if count >= 0:
             left += parts

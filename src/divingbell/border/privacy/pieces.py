@@ -75,6 +75,11 @@ class PieceScreen:
         finally:
             self._lock.release()
 
+    @property
+    def held(self) -> int:
+        """Characters that have to be read when it ends, at most."""
+        return len(self._window) + self._size
+
     def end(self) -> str:
         """Return all that was held back. What is fed afterwards is another text."""
         with self._lock:
