@@ -23,7 +23,7 @@ LAYERS = (
     ),
     ("host", "shares"),
     ("settings", "journal", "border"),
-    ("sandbox", "gateway"),
+    ("sandbox", "gateway", "audit"),
     ("session",),
     ("parts",),
     ("app", "events"),

@@ -36,7 +36,7 @@ def line_of(record: Mapping[str, Any], after: Link) -> tuple[bytes, Link]:
     """Return a record as the line that follows this end, and the new end."""
     number = after.number + 1
     body = {"number": number, **record, "previous": after.hash}
-    written = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    written = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
     # Lone surrogates are text of others.
     data = written.encode("utf-8", "backslashreplace")[:-1]
     digest = hashlib.sha256(data).hexdigest()
@@ -64,4 +64,4 @@ def record_in(line: bytes, after: Link | None) -> tuple[dict[str, Any], Link]:
         raise Broken("it is no record") from None
     if after is not None and (number, previous) != (after.number + 1, after.hash):
         raise Broken("it does not follow the line before it")
-    return record, Link(number, digest)
+    return record | {"hash": digest}, Link(number, digest)

@@ -83,6 +83,14 @@ class NotSigned(Exception):
     """Raised for what is no head, or not signed by the key."""
 
 
+def claimed_number(line: bytes) -> int:
+    """Return how far a line says that its chain goes, signed or not; 0 for what is no head."""
+    try:
+        return int(json.loads(line)["number"])
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        return 0
+
+
 def head_in(line: bytes, public: str) -> Head:
     """Return the head of a line that the key has signed whose public half this is.
 

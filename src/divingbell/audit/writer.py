@@ -1,0 +1,189 @@
+"""The writer: a thread that writes records to the log, with one sync for all that wait."""
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections import deque
+
+from divingbell import logs
+from divingbell.audit.heads import Heads
+from divingbell.audit.segments import Record, Segments, now
+
+log = logs.logger("divingbell")
+
+SOON = 0.05
+"""Seconds that what has happened waits for others to be written with it."""
+HEAD_EVERY = 1.0
+"""Seconds between two heads, while there is something new to sign."""
+MOST_WAITING = 10_000
+"""Records that wait while the disk is full; those that come then are dropped, and counted."""
+CLOSE_TIMEOUT = 5.0
+PAUSE = 1.0
+"""Seconds between two tries to write what has happened, after one has failed."""
+TOLD_EVERY = 60.0
+"""Seconds between two warnings about the same trouble."""
+
+
+class Writer:
+    """Writes records in a thread. Its methods are for one event loop.
+
+    `heads` are None where there is no key to sign with. With `strict`, records count as written
+    only while heads can be written, too.
+    """
+
+    def __init__(self, segments: Segments, heads: Heads | None, *, strict: bool = False) -> None:
+        self._segments = segments
+        self._heads = heads
+        self._strict = strict
+        self._loop = asyncio.get_running_loop()
+        self._work = threading.Condition()
+        self._records: deque[Record] = deque()
+        self._waiters: list[tuple[Record, asyncio.Future[None]]] = []
+        self._dropped = 0
+        self._closing = False
+        self._is_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._head_at = 0.0
+        self._head_error: OSError | None = None
+        self._told_at: dict[str, float] = {}
+        self._thread = threading.Thread(target=self._run, name="divingbell-audit", daemon=True)
+        self._thread.start()
+
+    # For the event loop
+
+    async def write(self, record: Record) -> None:
+        """Return once a record is on the disk, with all that came before it.
+
+        Raises:
+            OSError: it can't be written, and is not kept.
+        """
+        done = self._loop.create_future()
+        with self._work:
+            if self._closing:
+                raise OSError(0, "it is closed")
+            self._waiters.append((record, done))
+            self._work.notify()
+        await done
+
+    def add(self, record: Record) -> None:
+        """Have a record written soon."""
+        with self._work:
+            if len(self._records) >= MOST_WAITING or self._closing:
+                self._dropped += 1
+                return
+            self._records.append(record)
+        if self._timer is None:
+            self._timer = self._loop.call_later(SOON, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        with self._work:
+            self._is_due = True
+            self._work.notify()
+
+    async def close(self, last: Record) -> None:
+        """Write what waits, and this; then end the thread, if it does not hang."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._work:
+            self._records.append(last)
+            self._closing = True
+            self._work.notify()
+        await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT)
+        if self._thread.is_alive() or self._records:
+            log.warning(
+                "the audit log in %s was not written to its end: look at its disk",
+                self._segments.folder,
+            )
+
+    # In the thread
+
+    def _run(self) -> None:
+        while True:
+            with self._work:
+                while not self._has_work():
+                    if not self._work.wait(self._patience()):
+                        break
+                waiters, self._waiters = self._waiters, []
+                records = list(self._records)
+                self._is_due = False
+                closing = self._closing
+            self._write(records, waiters)
+            self._write_head(at_once=closing)
+            if closing:
+                break
+        self._segments.close()
+        if self._heads is not None:
+            self._heads.close()
+
+    def _has_work(self) -> bool:
+        return bool(self._waiters or self._is_due or self._closing)
+
+    def _patience(self) -> float | None:
+        """Seconds until something is to be done of its own accord."""
+        if self._records:
+            return PAUSE
+        if self._heads is not None and self._heads.last != self._segments.end:
+            return max(0.0, self._head_at + HEAD_EVERY - time.monotonic())
+        return None
+
+    def _write(
+        self, records: list[Record], waiters: "list[tuple[Record, asyncio.Future[None]]]"
+    ) -> None:
+        """Write what has happened, then what is intended: one sync for all."""
+        error: Exception | None = self._head_error if self._strict else None
+        gap = self._dropped
+        batch = [*records, *([_gap(gap)] if gap else ()), *(record for record, _ in waiters)]
+        if error is not None:
+            batch = batch[: len(batch) - len(waiters)]
+        try:
+            if batch:
+                self._segments.write(batch)
+                self._forget(len(records), gap)
+        except Exception as failure:  # whatever it is, nothing of it was kept
+            error = failure
+            self._tell("can't be written", failure)
+        if waiters:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                self._loop.call_soon_threadsafe(_resolve, [done for _, done in waiters], error)
+
+    def _forget(self, count: int, gap: int) -> None:
+        with self._work:
+            for _ in range(count):
+                self._records.popleft()
+            self._dropped -= gap
+
+    def _write_head(self, *, at_once: bool) -> None:
+        if self._heads is None or self._heads.last == self._segments.end:
+            return
+        if not at_once and time.monotonic() < self._head_at + HEAD_EVERY:
+            return
+        self._head_at = time.monotonic()
+        try:
+            self._heads.write(self._segments.end)
+            self._head_error = None
+        except OSError as error:
+            self._head_error = error
+            self._tell(f"has no place for its heads in {self._heads.folder}", error)
+
+    def _tell(self, words: str, error: Exception) -> None:
+        moment = time.monotonic()
+        if moment >= self._told_at.get(words, -TOLD_EVERY) + TOLD_EVERY:
+            self._told_at[words] = moment
+            reason = getattr(error, "strerror", None) or error
+            log.warning("the audit log in %s %s: %s", self._segments.folder, words, reason)
+
+
+def _gap(count: int) -> Record:
+    return {"at": now(), "kind": "log.gap", "count": count}
+
+
+def _resolve(waiting: "list[asyncio.Future[None]]", error: Exception | None) -> None:
+    for done in waiting:
+        if done.done():  # its caller has left
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
