@@ -1,0 +1,89 @@
+"""`divingbell audit`, run as users run it."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from divingbell.journal.events import SessionOpened
+from divingbell.principal import Principal
+from tests.audit import making
+
+from .command import Bell, runner
+
+MAIL = "bob@example.org"
+
+
+@pytest.fixture
+async def bell(tmp_path: Path) -> Bell:
+    """The command with a log of two calls, and of a session of somebody with a personal name."""
+    home = tmp_path / "divingbell"
+    async with making.writing(home) as log:
+        for call in (1, 2):
+            await log.intend(making.sent(call, order=call))
+        log.note(making.ended(1))
+        log.note(making.ended(2, "failed"))
+        log.note(SessionOpened(Principal(MAIL, "c", "http"), "s", "other"))
+    (tmp_path / "divingbell.toml").write_text(
+        f'[audit_log]\nfolder = "{home}/log"\nheads = "{home}/heads"\n'
+    )
+    made = runner(tmp_path)
+
+    def run(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        config = ("--config", str(tmp_path / "divingbell.toml"))
+        return made("audit", *arguments, *config, XDG_DATA_HOME=str(tmp_path), **more)
+
+    return run
+
+
+def test_tail_shows_the_newest(bell: Bell) -> None:
+    done = bell("tail", "--lines", "3")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and "log.closed" in lines[-1]
+    assert bell("tail", "-n", "0").returncode == 2
+
+
+def test_search_finds_by_all_that_is_given(bell: Bell) -> None:
+    def found(*arguments: str) -> list[dict[str, object]]:
+        done = bell("search", "--json", *arguments)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    assert [each["call"] for each in found("--kind", "call", "--outcome", "failed")] == [2]
+    assert len(found("--tool", "shop")) == len(found("--user", "anna")) == 4
+    assert found("--tool", "sho") == found("--since", "2099-01-01") == []
+    assert len(found("--text", "ORDER")) == 2
+    [opened] = found("--user", MAIL)
+    assert opened["kind"] == "session.opened" and MAIL not in str(opened)
+    done = bell("search", "--since", "yesterday")
+    assert done.returncode == 2 and "is no time" in done.stderr
+
+
+def test_verify_says_what_is_there_and_fails_for_what_is_not(bell: Bell, tmp_path: Path) -> None:
+    done = bell("verify")
+    assert done.returncode == 0 and "whole" in done.stdout
+    [path] = making.files(tmp_path / "divingbell")
+    making.rewrite(path, lambda lines: lines[:-2])
+    done = bell("verify")
+    assert done.returncode == 1 and "cut" in done.stdout
+    shown = json.loads(bell("verify", "--json").stdout)
+    assert [each["verdict"] for each in shown["chains"]] == ["cut"]
+
+
+def test_who_has_only_the_public_key_can_verify(bell: Bell, tmp_path: Path) -> None:
+    key = json.loads(bell("head", "--json").stdout)["key"]
+    (tmp_path / "divingbell" / "audit.key").unlink()
+    (tmp_path / "divingbell" / "audit.key").symlink_to("nowhere")
+    assert bell("verify").returncode == 2
+    assert bell("verify", "--key", key).returncode == 0
+    assert bell("verify", "--key", "short").returncode == 2
+
+
+def test_export_gives_lines_of_json(bell: Bell) -> None:
+    plain = [json.loads(line) for line in bell("export").stdout.splitlines()]
+    events = [json.loads(line) for line in bell("export", "--format=ocsf").stdout.splitlines()]
+    assert len(plain) == len(events) == 7
+    assert [each["unmapped"] for each in events] == plain
+    assert all("hash" in each for each in plain)
