@@ -30,7 +30,7 @@ def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_executions_calls_commands_and_denials_are_recorded(tmp_path: Path) -> None:
-    policy = {"rules": [{"tools": "host.refund", "action": "deny", "when": {"order": 13}}]}
+    policy = {"rules": [{"tools": "host.refund", "action": "deny", "when": {"order": "13"}}]}
     async with _bell(tmp_path, policy=policy) as bell, bell.session(user="anna") as session:
         assert (await session.run(CALL.format(order=12))).status == "ok"
         assert (await session.run(CALL.format(order=13))).status == "error"

@@ -1,5 +1,6 @@
 """`divingbell audit`, run as users run it."""
 
+import asyncio
 import json
 import subprocess
 from pathlib import Path
@@ -15,16 +16,20 @@ from .command import Bell, runner
 MAIL = "bob@example.org"
 
 
-@pytest.fixture
-async def bell(tmp_path: Path) -> Bell:
-    """The command with a log of two calls, and of a session of somebody with a personal name."""
-    home = tmp_path / "divingbell"
+async def _fill(home: Path) -> None:
+    """Write a log of two calls, and of a session of somebody with a personal name."""
     async with making.writing(home) as log:
         for call in (1, 2):
             await log.intend(making.sent(call, order=call))
         log.note(making.ended(1))
         log.note(making.ended(2, "failed"))
         log.note(SessionOpened(Principal(MAIL, "c", "http"), "s", "other"))
+
+
+@pytest.fixture
+def bell(tmp_path: Path) -> Bell:
+    home = tmp_path / "divingbell"
+    asyncio.run(_fill(home))
     (tmp_path / "divingbell.toml").write_text(
         f'[audit_log]\nfolder = "{home}/log"\nheads = "{home}/heads"\n'
     )
