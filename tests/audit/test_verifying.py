@@ -88,6 +88,23 @@ async def test_half_a_line_with_more_after_it_is_no_crash(tmp_path: Path) -> Non
     assert making.verified(tmp_path).verdict == "changed"
 
 
+async def test_zeros_at_the_end_were_written_ahead(tmp_path: Path) -> None:
+    await making.write_calls(tmp_path)
+    path = making.files(tmp_path)[0]
+    assert b"\0" not in path.read_bytes()  # it was closed
+    making.rewrite(path, lambda lines: [*lines, bytes(1 << 20)])
+    assert making.verified(tmp_path).verdict == "whole"
+    making.rewrite(path, lambda lines: [*lines, b"{}\n"])
+    assert making.verified(tmp_path).verdict == "changed"
+
+
+async def test_half_a_line_before_zeros_is_a_crash(tmp_path: Path) -> None:
+    await making.write_calls(tmp_path)
+    path = making.files(tmp_path)[0]
+    making.rewrite(path, lambda lines: [*lines, b'{"number":13,"at":' + bytes(1 << 20)])
+    assert making.verified(tmp_path).verdict == "torn"
+
+
 async def test_without_heads_nothing_is_proven(tmp_path: Path) -> None:
     await making.write_calls(tmp_path)
     shutil.rmtree(tmp_path / "heads")

@@ -15,6 +15,7 @@ from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
 
 Record = dict[str, Any]
+AHEAD = b"\0"
 
 
 def segments_in(folder: Path) -> dict[str, dict[int, Path]]:
@@ -48,13 +49,20 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
 def lines_of(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file; one that is too long comes in pieces, none of which is a line.
 
+    Zeros at its end were written ahead, and are left out. What comes after zeros is no line.
+
     Raises:
         ConfigError: it can't be read.
     """
     try:
         with open(path, "rb") as file:
+            before = b""
             while line := file.readline(MOST_LINE):
-                yield line
+                text = line.rstrip(AHEAD)
+                if text:
+                    yield before + text
+                if text != line:
+                    before = AHEAD
     except OSError as error:
         raise unreadable(path, error) from error
 

@@ -3,7 +3,8 @@
     20261117T183500Z-5f3a91c2-000001.jsonl
 
 Each process has a chain of its own, so that two can use one folder. A batch of records is written
-and synced, or taken back: after a failure the file ends where it did before, and so does the chain.
+and synced, or taken back: after a failure the log ends where it did before, and so does the chain.
+A file has zeros at its end while it is written, and after a crash.
 """
 
 import contextlib
@@ -13,19 +14,28 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from divingbell import logs
 from divingbell.audit.chain import Link, line_of
 from divingbell.host import owned_folder
+
+log = logs.logger("divingbell")
 
 Record = Mapping[str, Any]
 VERSION = 1
 ENDING = ".jsonl"
 NAME = re.compile(r"(\d{8}T\d{6}Z-[0-9a-f]{8})-(\d{6})\.jsonl")
-_MADE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+AHEAD = 1 << 20
+"""Bytes of zeros that are written ahead. Measured: to sync what takes their place takes 0.13 ms; to
+sync what makes a file longer takes 0.18, and 3.5 while others write to the same disk, because the
+file system has to write its own journal then."""
+# With O_DSYNC a write returns when it is on the disk. A sync of its own would be a second time that
+# the writer gives up the interpreter, and waits for the event loop to get it back.
+_MADE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DSYNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def now(at: float | None = None) -> str:
@@ -54,10 +64,11 @@ class Segments:
         self._begin = begin
         self._file = -1
         self._size = 0
+        self._room = 0
         self._count = 0
         self._is_torn = False
 
-    def write(self, records: Sequence[Record], sync: Callable[[int], None] = os.fdatasync) -> None:
+    def write(self, records: Sequence[Record]) -> None:
         """Write records and have them on the disk, all of them or none.
 
         Raises:
@@ -68,28 +79,41 @@ class Segments:
         if self._file < 0 or self._size >= self._most:
             self._next()
         lines, end = _lines(records, self.end)
+        data = b"".join(lines)
         self._is_torn = True
         try:
-            _write_all(self._file, b"".join(lines))
-            sync(self._file)
+            self._make_room(len(data))
+            _write_all(self._file, data, self._size)
         except BaseException:
             # What could not be synced may be written or not: the kernel forgets which.
             with contextlib.suppress(OSError):
                 self._take_back()
             raise
         self._is_torn = False
-        self._size += sum(map(len, lines))
+        self._size += len(data)
         self.end = end
 
     def close(self) -> None:
         """Close the file. A later batch would begin another one."""
-        if self._file >= 0:
-            os.close(self._file)
-            self._file = -1
+        if self._file < 0:
+            return
+        try:
+            self._take_back()
+            os.fsync(self._file)
+        except OSError as error:  # zeros at its end are no harm
+            log.debug("the end of %s was not cut: %s", self.chain, error)
+        os.close(self._file)
+        self._file = -1
+
+    def _make_room(self, size: int) -> None:
+        while self._size + size > self._room:
+            _write_all(self._file, bytes(AHEAD), self._room)
+            self._room += AHEAD
 
     def _take_back(self) -> None:
+        """Cut what is behind the last record."""
         os.ftruncate(self._file, self._size)
-        self._is_torn = False
+        self._room, self._is_torn = self._size, False
 
     def _next(self) -> None:
         """Begin the next file. It is there with its first record, or not at all."""
@@ -100,8 +124,7 @@ class Segments:
             # Held for as long as this process writes: whoever verifies sees that more may come.
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
             lines, end = _lines([self._first()], self.end)
-            _write_all(opened, lines[0])
-            os.fsync(opened)
+            _write_all(opened, lines[0], 0)
             _sync_folder(self.folder)
         except BaseException:
             with contextlib.suppress(OSError):
@@ -109,7 +132,8 @@ class Segments:
             os.close(opened)
             raise
         self.close()
-        self._file, self._size, self._is_torn = opened, len(lines[0]), False
+        self._file, self._is_torn = opened, False
+        self._size = self._room = len(lines[0])
         self._count += 1
         self.end = end
 
@@ -134,10 +158,11 @@ def _lines(records: Iterable[Record], end: Link) -> tuple[list[bytes], Link]:
     return lines, end
 
 
-def _write_all(opened: int, data: bytes) -> None:
+def _write_all(opened: int, data: bytes, at: int) -> None:
     left = memoryview(data)
     while left:
-        left = left[os.write(opened, left) :]
+        written = os.pwrite(opened, left, at)
+        left, at = left[written:], at + written
 
 
 def _sync_folder(folder: Path) -> None:

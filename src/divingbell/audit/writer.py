@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import queue
 import threading
 import time
 from collections import deque
@@ -9,6 +10,7 @@ from collections import deque
 from divingbell import logs
 from divingbell.audit.heads import Heads
 from divingbell.audit.segments import Record, Segments, now
+from divingbell.shares import loop_thread
 
 log = logs.logger("divingbell")
 
@@ -37,12 +39,13 @@ class Writer:
         self._heads = heads
         self._strict = strict
         self._loop = asyncio.get_running_loop()
-        self._work = threading.Condition()
+        self._guard = threading.Lock()
+        # No Condition: whoever is woken by one has to wait for its lock, which is another switch.
+        self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._records: deque[Record] = deque()
         self._waiters: list[tuple[Record, asyncio.Future[None]]] = []
         self._dropped = 0
         self._closing = False
-        self._is_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._head_at = 0.0
         self._head_error: OSError | None = None
@@ -59,16 +62,16 @@ class Writer:
             OSError: it can't be written, and is not kept.
         """
         done = self._loop.create_future()
-        with self._work:
+        with self._guard:
             if self._closing:
                 raise OSError(0, "it is closed")
             self._waiters.append((record, done))
-            self._work.notify()
+        self._signals.put(None)
         await done
 
     def add(self, record: Record) -> None:
         """Have a record written soon."""
-        with self._work:
+        with self._guard:
             if len(self._records) >= MOST_WAITING or self._closing:
                 self._dropped += 1
                 return
@@ -78,18 +81,16 @@ class Writer:
 
     def _wake(self) -> None:
         self._timer = None
-        with self._work:
-            self._is_due = True
-            self._work.notify()
+        self._signals.put(None)
 
     async def close(self, last: Record) -> None:
         """Write what waits, and this; then end the thread, if it does not hang."""
         if self._timer is not None:
             self._timer.cancel()
-        with self._work:
+        with self._guard:
             self._records.append(last)
             self._closing = True
-            self._work.notify()
+        self._signals.put(None)
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT)
         if self._thread.is_alive() or self._records:
             log.warning(
@@ -100,14 +101,13 @@ class Writer:
     # In the thread
 
     def _run(self) -> None:
+        loop_thread.go_first()  # calls wait for it
         while True:
-            with self._work:
-                while not self._has_work():
-                    if not self._work.wait(self._patience()):
-                        break
+            with contextlib.suppress(queue.Empty):
+                self._signals.get(timeout=self._patience())
+            with self._guard:
                 waiters, self._waiters = self._waiters, []
                 records = list(self._records)
-                self._is_due = False
                 closing = self._closing
             self._write(records, waiters)
             self._write_head(at_once=closing)
@@ -116,9 +116,6 @@ class Writer:
         self._segments.close()
         if self._heads is not None:
             self._heads.close()
-
-    def _has_work(self) -> bool:
-        return bool(self._waiters or self._is_due or self._closing)
 
     def _patience(self) -> float | None:
         """Seconds until something is to be done of its own accord."""
@@ -149,7 +146,7 @@ class Writer:
                 self._loop.call_soon_threadsafe(_resolve, [done for _, done in waiters], error)
 
     def _forget(self, count: int, gap: int) -> None:
-        with self._work:
+        with self._guard:
             for _ in range(count):
                 self._records.popleft()
             self._dropped -= gap
