@@ -60,7 +60,7 @@ def record_in(line: bytes, after: Link | None) -> tuple[dict[str, Any], Link]:
     try:
         record = json.loads(data + b"}")
         number, previous = int(record["number"]), str(record["previous"])
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         raise Broken("it is no record") from None
     if after is not None and (number, previous) != (after.number + 1, after.hash):
         raise Broken("it does not follow the line before it")

@@ -33,6 +33,8 @@ _KEY = KeptKey(
     FILE_NAME,
     "whoever has it can sign a forged log: keep it where the log's readers can't read it",
 )
+_NO_HEAD = (ValueError, KeyError, TypeError, RecursionError, OverflowError)
+"""What reading a line raises that somebody else has written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +89,7 @@ def claimed_number(line: bytes) -> int:
     """Return how far a line says that its chain goes, signed or not; 0 for what is no head."""
     try:
         return int(json.loads(line)["number"])
-    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+    except _NO_HEAD:
         return 0
 
 
@@ -104,7 +106,7 @@ def head_in(line: bytes, public: str) -> Head:
         signature = base64.b64decode(said["signature"], validate=True)
         known = Ed25519PublicKey.from_public_bytes(base64.b64decode(public, validate=True))
         known.verify(signature, head._signed_bytes())
-    except (ValueError, KeyError, TypeError, RecursionError, InvalidSignature) as error:
+    except (*_NO_HEAD, InvalidSignature) as error:
         raise NotSigned(type(error).__name__) from None
     return head
 

@@ -9,6 +9,8 @@ import pytest
 
 from divingbell.journal.events import SessionOpened
 from divingbell.principal import Principal
+from divingbell.settings.config import Settings
+from divingbell.surfaces.cli import serving
 from tests.audit import making
 
 from .command import Bell, runner
@@ -92,3 +94,31 @@ def test_export_gives_lines_of_json(bell: Bell) -> None:
     assert len(plain) == len(events) == 7
     assert [each["unmapped"] for each in events] == plain
     assert all("hash" in each for each in plain)
+
+
+def test_a_server_keeps_a_log_unless_it_is_told_not_to() -> None:
+    assert serving._for_a_model(Settings()).audit == "on"
+    assert serving._for_a_model(Settings(audit="off")).audit == "off"
+    assert serving._for_a_model(Settings(audit="required")).audit == "required"
+
+
+def test_a_reveal_is_recorded_before_anything_is_shown(tmp_path: Path) -> None:
+    run = runner(tmp_path)
+    more = {"XDG_DATA_HOME": str(tmp_path / "data"), "DIVINGBELL_AUDIT": "on"}
+    done = run("vault", "reveal", "--to-program", stdin="a text", **more)
+    assert (done.returncode, done.stdout) == (0, "a text")
+    found = run("audit", "search", "--kind", "revealed", "--json", **more).stdout
+    assert json.loads(found)["by"] == "command"
+    assert run("audit", "verify", **more).returncode == 0
+
+
+def test_a_reveal_that_can_not_be_recorded_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("no folder")
+    (tmp_path / "divingbell.toml").write_text('audit = "on"\n[audit_log]\nfolder = "log"\n')
+    config = ("--config", str(tmp_path / "divingbell.toml"))
+    done = runner(tmp_path)(
+        "vault", "reveal", "--to-program", *config,
+        stdin="a text", XDG_DATA_HOME=str(tmp_path / "data"),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "the audit log can't be written" in done.stderr
