@@ -165,3 +165,14 @@ async def test_what_finds_no_room_is_counted(
         await log.intend(making.sent(3))
     gaps = [each["count"] for each in making.records(tmp_path) if each["kind"] == "log.gap"]
     assert gaps == [7]
+
+
+async def test_what_nobody_waits_for_any_more_is_not_written_as_sent(tmp_path: Path) -> None:
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1))
+        leaving = [asyncio.create_task(log.intend(making.sent(call))) for call in (2, 3)]
+        await asyncio.sleep(0)  # both wait now
+        leaving[0].cancel()
+        log.note(making.ended(2, "cancelled", was_sent=False))
+        await leaving[1]
+    assert making.verified(tmp_path).open_calls == [1, 3]

@@ -5,7 +5,7 @@ import contextlib
 import queue
 import threading
 import time
-from collections import deque
+from typing import NamedTuple
 
 from divingbell import logs
 from divingbell.audit.heads import Heads
@@ -27,6 +27,18 @@ TOLD_EVERY = 60.0
 """Seconds between two warnings about the same trouble."""
 
 
+class Entry(NamedTuple):
+    """A record that is to be written, and whoever waits for it."""
+
+    record: Record
+    waiter: "asyncio.Future[None] | None" = None
+
+    def is_wanted(self, error: Exception | None) -> bool:
+        """Return whether it is to be written: not what nobody waits for any more, nor what is
+        refused in any case."""
+        return self.waiter is None or (error is None and not self.waiter.cancelled())
+
+
 class Writer:
     """Writes records in a thread. Its methods are for one event loop.
 
@@ -42,8 +54,7 @@ class Writer:
         self._guard = threading.Lock()
         # No Condition: whoever is woken by one has to wait for its lock, which is another switch.
         self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._records: deque[Record] = deque()
-        self._waiters: list[tuple[Record, asyncio.Future[None]]] = []
+        self._entries: list[Entry] = []
         self._dropped = 0
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
@@ -65,17 +76,17 @@ class Writer:
         with self._guard:
             if self._closing:
                 raise OSError(0, "it is closed")
-            self._waiters.append((record, done))
+            self._entries.append(Entry(record, done))
         self._signals.put(None)
         await done
 
     def add(self, record: Record) -> None:
         """Have a record written soon."""
         with self._guard:
-            if len(self._records) >= MOST_WAITING or self._closing:
+            if len(self._entries) >= MOST_WAITING or self._closing:
                 self._dropped += 1
                 return
-            self._records.append(record)
+            self._entries.append(Entry(record))
         if self._timer is None:
             self._timer = self._loop.call_later(SOON, self._wake)
 
@@ -88,11 +99,11 @@ class Writer:
         if self._timer is not None:
             self._timer.cancel()
         with self._guard:
-            self._records.append(last)
+            self._entries.append(Entry(last))
             self._closing = True
         self._signals.put(None)
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT)
-        if self._thread.is_alive() or self._records:
+        if self._thread.is_alive() or self._entries:
             log.warning(
                 "the audit log in %s was not written to its end: look at its disk",
                 self._segments.folder,
@@ -106,10 +117,9 @@ class Writer:
             with contextlib.suppress(queue.Empty):
                 self._signals.get(timeout=self._patience())
             with self._guard:
-                waiters, self._waiters = self._waiters, []
-                records = list(self._records)
+                entries, self._entries = self._entries, []
                 closing = self._closing
-            self._write(records, waiters)
+            self._write(entries)
             self._write_head(at_once=closing)
             if closing:
                 break
@@ -119,37 +129,34 @@ class Writer:
 
     def _patience(self) -> float | None:
         """Seconds until something is to be done of its own accord."""
-        if self._records:
+        if self._entries:
             return PAUSE
         if self._heads is not None and self._heads.last != self._segments.end:
             return max(0.0, self._head_at + HEAD_EVERY - time.monotonic())
         return None
 
-    def _write(
-        self, records: list[Record], waiters: "list[tuple[Record, asyncio.Future[None]]]"
-    ) -> None:
-        """Write what has happened, then what is intended: one sync for all."""
+    def _write(self, entries: list[Entry]) -> None:
+        """Write records in the order in which they came, with one sync for all."""
         error: Exception | None = self._head_error if self._strict else None
         gap = self._dropped
-        batch = [*records, *([_gap(gap)] if gap else ()), *(record for record, _ in waiters)]
-        if error is not None:
-            batch = batch[: len(batch) - len(waiters)]
+        batch = [each.record for each in entries if each.is_wanted(error)]
+        if gap:
+            batch.append({"at": now(), "kind": "log.gap", "count": gap})
+        kept: list[Entry] = []
         try:
             if batch:
                 self._segments.write(batch)
-                self._forget(len(records), gap)
         except Exception as failure:  # whatever it is, nothing of it was kept
-            error = failure
+            error, gap = failure, 0
+            kept = [each for each in entries if each.waiter is None]
             self._tell("can't be written", failure)
+        with self._guard:
+            self._entries = kept + self._entries
+            self._dropped -= gap
+        waiters = [each.waiter for each in entries if each.waiter is not None]
         if waiters:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-                self._loop.call_soon_threadsafe(_resolve, [done for _, done in waiters], error)
-
-    def _forget(self, count: int, gap: int) -> None:
-        with self._guard:
-            for _ in range(count):
-                self._records.popleft()
-            self._dropped -= gap
+                self._loop.call_soon_threadsafe(_resolve, waiters, error)
 
     def _write_head(self, *, at_once: bool) -> None:
         if self._heads is None or self._heads.last == self._segments.end:
@@ -170,10 +177,6 @@ class Writer:
             self._told_at[words] = moment
             reason = getattr(error, "strerror", None) or error
             log.warning("the audit log in %s %s: %s", self._segments.folder, words, reason)
-
-
-def _gap(count: int) -> Record:
-    return {"at": now(), "kind": "log.gap", "count": count}
 
 
 def _resolve(waiting: "list[asyncio.Future[None]]", error: Exception | None) -> None:
