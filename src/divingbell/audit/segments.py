@@ -68,6 +68,20 @@ class Segments:
         self._count = 0
         self._is_torn = False
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether there is a file to write to."""
+        return self._file >= 0
+
+    def begin(self) -> None:
+        """Begin the first file, if there is none.
+
+        Raises:
+            OSError: it can't be made.
+        """
+        if not self.is_begun:
+            self._next()
+
     def write(self, records: Sequence[Record]) -> None:
         """Write records and have them on the disk, all of them or none.
 
@@ -76,7 +90,7 @@ class Segments:
         """
         if self._is_torn:
             self._take_back()
-        if self._file < 0 or self._size >= self._most:
+        if not self.is_begun or self._size >= self._most:
             self._next()
         lines, end = _lines(records, self.end)
         data = b"".join(lines)
@@ -95,7 +109,7 @@ class Segments:
 
     def close(self) -> None:
         """Close the file. A later batch would begin another one."""
-        if self._file < 0:
+        if not self.is_begun:
             return
         try:
             self._take_back()

@@ -167,6 +167,8 @@ class _Look:
             return found._judge(
                 "cut", f"{head.link.number:,} records were signed, and {found.records:,} are there"
             )
+        if head is None and found.records <= 1 and not found.running:
+            return found._judge("torn", "its process was killed before it had written anything")
         if head is None:
             return found._judge("unproven", "no head of it is signed by this key")
         if forged:

@@ -137,7 +137,9 @@ class Writer:
 
     def _write(self, entries: list[Entry]) -> None:
         """Write records in the order in which they came, with one sync for all."""
-        error: Exception | None = self._head_error if self._strict else None
+        if not entries:
+            return
+        error = self._begun()
         gap = self._dropped
         batch = [each.record for each in entries if each.is_wanted(error)]
         if gap:
@@ -157,6 +159,17 @@ class Writer:
         if waiters:
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
                 self._loop.call_soon_threadsafe(_resolve, waiters, error)
+
+    def _begun(self) -> Exception | None:
+        """Begin the chain, and sign that before anything else is written: whoever is killed at once
+        has a head. Return what refuses intents, where the second place has to be there."""
+        if not self._segments.is_begun:
+            try:
+                self._segments.begin()
+                self._write_head(at_once=True)
+            except OSError as error:
+                log.debug("the chain can't be begun yet: %s", error)  # the batch fails, and tells
+        return self._head_error if self._strict else None
 
     def _write_head(self, *, at_once: bool) -> None:
         if self._heads is None or self._heads.last == self._segments.end:
