@@ -58,16 +58,17 @@ class AuditLog:
             raise self._refusal(reason) from error
 
     async def _record(self, event: Intent) -> Record:
+        # On the loop it is a part of the call's own step, which is charged for all that it takes.
         if self._records.is_long(event):
             made = await weight.in_thread(lambda: self._records.of(event))
         else:
-            made = weight.timed(lambda: self._records.of(event), weight.charging())
+            made = self._records.of(event)
         assert made is not None, "every intent has a record"
         return made
 
     def note(self, event: JournalEvent) -> None:
         """Have written down what has happened."""
-        record = weight.timed(lambda: self._records.of(event), weight.charging())
+        record = self._records.of(event)
         if record is not None:
             self._writer.add(record)
 
