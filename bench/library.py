@@ -7,6 +7,7 @@ import apart
 from faces import imports, warm_cells
 from functions import functions
 from passing import frames_in_and_out
+from reviewing import reviewing
 from runner import Amount, Benchmark
 
 BENCHMARK = Benchmark(
@@ -17,6 +18,7 @@ BENCHMARK = Benchmark(
         "faces": lambda chosen: warm_cells(chosen.rounds),
         "functions": lambda chosen: functions(chosen.rounds),
         "imports": lambda chosen: imports(chosen.rounds),
+        "review": lambda chosen: reviewing(chosen.rounds),
     },
     amounts={
         "rounds": Amount("turns of each way", 10, 1),

@@ -1,6 +1,7 @@
 """Personal data and secrets in texts: how many are found, how many falsely, and how fast.
 
     ./dev bench privacy [--quick] [--no-install] [--profile] [--missed] [--tuned] [--held-out]
+        [--serve]
 
 Beside ours, in the same run: presidio-analyzer without a model, datafog and scrubadub, each in an
 environment of its own. Words and limits were tuned on one half of the sentences; figures come from
@@ -8,10 +9,12 @@ the other half (`--tuned` shows the first), which was read before but not tuned 
 says what follows from that. held_out.py makes a set of which the half that figures come from was
 tuned on by nobody: those are the figures to go by. `--missed` lists what is not found, and what is
 found falsely; with `--held-out`, of that set. `--profile` shows where the time goes in texts
-without personal data.
+without personal data. `--serve` measures only what it costs through
+`divingbell serve`.
 """
 
 import argparse
+import asyncio
 import cProfile
 import csv
 import dataclasses
@@ -35,6 +38,7 @@ import table
 import transformed
 from environments import ROOT, environment
 from personal_data import Sample
+from private_serving import private_serving
 from turns import Unable
 
 from divingbell.border.privacy import validators
@@ -431,6 +435,11 @@ def beside_peers(measure: str, texts: list[str], install: bool, rounds: int) -> 
         yield _row(measure, peer, theirs, 1, target=target, ratio=f"ours is {times:.0f}×")
 
 
+def through_serve(quick: bool) -> list[table.Row]:
+    sittings, rounds, batch = (1, 1, 5) if quick else (4, 6, 10)
+    return asyncio.run(private_serving(sittings, rounds, batch))
+
+
 def profiled(texts: dict[str, str]) -> None:
     scanner = Scanner(KINDS)
     for name, text in texts.items():
@@ -449,8 +458,12 @@ def main() -> None:
     parser.add_argument("--missed", action="store_true", help="list what is lost and what is false")
     parser.add_argument("--tuned", action="store_true", help="the half that was tuned on")
     parser.add_argument("--held-out", action="store_true", help="with --missed: of that set")
+    parser.add_argument("--serve", action="store_true", help="only what it costs through serve")
     given = parser.parse_args()
     install, quick = not given.no_install, given.quick
+    if given.serve:
+        print(f"{table.render(through_serve(quick))}\n\n{table.heading()}")
+        return
     texts = {
         "code": personal_data.code(),
         "logs": personal_data.logs(2_000 if quick else 10_000),
@@ -489,6 +502,7 @@ def main() -> None:
         *numbers_of_others(install),
         *beside_peers("same kinds: sentences", sentences, install, rounds),
         *beside_peers("same kinds: pages of code", pages, install, rounds),
+        *through_serve(quick),
     ]
     half = "that was tuned on" if given.tuned else "that was read, and not tuned on"
     where = "with" if personal_data.folder() else "without"

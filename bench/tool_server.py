@@ -15,6 +15,13 @@ def echo(text: str) -> str:
 
 
 @mcp.tool()
+def page(size: int) -> str:
+    """Give so many characters of lines that a log might have."""
+    line = "2026-03-02 12:00:00 INFO worker finished its job, and wrote 12 rows of 40 columns\n"
+    return (line * (size // len(line) + 1))[:size]
+
+
+@mcp.tool()
 def evaluate(code: str) -> str:
     """Evaluate Python, here and now."""
     return repr(eval(code))

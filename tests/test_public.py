@@ -118,7 +118,8 @@ ATTRIBUTES: dict[type, set[str]] = {
 }
 INNER = {
     # Tables in the settings and rows of them, which are given as dictionaries.
-    *("Binding", "Flow", "PrivacyRules", "Rule", "Server", "UnusableServer", "VaultSettings"),
+    *("Binding", "Flow", "PrivacyRules", "ReviewSettings", "Rule", "Server"),
+    *("UnusableServer", "VaultSettings"),
     # For those who write a way in of their own, and for the commands.
     *("LedgerRecorder", "Needs", "OwnedSessions"),
     # A protocol that open files have anyway.
@@ -196,6 +197,7 @@ _TABLES: dict[str, Any] = {
     "policy": divingbell.Policy | Mapping[str, Any],
     "privacy_rules": Mapping[str, Any],
     "vault": Mapping[str, Any],
+    "review": Mapping[str, Any],
 }
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import ProfileError
 from divingbell.gateway.catalog.folder import Folder
@@ -23,11 +24,14 @@ from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
+from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
     from divingbell.gateway.upstream.upstream import Upstream
+
+log = logs.logger("divingbell")
 
 GROUPS = "groups"
 
@@ -121,7 +125,13 @@ async def make_border(
         ConfigError: the rules can't be used, or the vault has another key.
     """
     privacy = settings.privacy or "off"
+    check_flows(privacy, settings.policy.flow)
     if privacy == "off":
+        if settings.privacy_rules != PrivacyRules():
+            log.warning(
+                "[privacy_rules] has no effect, because nothing is hidden here: "
+                'privacy = "secrets" or "personal" turns it on'
+            )
         return OpenBorder()
     # Here, because most have no use for it: hyperscan and cryptography take a tenth of a second.
     from divingbell.border.privacy.blotter import BLOTTER

@@ -20,6 +20,7 @@ _SEQUENCE = (
 )
 _TERMINAL = re.compile(_SEQUENCE)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CUT_MARK = " characters in all]"
 _FOLDERS = re.compile(r"(?<![\w:/.~])~?/(?:[\w.@+~-]{1,255}/)+")
 ACTING = _CONTROL
 """Characters that do something and show nothing; alone, or at the head of a sequence."""
@@ -133,10 +134,15 @@ def uncovered(shown: str) -> str:
 def _cut(shown: str, limit: int, length: int) -> str:
     if len(shown) <= limit and length <= _considered(limit):
         return shown
-    mark = f"… [cut: {length:,} characters in all]"
+    mark = f"… [cut: {length:,}{_CUT_MARK}"
     if limit <= len(mark):
         return "…"[:limit]
     return shown[: limit - len(mark)] + mark
+
+
+def is_cut(shown: str) -> bool:
+    """Whether this `visible` text was cut."""
+    return shown.endswith(_CUT_MARK)
 
 
 def without_folders(words: str) -> str:

@@ -12,6 +12,7 @@ from divingbell.journal.events import (
     ApprovalAsked,
     CallDecided,
     CellEnded,
+    CellRefused,
     CellStarted,
     CommandStarted,
     Revealed,
@@ -45,6 +46,7 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
         SessionOpened(BOB, said, key),
         CellStarted(BOB, key, 1, f"x = '{said}'"),
         CellEnded(BOB, key, 1, said, Result("error", error=Failure(f"E{EMAIL}", said))),
+        CellRefused(BOB, key, 2, said, said),
         CommandStarted(BOB, key, 1, f"echo '{said}'"),
         CallDecided(1, "shop.refund", "deny", 3, said),
         making.ended(1, "denied", was_sent=False, arguments={EMAIL: said, "n": 4111111111111111}),
@@ -56,7 +58,7 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
     )
     for value in (EMAIL, "bob.miller", CARD, CARD.replace(" ", ""), TOKEN):
         assert value not in text
-    assert len(making.records(tmp_path)) == 12
+    assert len(making.records(tmp_path)) == 13
     assert "[EMAIL]" in text and "[CARD]" in text
 
 

@@ -43,3 +43,11 @@ def test_both_faces_and_the_import_are_measured(table: str) -> None:
     assert "a call of nothing into a thread's loop" in table
     assert "of 1.5× plus the hop" in table
     assert "ms more" in table
+
+
+def test_a_review_is_measured_beside_compiling_the_same(table: str) -> None:
+    lines = [line for line in table.splitlines() if "| a cell of 2 kB " in line]
+    assert [word for line in lines for word in ("| review ", "| compile() ") if word in line] == [
+        "| review ",
+        "| compile() ",
+    ]

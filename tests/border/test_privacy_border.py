@@ -1,6 +1,7 @@
 """The border of `privacy`: what models read and write, what code and tools have."""
 
 import asyncio
+import json
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, Session, ToolFailed, UnknownToken
+from divingbell.border.conversation import Conversation
 from divingbell.events import Revealed
 
 KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
@@ -148,6 +150,12 @@ async def test_what_looks_like_a_token_is_none_where_a_server_or_file_has_it(
     assert kept.value == "[JIRA_4827150]"
 
 
+async def test_what_looks_like_a_token_is_none_in_what_is_printed(session: Session) -> None:
+    code = "for letter in '[EMAIL_' + '482715]': print(letter, end='', flush=True)"
+    events = [event async for event in session.stream(code)]
+    assert "".join(event.text or "" for event in events) == "(EMAIL_482715)"
+
+
 async def test_a_secret_goes_to_no_other_server_than_it_came_from(
     session: Session, office: Office
 ) -> None:
@@ -168,6 +176,51 @@ async def test_a_file_that_is_put_teaches_who_is_in_it(session: Session) -> None
     assert "Ophelia" not in result.text and "Elsinore" in result.text
     assert await session.files.get("people.csv") == b"first_name,city\nOphelia,Elsinore\n"
     assert await session.get("__name__") == "__main__"
+
+
+PEOPLE = (
+    "import pandas as pd\n"
+    "people = pd.DataFrame({'first_name': ['Ophelia', 'Bo Li'], 'city': ['Elsinore', 'Oslo']})"
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "people",
+        "display(people)",
+        "print(people)",
+        "people.set_index('city')",
+        "people.first_name",
+        "print(people.first_name)",
+        "people.iloc[1]",
+        "print(people.to_dict('records'))",
+        "people.first_name.value_counts()",
+        "people.assign(n=1).groupby('first_name').sum(numeric_only=True)",
+        "people.to_dict('records')",
+        "pd.concat([people] * 9, axis=1)",
+    ],
+)
+async def test_tables_that_code_made_itself_teach_who_is_in_them(
+    session: Session, code: str
+) -> None:
+    await session.run(PEOPLE)
+    events = [event async for event in session.stream(code)]
+    shown = str([(event.text, event.outputs, event.result) for event in events])
+    assert "[NAME_" in shown and "Ophelia" not in shown and "Bo Li" not in shown, shown
+    assert "first_name" in shown
+
+
+async def test_the_value_of_a_cell_teaches_who_is_in_it(session: Session) -> None:
+    result = await session.run(f"{PEOPLE}\npeople.to_dict()")
+    assert "Ophelia" not in str((result.value, result.text)) and "Elsinore" in str(result.value)
+
+
+async def test_tables_that_commands_print_teach_too(session: Session) -> None:
+    code = f"{PEOPLE}\nprint(people)"
+    result = await session.command(["python", "-c", code])
+    assert "[NAME_" in result.stdout and "Elsinore" in result.stdout, result
+    assert "Ophelia" not in result.stdout and "Bo Li" not in result.stdout
 
 
 async def test_images_are_held_back_with_a_word(session: Session) -> None:
@@ -271,3 +324,103 @@ async def test_it_is_kept_in_memory_where_nothing_can_be_written(
         token = await email_token(session)
         assert await session.reveal(token) == "zelda@jazz.org"
     assert "forgotten when this program ends" in caplog.text
+
+
+async def test_what_has_a_token_is_hidden_without_the_words_that_made_it_known(
+    session: Session, office: Office
+) -> None:
+    first = await session.run("'passport no. C01X' + '00T47'")
+    [token] = TOKEN.findall(str(first.value))
+    bare = await session.run("number = 'C01X' + '00T47'; print(number); [number]")
+    assert bare.value == [token] and "C01X00T47" not in str(bare)
+    echoed = await session.run(f"servers.host.mail({token!r}, 'x')")
+    assert office.sent[-1][0] == "C01X00T47" and echoed.value == f"sent to {token}"
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["[email_482715]", "[EMAIL_48271]", "<EMAIL_482715>", "[EMAIL 482715]", "{Email-482715}"],
+)
+async def test_what_was_meant_as_a_token_is_not_sent_as_it_stands(
+    session: Session, office: Office, word: str
+) -> None:
+    sent = len(office.sent)
+    result = await session.run(f"servers.host.mail({word!r}, 'x')")
+    assert result.error is not None and "letter by letter" in result.error.message
+    assert len(office.sent) == sent
+    assert (await session.run("servers.host.mail('[JIRA_48271] [x_1]', 'x')")).status == "ok"
+
+
+async def test_a_token_in_a_comment_is_no_value(session: Session) -> None:
+    assert (await session.run("1 + 1  # not [EMAIL_482715]")).value == 2
+
+
+async def test_a_number_does_not_reach_into_the_next_column(session: Session) -> None:
+    code = (
+        "import pandas\npandas.DataFrame({'order_id': [500412, 501077], "
+        "'phone': ['780-999-2181', '0494 92 82 32']})"
+    )
+    text = (await session.run(code)).text
+    assert "500412" in text and "501077" in text and "999" not in text and "0494" not in text
+
+
+async def test_numbers_of_personal_fields_are_hidden_whatever_a_table_makes_of_them(
+    session: Session,
+) -> None:
+    code = "{'card_number': 4111111111111111.0, 'national_id': 30123456, 'n': 30123457, 'x': 0.5}"
+    result = await session.run(f"row = {code}\nprint(row)\nrow")
+    assert isinstance(result.value, dict)
+    assert "[CARD_" in str(result.value["card_number"]), result.value
+    assert "[NATIONAL_ID_" in str(result.value["national_id"])
+    assert (result.value["n"], result.value["x"]) == (30123457, 0.5)
+    assert type(result.usage.memory_peak) is int
+
+
+async def test_half_a_character_does_not_end_the_search_for_others(session: Session) -> None:
+    people = [{"first_name": "Aa\ud800b"}, {"first_name": "Marmaduke"}, {"last_name": "Zebulonia"}]
+    await session.files.put("people.json", json.dumps(people))
+    result = await session.run("print(open('people.json').read(), 'invoice_Zebulonia_2024.pdf')")
+    assert "Marmaduke" not in result.text and "Zebulonia" not in result.text
+
+
+async def test_many_numbers_beside_a_word_are_read_twice_at_most(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = 0
+    whole = Conversation.tokenised_all
+
+    def counted(self: Conversation, *given: Any, **named: Any) -> list[str]:
+        nonlocal passes
+        passes += 1
+        return whole(self, *given, **named)
+
+    monkeypatch.setattr(Conversation, "tokenised_all", counted)
+    numbers = "random.sample(range(10**9, 10**10), 700)"
+    await session.run(f"import random; print('phone', *{numbers}, sep='\\n')")
+    assert passes <= 8
+
+
+async def test_words_of_the_protocol_are_never_hidden(session: Session) -> None:
+    await session.files.put("a.json", '{"first_name": ["content", "isError", "text", "Ophelia"]}')
+    result = await session.run("print('content isError text Ophelia')")
+    assert result.text.startswith("content isError text [NAME_")
+
+
+async def test_what_was_sealed_stays_so_in_another_process(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    rules = {"border": {"host.find": "sandbox"}}
+    options: dict[str, Any] = {"privacy_rules": rules, "pool": 0, "preload": []}
+    async with (
+        Divingbell(privacy="personal", tools=office.tools(), **options) as bell,
+        bell.session(id="fixed") as session,
+    ):
+        token = await email_token(session)
+    async with (
+        Divingbell(privacy="personal", tools=office.tools(), **options) as bell,
+        bell.session(id="fixed") as session,
+    ):
+        back = await session.run(f"servers.host.mail({token!r}, 'x')[::-1]")
+        assert office.sent[-1][0] == "zelda@jazz.org"
+        assert "gro.zzaj" not in str(back.value), back

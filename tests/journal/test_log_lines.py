@@ -9,7 +9,7 @@ import pytest
 from divingbell import Divingbell, logs
 from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.journal import log_lines
-from divingbell.journal.events import CallEnded, CellEnded, Revealed
+from divingbell.journal.events import CallEnded, CellEnded, CellRefused, Revealed
 from divingbell.principal import Principal
 
 SECRET = "s3cret"
@@ -86,6 +86,16 @@ def test_a_cell_whose_caller_has_left_has_one_too(caplog: pytest.LogCaptureFixtu
     [record] = caplog.records
     assert record.getMessage() == "session k: cell 1: its caller has left, 0 ms"
     assert marks_of(record) == ("k", None, 1, None)
+
+
+def test_a_cell_that_was_refused_has_one_without_its_code(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "divingbell"):
+        log_lines.write(CellRefused(Principal("ada"), "k", 2, SECRET, f"writes to {SECRET}"))
+    [record] = caplog.records
+    assert record.getMessage() == "session k: cell 2: refused"
+    assert marks_of(record) == ("k", "ada", 2, None)
 
 
 @pytest.mark.parametrize("count", [1, 3])

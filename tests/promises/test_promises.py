@@ -11,11 +11,21 @@ import pytest
 from divingbell import Divingbell
 from divingbell.models import Output, Result
 from divingbell.promises import GROUPS, PREAMBLE, PROBES, PROMISES, Promise, tables
-from divingbell.promises.check import CHECKS, TOOL_CHECKS, PromiseBroken, ToolRig, Watch, judged
+from divingbell.promises.check import (
+    CHECKS,
+    PRIVACY_CHECKS,
+    TOOL_CHECKS,
+    PrivacyRig,
+    PromiseBroken,
+    ToolRig,
+    Watch,
+    judged,
+)
 from divingbell.promises.check.self_check import Verdict, check, left_out, promised
 
 ROOT = Path(__file__).parents[2]
 KEPT_BY_LOCAL = [promise for promise in PROMISES if promise.kept_by("local")]
+WITH_TOOLS = TOOL_CHECKS.keys() | PRIVACY_CHECKS.keys()
 REQUIRED = """
 F01 F02 F03 F04 F06 F07 F08 F09 F10 F11 F14 F15 F16 F19
 P01 P02 P04 P05 P06 P08 P11
@@ -25,6 +35,7 @@ K01 K03 K07 K10 K11 K13 K14 K15 K17 K18 K19 K20 K22 K23 K24 K25 K28 K29 K30 K31 
 T01 T02 T03 T04 T07 T08 T09 T12 T14
 H01 H03 H04 H05 H06 H08
 D01 D02 D03 D05 D07 D08
+I01 I02 I05 I06
 Y02 Y03 Y04 Y06
 S05 S06 S07
 """
@@ -41,12 +52,12 @@ async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
 
 @pytest.fixture(scope="module")
 async def with_tools(own_bell: Divingbell) -> dict[str, Verdict]:
-    """All checks that need tools, in one go: the Divingbell that they share starts but once."""
-    return {verdict.promise.id: verdict async for verdict in check(own_bell, TOOL_CHECKS)}
+    """All checks that need tools, in one go: the Divingbells that they share start but once."""
+    return {verdict.promise.id: verdict async for verdict in check(own_bell, WITH_TOOLS)}
 
 
 def _among(with_tools: bool) -> list[Promise]:
-    return [promise for promise in KEPT_BY_LOCAL if (promise.id in TOOL_CHECKS) is with_tools]
+    return [promise for promise in KEPT_BY_LOCAL if (promise.id in WITH_TOOLS) is with_tools]
 
 
 @pytest.mark.parametrize("promise", _among(False), ids=lambda promise: promise.id)
@@ -82,7 +93,7 @@ def test_every_row_is_complete() -> None:
         if promise.probe:
             assert promise.source()
         if promise.kind == "host" and promise.kept_by("local"):
-            assert promise.id in CHECKS.keys() ^ TOOL_CHECKS.keys()
+            assert promise.id in CHECKS.keys() ^ TOOL_CHECKS.keys() ^ PRIVACY_CHECKS.keys()
         if promise.kind == "bomb":
             assert promise.outcomes and promise.within
 
@@ -96,7 +107,7 @@ def test_every_probe_is_of_use() -> None:
 
 
 def test_every_check_belongs_to_a_row() -> None:
-    assert CHECKS.keys() | TOOL_CHECKS.keys() <= {
+    assert CHECKS.keys() | WITH_TOOLS <= {
         promise.id for promise in PROMISES if promise.kind == "host"
     }
 
@@ -136,7 +147,7 @@ def test_identifiers_named_in_the_security_page_exist() -> None:
     known = {promise.id for promise in PROMISES}
     text = (ROOT / "SECURITY.md").read_text("utf-8")
     prose = text.partition(tables.BEGIN)[0] + text.partition(tables.END)[2]
-    assert set(re.findall(r"\b[FPNRKHYSTDG]\d{2}\b", prose)) <= known
+    assert set(re.findall(r"\b[FPNRKHYSTDGI]\d{2}\b", prose)) <= known
 
 
 # The checks can fail
@@ -208,15 +219,19 @@ async def test_a_door_that_stands_open_is_noticed(
     assert {verdict.promise.id for verdict in verdicts if not verdict.kept} == rows
 
 
-async def test_the_rig_with_tools_leaves_nothing_behind(own_bell: Divingbell) -> None:
+@pytest.mark.parametrize("kind", [ToolRig, PrivacyRig])
+async def test_a_rig_with_tools_leaves_nothing_behind(
+    own_bell: Divingbell, kind: type[ToolRig]
+) -> None:
     from divingbell.host import places, profile
 
     def kept() -> set[Path]:
         folders = (places.data_folder(), profile.home() / "logs", profile.home() / "tool-lists")
-        return {path for folder in folders for path in folder.glob("*hostile*")}
+        names = ("*hostile*", "vault*")
+        return {path for folder in folders for name in names for path in folder.glob(name)}
 
     before = kept()
-    async with ToolRig.beside(own_bell) as rig:
+    async with kind.beside(own_bell) as rig:
         pid = rig.bell.gateway.fleet.upstream("hostile").pid
         assert pid is not None
         async with rig.session() as session:

@@ -10,6 +10,14 @@ Handler = Callable[[dict[str, Any]], Any]
 TOOL = {"name": "work", "inputSchema": {"type": "object"}}
 
 
+class Refusal(Exception):
+    """Raised by a handler whose request is answered with an error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(message)
+        self.error = {"code": code, "message": message, "data": data}
+
+
 def say(message: dict[str, Any]) -> None:
     print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
 
@@ -47,7 +55,10 @@ def answer(
         error = {"code": -32601, "message": "Method not found"}
         say({"id": request["id"], "error": error})
     else:
-        say({"id": request["id"], "result": handler(request.get("params", {}))})
+        try:
+            say({"id": request["id"], "result": handler(request.get("params", {}))})
+        except Refusal as refusal:
+            say({"id": request["id"], "error": refusal.error})
 
 
 def text(words: str) -> dict[str, Any]:

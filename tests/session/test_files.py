@@ -21,6 +21,7 @@ from divingbell import (
     Session,
     SessionClosed,
 )
+from divingbell.border.border import Unread
 from divingbell.session import files
 from divingbell_inside import frames
 from tests.waiting import until
@@ -494,7 +495,7 @@ async def test_forged_answers_are_refused(operation: str, answers: list[dict[str
         theirs.setblocking(False)
         forged = b"".join(map(frames.pack, answers))
         sending = asyncio.create_task(asyncio.get_running_loop().sock_sendall(theirs, forged))
-        taken = files.Files("forged", ours.detach, lambda: 1 << 20, lambda: None)
+        taken = files.Files("forged", ours.detach, lambda: 1 << 20, lambda name: Unread())
         with pytest.raises(FileRefused, match="'a'"):
             await getattr(taken, operation)("a", *([b"x"] if operation == "put" else []))
         sending.cancel()
@@ -519,6 +520,6 @@ async def test_a_file_that_comes_in_crumbs_is_refused(monkeypatch: pytest.Monkey
     with theirs:
         crumbs = [frames.pack({"event": "piece"}, b"x")] * 5
         theirs.sendall(frames.pack({"event": "file", "size": 5, "modified": 0}) + b"".join(crumbs))
-        taken = files.Files("forged", ours.detach, lambda: 1 << 20, lambda: None)
+        taken = files.Files("forged", ours.detach, lambda: 1 << 20, lambda name: Unread())
         with pytest.raises(FileRefused, match="crumbs"):
             await taken.get("a")

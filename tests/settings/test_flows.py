@@ -6,8 +6,11 @@ import pytest
 
 from divingbell.errors import ConfigError
 from divingbell.settings import tables
+from divingbell.settings.config import Settings
 from divingbell.settings.flows import MAX_FLOWS, Flow
+from divingbell.settings.kinds import KINDS
 from divingbell.settings.policy import Policy
+from divingbell.settings.privacy import PrivacyRules
 
 RULE: dict[str, Any] = {"from": ["crm.*", "!crm.ping"], "to": "slack.*", "action": "deny"}
 
@@ -70,3 +73,69 @@ def test_one_that_a_program_has_made_is_checked_by_the_same_names() -> None:
     tables.check(Flow(("crm.*",), ("slack.*",), "ask"))
     with pytest.raises(ConfigError, match="from: 'crm' is no tool"):
         tables.check(Flow(("crm",), ("slack.*",), "ask"))
+
+
+BORDER = {"crm.public": "model", "crm.*": "sandbox", "hr.get.name": "sandbox", "hr.*": "model"}
+
+
+def settings_with(border: dict[str, Any], **flow: Any) -> Settings:
+    policy = Policy.from_mapping({"flow": [{**RULE, **flow}]}, "x.toml")
+    rules = PrivacyRules(border=border, patterns={"CUSTOMER": "C-[0-9]+"})
+    return Settings(policy=policy, privacy_rules=rules)
+
+
+def test_kinds_are_words_for_one_or_several() -> None:
+    flow = read(kinds=["e-mail", "secrets", "customer"])
+    about = [kind for kind in (*KINDS, "CUSTOMER", "VALUE") if flow.is_about(kind)]
+    assert about == ["PRIVATE_KEY", "API_KEY", "PASSWORD", "EMAIL", "CUSTOMER"]
+    assert flow.words == "email, secrets, customer"
+    assert read(kinds="personal").is_about("VALUE") and not read().is_about("EMAIL")
+
+
+@pytest.mark.parametrize(
+    ("sources", "words"),
+    [
+        (["crm.find"], ""),
+        (["crm.*", "!crm.public"], ""),
+        (["crm.*", "!crm.pub*"], ""),
+        (["crm.f*", "crm.get"], ""),
+        (["crm.*"], 'line "crm.public" = "model"'),
+        (["crm.?ublic"], 'line "crm.public" = "model"'),
+        (["crm.*", "!crm.publi"], 'line "crm.public" = "model"'),
+        (["*"], 'line "crm.public" = "model"'),
+        (["!crm.public"], 'of "\\*"'),
+        (["hr.get"], 'line "hr.\\*" = "model"'),
+        (["shop.*"], 'of "shop.\\*" code gets its real values: write "shop.\\*" = "sandbox" first'),
+    ],
+)
+def test_kinds_are_only_for_what_is_behind_the_border_of_the_sandbox(
+    sources: list[str], words: str
+) -> None:
+    if not words:
+        assert settings_with(BORDER, **{"from": sources, "kinds": "email"}).policy.flow
+        return
+    with pytest.raises(ConfigError, match=rf"\[policy\.flow\], flow 1: a rule with kinds.*{words}"):
+        settings_with(BORDER, **{"from": sources, "kinds": "email"})
+    assert settings_with(BORDER, **{"from": sources})
+
+
+@pytest.mark.parametrize("wide", ["crm.?", "crm.[*]", "crm.*a*", "crm.[a-z]*"])
+def test_a_pattern_seals_no_more_than_it_plainly_matches(wide: str) -> None:
+    with pytest.raises(ConfigError, match="a rule with kinds"):
+        settings_with({wide: "sandbox"}, **{"from": "crm.*", "kinds": "email"})
+    with pytest.raises(ConfigError, match="a rule with kinds"):
+        settings_with({wide: "sandbox"}, **{"from": "crm.[ab]", "kinds": "email"})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "words"),
+    [
+        ("emial", "there is no kind 'emial'; did you mean 'email'"),
+        ([], "kinds must be a list of kinds"),
+        ([7], "7 can't be the name of a kind"),
+    ],
+)
+def test_a_kind_that_there_is_not_is_told(kinds: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        settings_with({"crm.*": "sandbox"}, kinds=kinds)
+    assert settings_with({"crm.*": "sandbox"}, kinds=["value", "customer"])

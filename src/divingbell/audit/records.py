@@ -14,6 +14,7 @@ from divingbell.journal.events import (
     CallEnded,
     CallSent,
     CellEnded,
+    CellRefused,
     CellStarted,
     CommandEnded,
     CommandStarted,
@@ -60,6 +61,7 @@ class Records:
             SessionEnded: self._session_ended,
             CellStarted: self._cell_started,
             CellEnded: self._cell_ended,
+            CellRefused: self._cell_refused,
             CommandStarted: self._command_started,
             CommandEnded: self._command_ended,
             CallDecided: self._call_decided,
@@ -128,6 +130,13 @@ class Records:
             said |= {"status": result.status, "limit": result.limit, "usage": _usage(result.usage)}
             said["error"] = None if result.error is None else self._name(result.error.type)
         return {"kind": "execution.ended", **self._who(event.principal), **said}
+
+    def _cell_refused(self, event: CellRefused) -> Record:
+        # Noted and not intended, so that the event loop does it: as much as of a refused call.
+        code = self._screening.text(event.code[:LONG], event.principal, MOST_REFUSED)
+        said = {"session": self._whole(event.key), "cell": event.cell, "code": code}
+        said |= {"status": "refused", "reason": self._name(event.reason)}
+        return {"kind": "execution.refused", **self._who(event.principal), **said}
 
     def _command_started(self, event: CommandStarted) -> Record:
         command = self._screening.text(event.command, event.principal, MOST_CODE)

@@ -9,6 +9,7 @@ what a program takes out itself: `Session.get`, and the content of `Session.file
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
 from divingbell.command import CommandEvent
@@ -20,6 +21,16 @@ Shown = TypeVar("Shown", Event, CommandEvent)
 Charge = Callable[[float], object]
 Reader = Literal["model", "sandbox"]
 """A model, or the code in a sandbox, which computes with what it gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A value that stands for a token in what a model or code wrote: all but the value itself."""
+
+    token: str
+    kind: str
+    origins: frozenset[str] = frozenset()
+    """The tools that it came from, as `server.tool`."""
 
 
 class Passage(Protocol):
@@ -49,6 +60,13 @@ class Border(Protocol):
         """Return what a model of this principal wrote, as the host takes it.
 
         `to` is the server that gets it, where that is known.
+
+        Raises:
+            UnknownToken: it names something that this conversation does not have.
+        """
+
+    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+        """Return what `inward` would put into a value: rules about kinds of values ask for it.
 
         Raises:
             UnknownToken: it names something that this conversation does not have.
@@ -125,6 +143,9 @@ class OpenBorder:
 
     async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
         return value
+
+    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+        return ()
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
         return {}

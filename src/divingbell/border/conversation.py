@@ -1,28 +1,39 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
+import functools
+import re
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from divingbell.border.privacy import views
+from divingbell import logs
+from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.fields import Fields
-from divingbell.border.privacy.find import Find
+from divingbell.border.privacy.find import Find, merged
 from divingbell.border.privacy.kinds import SECRETS
-from divingbell.border.privacy.learned import Learned
+from divingbell.border.privacy.learned import Learned, folded
 from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
+from divingbell.border.token_screen import LOOK_ALIKE, TokenScreen
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vault
+
+log = logs.logger("divingbell")
 
 BETWEEN = "\n"
 """Between two texts of a value, which are looked through as one: the name of a field says what
 stands in it, and one long text takes a tenth of the time that many short ones do."""
 AS_WRITTEN = SECRETS | {"NAME", "ADDRESS"}
 """Kinds whose values may have in them what elsewhere hides one: a password with `%40` in it."""
-_LOOK_ALIKE = ""
-"""The kind of what looks like a token."""
+AT_ONCE = 100
+"""Values of a text in pieces that are learned together: to learn one takes 0.1 ms at least."""
+_BY_SHAPE = frozenset({"EMAIL", "IBAN", "CARD", "IP", "PRIVATE_KEY"})
+"""Kinds that need no words beside them."""
+MOST_BY_SHAPE = 20_000
+"""Values that are learned although their shape says what they are, together with all others."""
+_ESCAPED_LINE_END = re.compile(r"(?:\\+r)?\\+n")
 
 
 class Conversation:
@@ -37,12 +48,19 @@ class Conversation:
         self.vault = vault
         learned = Learned()
         self.learner = Learner(fields, learned)
-        self.screen = Screen(scanner, learned)
+        self.screen = TokenScreen(scanner, learned, kinds)
         self._kinds = kinds
+        self._sealed = Screen(_no_shapes(), Learned())
+        self._sealed_tokens: dict[str, str] = {}
+        """Tokens of sealed values, by the values in small letters."""
         self._joined: list[Conversation] = []
         self._guard = threading.Lock()
         self._first_shown = ""
         self._is_told = False
+        self._scanner = scanner
+        self._noted: set[str] = set()
+        self._unlearned: list[tuple[str, str]] = []
+        """Values that have a token, and were not looked at yet."""
 
     def join(self, other: "Conversation") -> None:
         """Know the tokens of another conversation of the same user, whose session it reaches."""
@@ -52,10 +70,14 @@ class Conversation:
 
     def entry_of(self, token: str) -> Entry | None:
         """Return what a token stands for, if it is one that was given out here."""
-        for each in (self, *self._joined):
+        for each in self._reached():
             if (found := each.vault.entry_of(token)) is not None:
                 return found
         return None
+
+    def _reached(self) -> "tuple[Conversation, ...]":
+        """Those whose tokens are known here."""
+        return (self, *self._joined)
 
     def example(self) -> str:
         """Return a token where its reader has to be told now what that is: once."""
@@ -65,27 +87,153 @@ class Conversation:
             self._is_told = True
             return self._first_shown
 
-    def tokenised(self, text: str, origin: str = "", *, sealed: bool = False) -> str:
+    def tokenised(self, text: str) -> str:
         """Return a text with tokens in the places of values, for those who may not see them.
 
-        What looks like a token and is none names nothing any more. `origin` is the server that it
-        comes from. What is sealed is not put back into code either.
+        What looks like a token and is none names nothing any more.
         """
-        return self.tokenised_all([text], origin, sealed=sealed)[0]
+        return self.tokenised_all([text])[0]
 
     def tokenised_all(
-        self, texts: list[str], origin: str = "", *, sealed: bool = False
+        self,
+        texts: list[str],
+        origin: str = "",
+        *,
+        sealed: bool = False,
+        leaving: Collection[str] = (),
+        is_second: bool = False,
     ) -> list[str]:
-        """Do the same with the texts of one value, which may explain one another."""
+        """Do the same with the texts of one value, which may explain one another.
+
+        `origin` is the tool that they come from. What is sealed is not put back into code either.
+        `leaving` are finds that stay as they are, unless they have been sealed. It is done twice
+        at most: a token is a word beside the next number, too.
+        """
+        self._learn()
         whole = BETWEEN.join(texts)
-        there = list(self._tokens_in(whole))
-        found = _in_order(_outside(self.screen.finds(whole), there), there)
+        finds = self._all_finds(texts, whole, leaving)
+        if sealed and self._seal_finds(whole, finds, origin):
+            finds = self._all_finds(texts, whole, leaving)
+        shown = self._replaced(texts, whole, finds, origin)
+        # What was known by the words beside it may stand among them once more, without any.
+        if not self._learn() or is_second:
+            return shown
+        return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving, is_second=True)
+
+    def _all_finds(self, texts: list[str], whole: str, leaving: Collection[str]) -> list[Find]:
+        finds = self._with_cuts(texts, whole, self.screen.values(whole))
+        return [find for find in finds if not (leaving and self._stays(whole, find, leaving))]
+
+    def _seal_finds(self, whole: str, finds: list[Find], origin: str) -> bool:
+        """Seal what was found; say whether more may be found now."""
+        known = len(self.screen.learned)
+        pieces = ((whole[find.start : find.end], find.kind) for find in finds)
+        values = {self._meant_by(*piece): piece[1] for piece in pieces if piece[1] != cuts.CUT}
+        self.seal(values, origin)
+        return len(self.screen.learned) > known
+
+    def resealed_all(self, texts: list[str], origin: str) -> list[str]:
+        """Return the same texts with tokens for sealed values alone: a tool that code has sent
+        one to may send it back. What looks like a token and is none names nothing any more."""
+        sealing = [each for each in self._reached() if each._sealed_tokens]
+        if not sealing:
+            return self.defused_all(texts)
+        whole = BETWEEN.join(texts)
+        finds = merged([find for each in sealing for find in each._sealed.finds(whole)])
+        return self._replaced(texts, whole, finds, origin)
+
+    def seal(self, values: Mapping[str, str], origin: str) -> dict[str, str]:
+        """Seal values, by their kinds: code gets their tokens from now on, wherever they come up.
+
+        Return the tokens by values.
+        """
+        fresh = [(value, kind) for value, kind in values.items() if self._is_fresh(value, kind)]
+        refused = self._sealed.learned.add(fresh)
+        self.screen.learned.add(fresh)
+        if refused:
+            log.warning("%d sealed values are not found again: there are too many", refused)
+        return {value: self._token(value, kind, origin) for value, kind in values.items()}
+
+    def _is_fresh(self, value: str, kind: str) -> bool:
+        """Take a value down as sealed; return whether it was not yet."""
+        if self._sealed_twin(value) is not None:
+            return False
+        self._sealed_tokens[folded(value)] = self.vault.token_of(value, kind, sealed=True)
+        return True
+
+    def found_in(self, texts: Iterable[str]) -> set[str]:
+        """Return all that is found in texts, as it stands there."""
+        whole = BETWEEN.join(texts)
+        return {whole[find.start : find.end] for find in self.screen.values(whole)}
+
+    def kinds_of(self, values: Iterable[str]) -> dict[str, str]:
+        """Return the kinds of those values that are of one as a whole, by their shapes."""
+        whole = BETWEEN.join(each for each in values if BETWEEN not in each)
+        found = {whole[find.start : find.end]: find.kind for find in self.screen.values(whole)}
+        return {value: found[value] for value in values if value in found}
+
+    def _stays(self, whole: str, find: Find, leaving: Collection[str]) -> bool:
+        piece = whole[find.start : find.end]
+        return piece in leaving and self._sealed_twin(self._meant_by(piece, find.kind)) is None
+
+    def _replaced(
+        self, texts: list[str], whole: str, finds: Iterable[Find], origin: str
+    ) -> list[str]:
+        found = self.screen.with_tokens(whole, list(finds))
         if not found:
             return texts
         return [
-            self._edited(text, own, origin, sealed) if own else text
+            self._edited(text, own, origin) if own else text
             for text, own in zip(texts, _by_text(found, texts), strict=True)
         ]
+
+    def remember(self, entries: Iterable[Entry]) -> None:
+        """Find these again, also without the words that made them known: what a model has a token
+        for it can have sent back to it. What was sealed stays so, also where that was long ago."""
+        for entry in entries:
+            self._note(entry.value, entry.kind)
+            if entry.sealed and folded(entry.value) not in self._sealed_tokens:
+                self._sealed_tokens[folded(entry.value)] = entry.token
+                self._sealed.learned.add([(entry.value, entry.kind)])
+        self._learn()
+
+    def _note(self, value: str, kind: str) -> None:
+        with self._guard:
+            if value not in self._noted:
+                self._noted.add(value)
+                self._unlearned.append((value, kind))
+
+    def _learn(self) -> bool:
+        """Learn what has a token; say whether some of it would not be found by its shape."""
+        with self._guard:
+            noted, self._unlearned = self._unlearned, []
+        if not noted:
+            return False
+        finds = self._scanner.finds(BETWEEN.join(value for value, _ in noted))
+        by_shape, start = {(find.start, find.end) for find in finds}, 0
+        hidden: list[tuple[str, str]] = []
+        for value, kind in noted:
+            if (start, start + len(value)) not in by_shape:
+                hidden.append((value, kind))
+            start += len(value) + len(BETWEEN)
+        learned = self.screen.learned
+        before = len(learned)
+        learned.add(hidden)
+        has_hidden = len(learned) > before
+        # The others for what a table cuts of them, unless that takes the room of names.
+        learned.add(noted[: max(0, MOST_BY_SHAPE - len(learned))])
+        return has_hidden
+
+    def _with_cuts(self, texts: list[str], whole: str, finds: list[Find]) -> list[Find]:
+        if cuts.MARK not in whole:
+            return finds
+        start = 0
+        beside: list[Find] = []
+        for text in texts:
+            for find in cuts.with_cuts(text, [], self.screen):
+                beside.append(Find(start + find.start, start + find.end, find.kind))
+            start += len(text) + len(BETWEEN)
+        return merged([*finds, *beside])
 
     def defused_all(self, texts: list[str]) -> list[str]:
         """Return the same texts, without what looks like a token and is none."""
@@ -93,66 +241,82 @@ class Conversation:
             return texts
         return [tokens.replaced(text, self._known_or_defused) for text in texts]
 
-    def note_origins(self, secrets: Scanner, texts: list[str], server: str) -> None:
-        """Remember of which server the secrets in these texts are: they go back there only."""
+    def note_origins(self, secrets: Scanner, texts: Iterable[str], origin: str) -> None:
+        """Remember of which tool the secrets in these texts are: they go to its server only."""
         whole = BETWEEN.join(texts)
-        for find in secrets.finds(whole):
-            self.vault.token_of(whole[find.start : find.end], find.kind, server)
+        for find in Screen(secrets, self.screen.learned).finds(whole):
+            if find.kind in SECRETS:
+                value = self._meant_by(whole[find.start : find.end], find.kind)
+                self.vault.token_of(value, find.kind, origin)
 
     def pieces(self) -> PieceScreen:
         """Return what does the same with a text that comes in pieces."""
-        return PieceScreen(self.screen, lambda piece, kind: self._shown(piece, kind, "", False))
+
+        def replace(piece: str, kind: str) -> str:
+            shown = self._shown(piece, kind, "")
+            if len(self._unlearned) >= AT_ONCE or kind not in _BY_SHAPE:
+                self._learn()
+            return shown
+
+        return PieceScreen(self.screen, replace, hides_cuts=True)
 
     def _known_or_defused(self, token: str) -> str:
         is_ours = tokens.kind_of(token) not in self._kinds or self.entry_of(token) is not None
         return token if is_ours else tokens.defused(token)
 
-    def _edited(self, text: str, finds: list[Find], origin: str, sealed: bool) -> str:
+    def _edited(self, text: str, finds: list[Find], origin: str) -> str:
         parts: list[str] = []
         at = 0
         for find in finds:
             piece = text[find.start : find.end]
-            parts += text[at : find.start], self._shown(piece, find.kind, origin, sealed)
+            parts += text[at : find.start], self._shown(piece, find.kind, origin)
             at = find.end
         return "".join((*parts, text[at:]))
 
-    def _shown(self, piece: str, kind: str, origin: str, sealed: bool) -> str:
-        if kind == _LOOK_ALIKE:
+    def _shown(self, piece: str, kind: str, origin: str) -> str:
+        if kind == LOOK_ALIKE:
             return self._known_or_defused(piece)
-        value = piece if kind in AS_WRITTEN else views.undisguised(piece)
-        token = self.vault.token_of(value, kind, origin, sealed=sealed)
+        if kind == cuts.CUT:
+            return cuts.SHOWN
+        value = self._meant_by(piece, kind)
+        self._note(value, kind)
+        token = self._token(value, kind, origin)
         self._first_shown = self._first_shown or token
         return token
 
-    def _tokens_in(self, text: str) -> Iterator[Find]:
-        """The tokens in a text, and what looks like one."""
-        if "[" in text:
-            for found in tokens.TOKEN.finditer(text):
-                if found[1] in self._kinds:
-                    yield Find(*found.span(), _LOOK_ALIKE)
+    def _meant_by(self, piece: str, kind: str) -> str:
+        """The value that was found, without the escapes that it was written with."""
+        if kind == "PRIVATE_KEY":
+            return _ESCAPED_LINE_END.sub("\n", piece)
+        known = self.screen.learned.meant_by(piece)
+        return known if known != piece or kind in AS_WRITTEN else views.undisguised(piece)
+
+    def _token(self, value: str, kind: str, origin: str) -> str:
+        """The token of a value. One that was sealed in other letters, large for small, is sealed
+        too, and has come from where that one has."""
+        twin = self._sealed_twin(value)
+        if twin is None:
+            return self.vault.token_of(value, kind, origin)
+        vault, entry = twin
+        if entry.value != value:
+            for each in entry.origins:
+                vault.token_of(value, entry.kind, each, sealed=True)
+        return vault.token_of(value, entry.kind, origin, sealed=True)
+
+    def _sealed_twin(self, value: str) -> tuple[Vault, Entry] | None:
+        """The same value as it was sealed, in large letters or small, and the vault it is in."""
+        key = folded(value)
+        for each in self._reached():
+            token = each._sealed_tokens.get(key)
+            entry = None if token is None else each.vault.entry_of(token)
+            if entry is not None:
+                return each.vault, entry
+        return None
 
 
-def _outside(finds: Iterable[Find], tokens_there: list[Find]) -> Iterator[Find]:
-    """Those finds that are no part of a token; both are sorted."""
-    left = iter(tokens_there)
-    token = next(left, None)
-    for find in finds:
-        while token is not None and token.end <= find.start:
-            token = next(left, None)
-        if token is None or find.start < token.start or find.end > token.end:
-            yield find
-
-
-def _in_order(finds: Iterable[Find], tokens_there: list[Find]) -> list[Find]:
-    """All in their order; what a find covers, even in part, goes with it."""
-    chosen: list[Find] = []
-    for find in sorted([*finds, *tokens_there], key=lambda each: (each.start, -each.end)):
-        if not chosen or find.start >= chosen[-1].end:
-            chosen.append(find)
-        elif find.end > chosen[-1].end:
-            kind = chosen[-1].kind or find.kind
-            chosen[-1] = Find(chosen[-1].start, find.end, kind)
-    return chosen
+@functools.cache
+def _no_shapes() -> Scanner:
+    return Scanner(())
 
 
 def _by_text(finds: list[Find], texts: list[str]) -> Iterator[list[Find]]:

@@ -5,26 +5,32 @@ and what a model writes has the values in the places of those. For tools whose r
 the sandbox's border, code gets tokens too, and only the arguments of tools have the values.
 """
 
+import ast
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from divingbell import logs
-from divingbell.border.border import Charge, Passage, Reader, Reading, Shown, Value
+from divingbell.border import binary
+from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import Conversation
+from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
 from divingbell.border.privacy.learner import MOST_FILE, Learner, Lesson
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
+from divingbell.border.privacy.seals import Seals, replaced, with_payloads
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vaults
 from divingbell.border.walk import Leaves, with_texts
-from divingbell.errors import UnknownToken
+from divingbell.command import CommandResult
+from divingbell.errors import ToolFailed, UnknownToken
 from divingbell.models import Event, Output, Result
 from divingbell.principal import Principal
-from divingbell.settings.privacy import PrivacyRules
+from divingbell.settings.kinds import VALUE
+from divingbell.settings.privacy import BorderLine, PrivacyRules
 from divingbell.shares import weight
 
 log = logs.logger("divingbell")
@@ -33,17 +39,31 @@ LONG = 8_000
 """Characters; where there are more, they are looked through beside the event loop."""
 NOTE = (
     "{what} are not shown to you: words such as {token} stand for them (the setting "
-    "`privacy` says for what). Write such a word as it stands: in strings of Python code and in "
-    "arguments of tools it becomes the value again"
+    "`privacy` says for what). Write such a word exactly as it stands, in quotes: in strings of "
+    "Python code and in arguments of tools it becomes the value again, but not in lines for the "
+    "shell"
+)
+NOTE_ON_SEALS = (
+    ". Of some tools the code has such words as well: there only arguments of tools become values"
 )
 HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
 Made = TypeVar("Made")
+MOST_TOOLS = 10_000
+"""Tools whose lines on the border are remembered; then all are found anew."""
+NOT_READ = (
+    "{tool}: the result is kept from the code: some of its fields must be, and not all of it could "
+    "be looked at ({problem}). The call was made: ask for less at a time"
+)
+MOST_PARSED = 1 << 15
+"""Characters of code that are parsed where a token in it is not known: it may be in a comment."""
 MOST_CONVERSATIONS = 1000
-"""Conversations whose learned values are remembered; those used least recently go first."""
+"""Conversations of one user whose learned values are remembered; those used least recently go
+first."""
 _CUT = ("stdout", "stderr")
 """Events whose texts are pieces of one long text."""
 _DRAWN = "image/svg+xml"
+_SHOWN = (Event, Result, CommandResult)
 
 
 class PrivacyBorder:
@@ -62,23 +82,29 @@ class PrivacyBorder:
     ) -> None:
         self._vaults = vaults
         self._scanner = scanner
-        self._kinds = kinds
+        self._kinds = kinds | {VALUE} if rules.border else kinds
         self._secrets = Scanner(SECRETS)
         self._fields = fields
         self._rules = rules
-        self._is_personal = not kinds.isdisjoint(PERSONAL)
-        self._conversations: OrderedDict[tuple[str, str], Conversation] = OrderedDict()
+        self.is_personal = not kinds.isdisjoint(PERSONAL)
+        self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
+        """By users, and by the names of their conversations."""
+        self._lines: dict[str, tuple[BorderLine, ...]] = {}
+        """What the settings say of the border, by tool."""
 
     # Inward
 
     async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
-        entries = await self._entries(Leaves(value).texts, principal)
+        texts = Leaves(value).texts
+        entries = await self._entries(texts, principal)
+        if to:
+            await _beside(lambda: self._refuse_near_misses(texts), sum(map(len, texts)))
 
         def back(token: str) -> str:
             entry = entries.get(token)
-            if entry is None or (entry.kind in SECRETS and not to):
+            if entry is None or (not to and (entry.sealed or entry.kind in SECRETS)):
                 return token
-            if entry.kind in SECRETS and to not in entry.origins:
+            if entry.kind in SECRETS and to not in entry.servers:
                 raise UnknownToken(_kept_secret(entry, to))
             return entry.value
 
@@ -87,8 +113,27 @@ class PrivacyBorder:
         changed: Value = with_texts(value, lambda text: tokens.replaced(text, back))
         return changed
 
+    def _refuse_near_misses(self, texts: Iterable[str]) -> None:
+        """Refuse what a model or code has changed: a tool would get it as it stands."""
+        for text in texts:
+            for word in tokens.near_misses(text):
+                if tokens.kind_of(word.upper().replace(" ", "_").replace("-", "_")) in self._kinds:
+                    raise UnknownToken(
+                        f"{word[1:-1]!r} in brackets looks like a word that stands for a hidden "
+                        "value, and is none: write it as it stood in the result, letter by letter"
+                    )
+
+    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+        entries = await self._entries(Leaves(value).texts, principal)
+        return tuple(
+            Restored(token, entry.kind, entry.origins) for token, entry in sorted(entries.items())
+        )
+
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
-        entries = await self._entries([code] if isinstance(code, str) else [], principal)
+        try:
+            entries = await self._entries([code] if isinstance(code, str) else [], principal)
+        except UnknownToken:
+            entries = await self._entries(_constants(code), principal)
         # Where code shall not have the value, the token itself reaches the tool, and becomes it.
         return {
             token: entry.value
@@ -106,7 +151,9 @@ class PrivacyBorder:
         missing = [token for token, entry in found.items() if entry is None]
         if missing:
             found |= await self._vaults.entries(principal, missing)
-        return {token: entry for token, entry in found.items() if entry is not None}
+        entries = {token: entry for token, entry in found.items() if entry is not None}
+        conversation.remember(entries.values())
+        return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
         entries = await self._entries([text], principal)
@@ -118,28 +165,60 @@ class PrivacyBorder:
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
     ) -> Value:
         conversation = self._of(principal)
-        if reader == "model" and self._is_personal:
+        if reader == "model" and self.is_personal:
             value = _without_binary(value)
+        if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
+            await _learn_shown(conversation, _shown_in(value))
         leaves = Leaves(value)
 
-        def changed() -> list[str]:
+        def changed() -> Any:
             if reader == "sandbox":
-                return self._entering(conversation, value, leaves.texts, origin)
-            return conversation.tokenised_all(leaves.texts)
+                return self._entering(conversation, leaves, value, origin)
+            return leaves.replaced_by(conversation.tokenised_all(leaves.texts))
 
-        texts = await _beside(changed, sum(map(len, leaves.texts)))
-        return value if texts == leaves.texts else leaves.replaced(texts)
+        passed: Value = await _beside(changed, sum(map(len, leaves.texts)))
+        return passed
 
-    def _entering(
-        self, conversation: Conversation, value: Any, texts: list[str], origin: str
-    ) -> list[str]:
-        """The texts of a result as code gets them. What is known of it now is found again later."""
-        server = origin.partition(".")[0]
-        _tell(conversation.learner.learn(value, origin), origin)
-        if self._rules.border_of(origin) == "sandbox":
-            return conversation.tokenised_all(texts, server, sealed=True)
-        conversation.note_origins(self._secrets, texts, server)
-        return conversation.defused_all(texts)
+    def _entering(self, conversation: Conversation, leaves: Leaves, value: Any, origin: str) -> Any:
+        """A result as code gets it. What is known of it now is found again later.
+
+        Raises:
+            ToolFailed: it can't be told what of it code may have.
+        """
+        seals = Seals(origin, self._lines_of(origin))
+        if seals.is_by_field or seals.whole.reader == "sandbox":
+            value = binary.taken_out(value)
+            sealed = self._sealed_in(conversation, Leaves(value), value, origin, seals)
+            return binary.put_back(sealed, is_held=False)
+        return self._sealed_in(conversation, leaves, value, origin, seals)
+
+    def _sealed_in(
+        self, conversation: Conversation, leaves: Leaves, value: Any, origin: str, seals: Seals
+    ) -> Any:
+        lesson = conversation.learner.learn(value, origin, seals)
+        _tell(lesson, origin)
+        if seals.is_by_field and lesson.problem:
+            raise ToolFailed(NOT_READ.format(tool=origin, problem=lesson.problem), "tool_result")
+        if lesson.sealed:
+            leaves = Leaves(_sealed_whole(conversation, value, lesson, origin))
+        if seals.whole.reader == "sandbox":
+            leaving = conversation.found_in(lesson.open) - conversation.found_in(lesson.closed)
+            conversation.note_origins(self._secrets, lesson.open, origin)
+            texts = conversation.tokenised_all(leaves.texts, origin, sealed=True, leaving=leaving)
+        else:
+            conversation.note_origins(self._secrets, leaves.texts, origin)
+            texts = conversation.resealed_all(leaves.texts, origin)
+        return leaves.replaced_by(texts)
+
+    def _lines_of(self, origin: str) -> tuple[BorderLine, ...]:
+        if not self._rules.border:
+            return ()
+        found = self._lines.get(origin)
+        if found is None:
+            if len(self._lines) >= MOST_TOOLS:
+                self._lines.clear()
+            found = self._lines[origin] = self._rules.borders_in(origin)
+        return found
 
     def text(self, text: str, principal: Principal, *, goes_on: bool = False) -> str:
         conversation = self._of(principal)
@@ -153,13 +232,16 @@ class PrivacyBorder:
 
     def note(self, principal: Principal) -> str:
         example = self._of(principal).example()
-        return NOTE.format(what=WHAT[self._is_personal], token=example) if example else ""
+        if not example:
+            return ""
+        seals = NOTE_ON_SEALS if self._rules.border else ""
+        return NOTE.format(what=WHAT[self.is_personal], token=example) + seals
 
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
 
     def holds_back(self, principal: Principal) -> bool:
-        return self._is_personal
+        return self.is_personal
 
     def join(self, client: Principal, session: Principal) -> None:
         first, second = self._of(client), self._of(session)
@@ -167,15 +249,15 @@ class PrivacyBorder:
         second.join(first)
 
     def _of(self, principal: Principal) -> Conversation:
-        key = (principal.user, principal.conversation)
-        found = self._conversations.get(key)
+        known = self._conversations.setdefault(principal.user, OrderedDict())
+        found = known.get(principal.conversation)
         if found is None:
             vault = self._vaults.of(principal)
             found = Conversation(vault, self._scanner, self._fields, self._kinds)
-            self._conversations[key] = found
-            if len(self._conversations) > MOST_CONVERSATIONS:
-                self._conversations.popitem(last=False)
-        self._conversations.move_to_end(key)
+            known[principal.conversation] = found
+            if len(known) > MOST_CONVERSATIONS:
+                known.popitem(last=False)
+        known.move_to_end(principal.conversation)
         return found
 
 
@@ -216,6 +298,8 @@ class PrivacyPassage:
         if event.type in _CUT:
             pieces = self._pieces.setdefault(event.type, self._conversation.pieces())
             self._last[event.type] = event
+            if self._border.is_personal:
+                await _learn_shown(self._conversation, [event.text])
             size = len(event.text)
             shown = await _beside(lambda: pieces.feed(event.text), size, self._charge)
             return [dataclasses.replace(event, text=shown)] if shown else []
@@ -232,6 +316,27 @@ class PrivacyPassage:
         return [dataclasses.replace(self._last[name], text=text) for name, text in rest if text]
 
 
+def _shown_in(value: Event | Result | CommandResult) -> list[Any]:
+    """What may have tables in it, of what a session shows."""
+    if isinstance(value, CommandResult):
+        return [value.stdout, value.stderr]
+    texts: list[Any] = [each.data for each in value.outputs if isinstance(each.data, str)]
+    return [*texts, value.value] if isinstance(value, Result) else texts
+
+
+async def _learn_shown(conversation: Conversation, shown: list[Any]) -> None:
+    """Learn what personal columns of tables say, before anyone sees it."""
+    told = [each for each in shown if _may_tell(each)]
+    if told:
+        await weight.in_thread(lambda: conversation.learner.learn_shown(told))
+
+
+def _may_tell(shown: Any) -> bool:
+    return (
+        shown_tables.may_be_in(shown) if isinstance(shown, str) else isinstance(shown, list | dict)
+    )
+
+
 def _without_binary(value: Any) -> Any:
     """Hold back what can't be looked through."""
     if isinstance(value, Event | Result) and value.outputs:
@@ -242,8 +347,18 @@ def _without_binary(value: Any) -> Any:
 def _looked_through(output: Output) -> Output:
     if isinstance(output.data, str) and output.type != _DRAWN:
         return output
-    words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}]"
+    kept = f"; code finds it in {output.path}" if output.path else ""
+    words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}{kept}]"
     return Output("text/plain", words, output.name, output.cell)
+
+
+def _sealed_whole(conversation: Conversation, value: Any, lesson: Lesson, origin: str) -> Any:
+    """A result with tokens for the values below its sealed fields, and for the same ones
+    elsewhere in it."""
+    shapes = conversation.kinds_of([text for text, kind in lesson.sealed.items() if not kind])
+    kinds = {text: kind or shapes.get(text, VALUE) for text, kind in lesson.sealed.items()}
+    tokens_by_value = conversation.seal(kinds, origin)
+    return with_payloads(value, lambda each: replaced(each, tokens_by_value))
 
 
 def _tell(lesson: Lesson, origin: str) -> None:
@@ -256,13 +371,29 @@ def _tell(lesson: Lesson, origin: str) -> None:
         log.info("not all of %s was looked at for personal values: %s", origin, lesson.problem)
 
 
+def _constants(code: str) -> list[str]:
+    """The texts in code, without comments; all of it where that can't be told."""
+    try:
+        tree = ast.parse(code) if len(code) <= MOST_PARSED else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        tree = None
+    if tree is None:
+        return [code]
+    constants = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return [
+        each if isinstance(each, str) else each.decode("utf-8", "replace")
+        for each in constants
+        if isinstance(each, str | bytes)
+    ]
+
+
 def _value(entries: Mapping[str, Entry], token: str) -> str:
     entry = entries.get(token)
     return token if entry is None else entry.value
 
 
 def _kept_secret(entry: Entry, to: str) -> str:
-    whose = " and ".join(sorted(entry.origins)) or "no server"
+    whose = " and ".join(sorted(entry.servers)) or "no server"
     return (
         f"{entry.token} stands for a secret that came from {whose}, and is sent nowhere else: not "
         f"to {to}"

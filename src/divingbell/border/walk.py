@@ -5,12 +5,13 @@ import functools
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-LEAST_NUMBER, MOST_NUMBER = 10**8, 10**40
-"""Whole numbers that may be somebody's, such as that of a card."""
+LEAST_NUMBER, MOST_NUMBER = 10**4, 10**40
+"""Whole numbers that may be somebody's, such as that of a card; a table may have made floats of
+them."""
 
 
 def with_texts(
-    value: Any, change: Callable[[str], str], number: Callable[[int], Any] | None = None
+    value: Any, change: Callable[[str], str], number: Callable[[float], Any] | None = None
 ) -> Any:
     """Return a value with all its texts changed: in lists and sets, in names and values of dicts,
     and in the dataclasses of `divingbell.models`. Bytes are texts where they are UTF-8. `number`
@@ -18,9 +19,9 @@ def with_texts(
     if isinstance(value, str):
         return change(value)
     if isinstance(value, bytes):
-        text = _text_of(value)
+        text = text_of(value)
         return value if text is None else change(text).encode()
-    if type(value) is int:
+    if type(value) in (int, float):
         return number(value) if number is not None and _is_long(value) else value
     if isinstance(value, Mapping):
         return {
@@ -33,7 +34,11 @@ def with_texts(
         return type(value)(with_texts(each, change, number) for each in value)
     if _is_record(value):
         names = _fields_of(value.__class__)
-        changed = {name: with_texts(getattr(value, name), change, number) for name in names}
+        changed = {
+            name: with_texts(getattr(value, name), change, number)
+            for name in names
+            if not _is_count(value, name)
+        }
         return dataclasses.replace(value, **changed)
     return value
 
@@ -50,11 +55,11 @@ class Leaves:
         if isinstance(value, str):
             self.texts.append(value)
         elif isinstance(value, bytes):
-            if (text := _text_of(value)) is not None:
+            if (text := text_of(value)) is not None:
                 self.texts.append(text)
-        elif type(value) is int:
+        elif type(value) in (int, float):
             if _is_long(value):
-                self.texts.append(str(value))
+                self.texts.append(str(int(value)))
         elif isinstance(value, Mapping):
             for name, each in value.items():
                 self._collect(name)
@@ -64,29 +69,38 @@ class Leaves:
                 self._collect(each)
         elif _is_record(value):
             for name in _fields_of(value.__class__):
-                self._collect(getattr(value, name))
+                if not _is_count(value, name):
+                    self._collect(getattr(value, name))
 
-    def replaced(self, texts: list[str]) -> Any:
-        """Return the value with other texts in the places of these; a number whose text is the
-        same stays one."""
+    def replaced_by(self, texts: list[str]) -> Any:
+        """Return the value with other texts in the places of these, or the same value if they are
+        the same; a number whose text is the same stays one."""
+        if texts == self.texts:
+            return self._value
         left = iter(texts)
 
-        def number(found: int) -> Any:
+        def number(found: float) -> Any:
             text = next(left)
-            return found if text == str(found) else text
+            return found if text == str(int(found)) else text
 
         return with_texts(self._value, lambda _: next(left), number)
 
 
-def _text_of(value: bytes) -> str | None:
+def text_of(value: bytes) -> str | None:
+    """Return the text that bytes are, if they are one."""
     try:
         return value.decode()
     except UnicodeDecodeError:
         return None
 
 
-def _is_long(number: int) -> bool:
-    return LEAST_NUMBER <= abs(number) < MOST_NUMBER
+def _is_long(number: float) -> bool:
+    return LEAST_NUMBER <= abs(number) < MOST_NUMBER and number == int(number)
+
+
+def _is_count(record: Any, name: str) -> bool:
+    """Whether a field of a record is a number of our own, such as a time or a size."""
+    return name != "value" and type(getattr(record, name)) in (int, float)
 
 
 def _is_record(value: Any) -> bool:

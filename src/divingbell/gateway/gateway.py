@@ -80,6 +80,14 @@ class Gateway:
             rules, self.catalog, self.fleet, self.visible, self.requests, self.host
         )
 
+    async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
+        """Ask the person whether a cell may run in which a review has found something.
+
+        Raises:
+            ToolFailed: the person said no, or nobody could be asked.
+        """
+        await self.pipeline.approve_code(context, findings, kinds)
+
     # Servers come and go while it runs: see divingbell.gateway.upstream.fleet.
 
     @overload

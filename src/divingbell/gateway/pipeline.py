@@ -20,7 +20,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from divingbell import logs
-from divingbell.border.border import Border, OpenBorder
+from divingbell.border.border import Border, OpenBorder, Restored
+from divingbell.border.vault import tokens
 from divingbell.errors import DivingbellError, NotRecorded, ToolFailed, UnknownToken
 from divingbell.gateway.catalog import wrappers
 from divingbell.gateway.catalog.catalog import Catalog
@@ -28,10 +29,11 @@ from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.policy.approval_form import ElicitingApprover
 from divingbell.gateway.policy.approvals import Approval, Approvals, Approver
-from divingbell.gateway.policy.labels import FlowMatch, Labels, Source
+from divingbell.gateway.policy.labels import FlowMatch, Labels, Source, in_order
 from divingbell.gateway.policy.meter import Meter
 from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.policy.preview import preview
+from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
 from divingbell.gateway.upstream.fleet import Fleet
@@ -57,6 +59,9 @@ if TYPE_CHECKING:
     from divingbell.gateway.upstream.upstream import Upstream
 
 log = logs.logger("divingbell.gateway")
+
+RUN = "divingbell.run"
+"""The name that running a cell has where a person is asked about it."""
 
 MAX_NAME = 200
 """Characters of what was called, in a message."""
@@ -98,6 +103,8 @@ class Request:
     """The arguments as they came, where nothing is to be parsed."""
     given: Mapping[str, Any] = field(default_factory=dict)
     """The arguments as they were given, once they are parsed and restored."""
+    restored: tuple[Restored, ...] = ()
+    """The values that were put into them, where there are rules about such."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """The arguments as they are sent: with those that the host sets."""
     found: Tool | None = None
@@ -153,6 +160,7 @@ class Pipeline:
         self.approvals = Approvals(rules.approval_timeout, journal)
         self.meter = Meter(rules)
         self.labels = Labels(rules.flow)
+        self._value_flows = ValueFlows(rules.flow)
         self._policy = rules
         self._catalog = catalog
         self._fleet = fleet
@@ -245,6 +253,19 @@ class Pipeline:
             )
 
     async def _take(self, request: Request) -> None:
+        try:
+            await self._take_steps(request)
+        except ToolFailed as error:
+            if request.found is None or not request.context.sent:
+                raise
+            # The words may be the server's, and hold what a result would.
+            principal, origin = request.context.principal, request.found.full_name
+            words = await self._border.outward(str(error), principal, "sandbox", origin)
+            if words == str(error):
+                raise
+            raise ToolFailed(words, error.code) from None
+
+    async def _take_steps(self, request: Request) -> None:
         steps = self._to_server
         try:
             for step in steps:
@@ -290,10 +311,11 @@ class Pipeline:
     async def restore(self, request: Request) -> None:
         """Put back what a model was shown something else for."""
         server = "" if request.found is None else request.found.server
+        principal = request.context.principal
         try:
-            request.given = await self._border.inward(
-                request.given, request.context.principal, server
-            )
+            if self._value_flows:
+                request.restored = await self._border.restored(request.given, principal)
+            request.given = await self._border.inward(request.given, principal, server)
         except UnknownToken as error:
             name = request.name[:MAX_NAME]
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
@@ -320,8 +342,11 @@ class Pipeline:
         request.reason = request.decision.reason
 
     async def flow(self, request: Request) -> None:
-        """Hold back what must not get the data that the conversation has. It allows nothing."""
-        request.flows = self.labels.matches(request.context, request.tool.full_name)
+        """Hold back what must not get the data that the conversation has, or values of a kind that
+        are in the arguments. It allows nothing."""
+        name, context = request.tool.full_name, request.context
+        by_values = self._value_flows.matches(context.user, name, request.restored)
+        request.flows = in_order((*self.labels.matches(context, name), *by_values))
         if not request.flows:
             return
         first = request.flows[0]
@@ -367,7 +392,6 @@ class Pipeline:
         if not request.must_ask:
             return
         tool, context = request.tool, request.context
-        approver = ElicitingApprover(context.asker) if context.asker else self._on_approval
         shown = preview(request.arguments, tool.input_schema)
         if shown is None:
             raise ToolFailed(
@@ -389,7 +413,7 @@ class Pipeline:
             values=MappingProxyType(await weight.beside(copy.deepcopy, dict(request.arguments))),
         )
         was_listed = self._catalog.lists(tool)
-        await self.approvals.ask(approval, approver)
+        await self.approvals.ask(approval, self._approver(context))
         if was_listed and not self._catalog.lists(tool):
             raise ToolFailed(
                 f"{tool.full_name} was changed by its server while the person was asked: "
@@ -399,6 +423,29 @@ class Pipeline:
         if not self._fleet.is_published(tool.server):
             self.pins.approve(tool)
             self._save_pins()
+
+    def _approver(self, context: CallContext) -> Approver | None:
+        return ElicitingApprover(context.asker) if context.asker else self._on_approval
+
+    async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
+        """Ask the person whether a cell may run in which a review has found something.
+
+        A yes that holds for more than one cell is for findings of the same kinds.
+
+        Raises:
+            ToolFailed: the person said no, or nobody could be asked.
+        """
+        approval = Approval(
+            tool=RUN,
+            arguments=findings,
+            reason="a review of the code has found what the rules here want you to see",
+            session=context.session,
+            key=context.key,
+            user=context.user or None,
+            run=context.run,
+            definition=f"review: {kinds}",
+        )
+        await self.approvals.ask(approval, self._approver(context))
 
     async def intend(self, request: Request) -> None:
         """Have it written down before it leaves, by those who keep everything."""
@@ -456,9 +503,11 @@ class Pipeline:
         if request.wire is not None:
             request.wire = await self._border.outward(request.wire, principal, "sandbox", origin)
         elif request.by == "client" and type(self._border) is not OpenBorder:
-            # Only to learn from it: a client's exit knows neither the tool nor its fields.
+            # A client's exit knows neither the tool nor its fields.
             dumped = await weight.beside(_dumped, request.result)
-            await self._border.outward(dumped, principal, "sandbox", origin)
+            passed = await self._border.outward(dumped, principal, "sandbox", origin)
+            if passed != dumped:
+                request.result = await weight.beside(_made_again, (request.result, passed))
 
     async def pack(self, request: Request) -> None:
         """Write down what goes back into a session."""
@@ -494,6 +543,13 @@ class Pipeline:
 def flow_denied(tool: Tool, match: FlowMatch) -> ToolFailed:
     """Return the error for a call that a rule about flows refuses."""
     reason = f" ({match.flow.reason})" if match.flow.reason else ""
+    if match.token:
+        return ToolFailed(
+            f"{tool.full_name} is denied by policy: {match.token} came from {match.source}, and "
+            f"flow rule {match.number} keeps {match.flow.words} from there away from this "
+            f"tool{reason}. Go on without that value, and tell the person",
+            "tool_denied",
+        )
     return ToolFailed(
         f"{tool.full_name} is denied by policy: this conversation has data of {match.source}, and "
         f"flow rule {match.number} keeps it from there{reason}. It holds whatever the arguments "
@@ -505,6 +561,12 @@ def flow_denied(tool: Tool, match: FlowMatch) -> ToolFailed:
 def _asked_about(match: FlowMatch) -> str:
     """Say to the person which data may be in a call."""
     reason = f": {match.flow.reason}" if match.flow.reason else ""
+    if match.token:
+        kind = tokens.kind_of(match.token).lower()
+        return (
+            f"It holds a value ({kind}) that came from {match.source} "
+            f"(flow rule {match.number}{reason})."
+        )
     return (
         f"It may hold data of {match.source}, which this conversation has "
         f"(flow rule {match.number}{reason})."
@@ -522,6 +584,17 @@ def _compact(wire: Mapping[str, Any]) -> bytes:
 def _dumped(result: Any) -> list[Any]:
     items = result if isinstance(result, list) else [result]
     return [item.model_dump(by_alias=True, mode="json") for item in items]
+
+
+def _made_again(pair: tuple[Any, list[Any]]) -> Any:
+    """A result with other content."""
+    result, dumped = pair
+    items = result if isinstance(result, list) else [result]
+    made = [
+        type(item).model_validate(each, by_name=False)
+        for item, each in zip(items, dumped, strict=True)
+    ]
+    return made if isinstance(result, list) else made[0]
 
 
 def _size(result: Any) -> int:

@@ -80,6 +80,19 @@ class CellEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class CellRefused:
+    """Code was refused by its review, or by the person who was asked about it. None of it ran."""
+
+    principal: Principal
+    key: str
+    cell: int
+    """The number that it would have had; the next cell has the next one."""
+    code: str
+    reason: str
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
 class CommandStarted:
     """A command is about to run (an intent: durable subscribers may refuse it)."""
 
@@ -257,6 +270,7 @@ JournalEvent: TypeAlias = (
     | SessionEnded
     | CellStarted
     | CellEnded
+    | CellRefused
     | CommandStarted
     | CommandEnded
     | CallRequested

@@ -15,6 +15,7 @@ from divingbell.errors import NotRecorded
 from divingbell.journal.events import (
     CallEnded,
     CellEnded,
+    CellRefused,
     CellStarted,
     CommandEnded,
     CommandStarted,
@@ -111,7 +112,7 @@ def _size_of(event: JournalEvent) -> int:
         return len(event.command) + sum(map(len, shown))
     if isinstance(event, CommandStarted):
         return len(event.command)
-    return len(event.code) if isinstance(event, CellStarted) else 0
+    return len(event.code) if isinstance(event, CellStarted | CellRefused) else 0
 
 
 class Journal:

@@ -10,6 +10,7 @@ from divingbell.amounts import amount
 from divingbell.journal.events import (
     CallEnded,
     CellEnded,
+    CellRefused,
     CommandEnded,
     JournalEvent,
     Revealed,
@@ -32,6 +33,9 @@ def write(event: JournalEvent) -> None:
         _write_session(event, "closed")
     elif isinstance(event, CellEnded):
         _write_cell(event)
+    elif isinstance(event, CellRefused):
+        extra = logs.marks(event.principal, event.key, event.cell)
+        log.info("session %s: cell %d: refused", event.key, event.cell, extra=extra)
     elif isinstance(event, CallEnded):
         _write_call(event)
     elif isinstance(event, CommandEnded):

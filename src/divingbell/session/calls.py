@@ -80,6 +80,13 @@ class ToolGateway(Surroundings, Protocol):
             ToolFailed: it was refused, or did not succeed.
         """
 
+    async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
+        """Ask the person whether a cell may run in which a review has found something.
+
+        Raises:
+            ToolFailed: the person said no, or nobody could be asked.
+        """
+
     def end_run(self, session: str) -> None:
         """Let go of what was counted for a cell of the session with this key: it has ended."""
 

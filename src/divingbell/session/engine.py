@@ -14,6 +14,7 @@ from divingbell.host import requirements
 from divingbell.journal.journal import Journal
 from divingbell.models import Limits
 from divingbell.principal import Principal
+from divingbell.review.reviewer import Reviewer
 from divingbell.sandbox.base import Backend
 from divingbell.session.calls import ToolGateway
 from divingbell.session.copies import Copies
@@ -67,6 +68,7 @@ class Engine:
             border or OpenBorder(),
             ledgers,
             guard or LoopGuard(),
+            Reviewer(settings.review),
         )
         self._sessions: dict[Key, LocalSession] = {}
         self._holders: dict[str, set[Session]] = {}

@@ -13,9 +13,16 @@ from divingbell import logs
 from divingbell.border.border import Border, OpenBorder, Reading
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
-from divingbell.gateway.context import Asker
+from divingbell.gateway.context import Asker, CallContext
 from divingbell.gateway.functions.function import Tools, functions_of
-from divingbell.journal.events import CellEnded, CellStarted, Revealed, SessionEnded, SessionOpened
+from divingbell.journal.events import (
+    CellEnded,
+    CellRefused,
+    CellStarted,
+    Revealed,
+    SessionEnded,
+    SessionOpened,
+)
 from divingbell.journal.journal import Journal
 from divingbell.models import (
     Completion,
@@ -29,6 +36,7 @@ from divingbell.models import (
     Variable,
 )
 from divingbell.principal import Principal
+from divingbell.review.reviewer import Reviewer
 from divingbell.sandbox.base import Sandbox
 from divingbell.session.background import BackgroundOutput
 from divingbell.session.base import CommandHandle, SessionHandle
@@ -46,8 +54,10 @@ from divingbell.session.looks import Looks, Seen, completions_of, variables_of
 from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
+from divingbell.session.reviewing import Verdict, verdict_on
 from divingbell.session.transcript import Sink, cell_of
 from divingbell.session.value import value_of
+from divingbell.settings.review import ReviewSettings
 from divingbell.shares import weight
 from divingbell.shares.running import cells
 from divingbell_inside import frames
@@ -87,6 +97,7 @@ class SessionServices:
     border: Border = dataclasses.field(default_factory=OpenBorder)
     ledgers: Ledgers | None = None
     guard: LoopGuard = dataclasses.field(default_factory=LoopGuard)
+    reviewer: Reviewer = dataclasses.field(default_factory=lambda: Reviewer(ReviewSettings()))
 
 
 class LocalSession(SessionHandle):
@@ -471,19 +482,47 @@ class LocalSession(SessionHandle):
             if ready is None:
                 charge = self._interpreter.host_time.charge
                 ready = await weight.charged(lambda: encoded(*given), charge)
+            number = self.cells + 1
+            verdict = await self._review(code, number, timeout, asker)
+            if verdict.refusal is not None:
+                return await self._refuse(code, number, verdict)
             self._copy.hold()
             if functions and self._gateway is not None:
                 await self._gateway.offer(self.key, functions)
             await self._ensure_alive()
-            number = self.cells + 1
             await services.journal.intend(CellStarted(whose, self.key, number, code))
             self._cells = number
             result: Result | None = None
             try:
-                result = await self._run_cell(code, ready, timeout, asker, sink)
+                result = await self._run_cell(code, ready, timeout, asker, sink, verdict.notes)
                 return result
             finally:
                 services.journal.note(CellEnded(whose, self.key, number, code, result))
+
+    async def _review(
+        self, code: str, number: int, timeout: float | None, asker: Asker | None
+    ) -> Verdict:
+        """Look at code before it runs; where the rules say so, ask a person."""
+        reviewer = self._services.reviewer
+        if not reviewer.enabled:
+            return Verdict()
+        seconds = self.limits.timeout if timeout is None else timeout
+        charge = self._interpreter.host_time.charge
+        review = await reviewer.look(code, self.limits, seconds, charge)
+        context = CallContext(self.principal, self.id, self.key, run=number, asker=asker)
+        verdict = await verdict_on(review, self._gateway, context)
+        self._check_open()  # a person may have taken a while
+        return verdict
+
+    async def _refuse(self, code: str, number: int, verdict: Verdict) -> Result:
+        """Return the result of a cell that did not run."""
+        assert verdict.refusal is not None
+        self._cells, whose = number, self.principal
+        self.last_used = time.monotonic()
+        refused = CellRefused(whose, self.key, number, code, verdict.refusal.message)
+        self._services.journal.note(refused)
+        result = Result("error", error=verdict.refusal, cell=number, notes=verdict.notes)
+        return await self._passed_out(result, code)
 
     async def _run_cell(
         self,
@@ -492,6 +531,7 @@ class LocalSession(SessionHandle):
         timeout: float | None,
         asker: Asker | None,
         sink: Sink,
+        notes: Sequence[str],
     ) -> Result:
         self.last_used = time.monotonic()
         limits = self.limits
@@ -504,6 +544,8 @@ class LocalSession(SessionHandle):
             sink,
             self._calls.cancel_all,
         )
+        for note in notes:
+            cell.note(note)
         self._cell = cell
         self._calls.asker = asker
         self._calls.adopt(cell)
@@ -546,8 +588,12 @@ class LocalSession(SessionHandle):
     async def _result_of(self, cell: Cell, ending: Ending, code: str) -> Result:
         value = await value_of(ending, self._interpreter.host_time.charge)
         result = cell.result(ending, self._untold, value)
+        result = self._services.hints.added(result, ending.header, self.principal.user)
+        return await self._passed_out(result, code)
+
+    async def _passed_out(self, result: Result, code: str) -> Result:
+        """Return a result as its reader may see it, with the account of its tokens."""
         services = self._services
-        result = services.hints.added(result, ending.header, self.principal.user)
         result = await services.border.outward(result, self.principal)
         if note := services.border.note(self.principal):
             result = dataclasses.replace(result, notes=(*result.notes, note))

@@ -7,8 +7,9 @@ displays have a limit of their own; what goes over it is named by a line of text
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from divingbell.models import MB, Event, Output, OutputName
@@ -298,7 +299,7 @@ class Transcript:
                 outputs.append(self._pass_on_late(entry.name, entry.cell, entry.text))
             else:
                 outputs += entry
-        return tuple(outputs)
+        return tuple(_joined(outputs))
 
     def result_in(self, outputs: tuple[Output, ...]) -> tuple[str, bool]:
         """Return the text of the value among the outputs, and whether some of it was left out."""
@@ -325,6 +326,22 @@ def cell_of(header: frames.Header, newest: int) -> int:
     """Return the cell that a frame says it belongs to, if there is such a cell."""
     cell = field_of(header, "cell", int, newest)
     return cell if 0 < cell <= newest else newest
+
+
+def _joined(outputs: list[Output]) -> Iterator[Output]:
+    """Yield the outputs, of a stream that was parted in start and end a single one: whoever reads
+    it must not miss a word because it stands where that was done."""
+    for (name, _, _), parts in groupby(outputs, _stream_of):
+        first, *others = parts
+        if name not in ("stdout", "stderr"):
+            yield from (first, *others)
+        else:
+            text = "".join(str(part.data) for part in (first, *others))
+            yield replace(first, data=text) if others else first
+
+
+def _stream_of(output: Output) -> tuple[str, int, str]:
+    return output.name, output.cell, output.type
 
 
 def whole_characters(data: bytes) -> bytes:

@@ -50,3 +50,4 @@ class SettingsArguments(SessionLimits, total=False):
     vault: Mapping[str, Any]
     audit: AuditMode | None
     audit_log: Mapping[str, Any]
+    review: Mapping[str, Any]

@@ -22,6 +22,7 @@ from divingbell.settings.markers import (
 )
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy, PrivacyRules
+from divingbell.settings.review import ReviewSettings
 from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
@@ -112,6 +113,8 @@ class Settings:
     "off"; if it is not set, "on" in `divingbell serve` and "off" elsewhere."""
     audit_log: AuditLogSettings = field(default_factory=AuditLogSettings)
     """Where the audit log lies, and what proves it: the table [audit_log]."""
+    review: ReviewSettings = field(default_factory=ReviewSettings)
+    """What happens about code that is looked at before it runs: the table [review]."""
     GONE: ClassVar[Mapping[str, str]] = {
         "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
     }
@@ -122,6 +125,12 @@ class Settings:
             requirements.checked(self.packages)
         except ValueError as error:
             raise ConfigError(f"packages: {error}") from None
+        for number, flow in enumerate(self.policy.flow, 1):
+            if flow.kinds:
+                try:
+                    self.privacy_rules.check_flow(flow)
+                except ValueError as error:
+                    raise ConfigError(f"[policy.flow], flow {number}: {error}") from None
         for inside, outside in self.mounts.items():
             parts = Path(inside).parts
             if not inside.startswith("/") or len(parts) < 2 or ".." in parts:

@@ -67,7 +67,8 @@ def explain(
         decision = _by_arguments(policy, tool, user, arguments)
     name, flows = tool.full_name, tuple(enumerate(policy.flow, 1))
     effects = tuple(
-        FlowEffect(number, flow, tuple(filter(flow.starts_at, after)))
+        # Of a rule about kinds of values nobody knows it who does not know the arguments.
+        FlowEffect(number, flow, () if flow.kinds else tuple(filter(flow.starts_at, after)))
         for number, flow in flows
         if flow.leads_to(name) and flow.is_for(user)
     )

@@ -3,12 +3,20 @@
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
-from divingbell.settings.markers import Named
+from divingbell.settings import kinds
+from divingbell.settings.markers import Check, Described, Named, one_or_more
 from divingbell.settings.patterns import Patterns, PatternTexts
 from divingbell.settings.rules import ToolPatterns
 
 MAX_FLOWS = 100
 """Rules about flows. A conversation keeps a line for each that it has set off."""
+
+KindWords = Annotated[
+    tuple[Annotated[str, kinds.meant], ...],
+    one_or_more,
+    Described('a list of kinds, such as ["email", "secrets"]'),
+    Check("", bool),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,8 @@ class Flow:
     """Shown to the one who is refused and to the one who is asked."""
     users: PatternTexts = ("*",)
     """Patterns over the names of users."""
+    kinds: KindWords | None = None
+    """Kinds of values: the rule is about those in the arguments, and not about conversations."""
     _sources: Patterns = field(init=False, repr=False, compare=False)
     _targets: Patterns = field(init=False, repr=False, compare=False)
     _users: Patterns = field(init=False, repr=False, compare=False)
@@ -41,6 +51,16 @@ class Flow:
     def leads_to(self, name: str) -> bool:
         """Return whether it holds this tool back, by `server.tool`."""
         return self._targets.matches(name)
+
+    def is_about(self, kind: str) -> bool:
+        """Return whether values of this kind are held back; without kinds it is about none."""
+        words = self.kinds or ()
+        return any(kind == word or kind in kinds.GROUPS.get(word, ()) for word in words)
+
+    @property
+    def words(self) -> str:
+        """The kinds as people say them: "email, personal"."""
+        return ", ".join(word.lower().replace("_", " ") for word in self.kinds or ())
 
     def is_for(self, user: str) -> bool:
         """Return whether it is about the calls of this user."""

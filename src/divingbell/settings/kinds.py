@@ -60,6 +60,11 @@ OTHER_WORDS = {
     "BIRTHDAY": "BIRTH_DATE",
 }
 """What settings may say for a kind besides its name."""
+VALUE = "VALUE"
+"""The kind of what is sealed because of its field, and is of no other kind. Nothing finds it by a
+shape or a name, so it is none of KINDS."""
+GROUPS = {"SECRETS": SECRETS, "PERSONAL": PERSONAL | {VALUE}}
+"""Words for several kinds. A sealed field was named by somebody, who takes it for personal."""
 NOTHING = "NONE"
 """The kind of fields that are not personal, whatever their names are."""
 

@@ -74,6 +74,32 @@ class Patterns:
         )
 
 
+_SPECIAL = re.compile(r"[*?\[]")
+
+
+def covers(wide: str, narrow: str) -> bool:
+    """Return True only if every text that matches `narrow` matches `wide`, as far as that is plain:
+    they are the same, or there is a star at the end of `wide` alone, or `narrow` is one text."""
+    if wide == narrow or not _SPECIAL.search(narrow):
+        return wide == narrow or Pattern(wide).matches(narrow)
+    head = _head(wide)
+    return wide == f"{head}*" and _head(narrow).startswith(head)
+
+
+def may_share(first: str, second: str) -> bool:
+    """Return False only if no text matches both patterns, as far as their beginnings say."""
+    if not _SPECIAL.search(first):
+        return Pattern(second).matches(first)
+    if not _SPECIAL.search(second):
+        return Pattern(first).matches(second)
+    heads = _head(first), _head(second)
+    return heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])
+
+
+def _head(text: str) -> str:
+    return _SPECIAL.split(text, maxsplit=1)[0]
+
+
 def pattern_text(value: Any) -> str:
     """Return the value if it is a pattern, perhaps with `!` in front.
 

@@ -1,13 +1,14 @@
 """The settings of privacy: what a model does not see, and how far the real values come."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from divingbell.errors import ConfigError
 from divingbell.settings import kinds
+from divingbell.settings.flows import Flow
 from divingbell.settings.markers import Check, Described
-from divingbell.settings.patterns import Pattern, PatternText
+from divingbell.settings.patterns import Pattern, PatternText, covers, may_share
 from divingbell.settings.rules import tool_pattern
 
 Privacy = Literal["off", "secrets", "personal"]
@@ -100,3 +101,95 @@ class PrivacyRules:
             if any(map(pattern.matches, names)):
                 return reader
         return "model"
+
+    def borders_in(self, tool: str) -> tuple["BorderLine", ...]:
+        """Return the lines of `border` that may be about a tool or its fields, in their order."""
+        return tuple(
+            BorderLine(pattern, reader, pattern.matches(tool))
+            for text, (pattern, reader) in zip(self.border, self._borders, strict=True)
+            if pattern.matches(tool) or may_share(text, f"{tool}.*")
+        )
+
+    def check_flow(self, flow: Flow) -> None:
+        """Check that a rule about kinds of values can hold, whatever code does.
+
+        Code that has a real value can change it until nobody knows it again. So all that the
+        sources return must be behind the sandbox's border.
+
+        Raises:
+            ValueError: it can't, or there is no such kind. Says what to write.
+        """
+        for word in flow.kinds or ():
+            if word not in kinds.GROUPS:
+                kinds.check_known(word, {**self.patterns, **_MORE_KINDS})
+        for source in _wanted(flow.sources):
+            line = self._first_open_line(source, flow)
+            if line != _SEALED:
+                raise ValueError(_not_sealed(source, line))
+
+    def _first_open_line(self, source: str, flow: Flow) -> str:
+        """The line by which code gets values of a source; "" where none seals all of it."""
+        for text, reader in self.border.items():
+            if reader == "sandbox" and covers(text, source):
+                return _SEALED
+            if reader == "model" and _is_about(text, source) and not _is_left_out(text, flow):
+                return text
+        return ""
+
+
+def check_flows(privacy: Privacy, flows: Sequence[Flow]) -> None:
+    """Check that all kinds of values are looked for that there are rules about.
+
+    Raises:
+        ConfigError: one is not, and its rule would never hold.
+    """
+    for number, flow in enumerate(flows, 1):
+        if not flow.kinds or privacy == "personal":
+            continue
+        if privacy == "off" or any(map(flow.is_about, kinds.PERSONAL)):
+            least = "personal" if any(map(flow.is_about, kinds.PERSONAL)) else "secrets"
+            raise ConfigError(
+                f"[policy.flow], flow {number} is about {flow.words}, and with "
+                f'privacy = "{privacy}" nobody looks for that: write privacy = "{least}"'
+            )
+
+
+class BorderLine(NamedTuple):
+    """A line of `border` that may be about a tool."""
+
+    pattern: Pattern
+    reader: Reader
+    is_whole: bool
+    """Whether it is about the whole tool, and not about some of its fields."""
+
+
+_SEALED = "sealed"
+_MORE_KINDS = {**dict.fromkeys(kinds.GROUPS), kinds.VALUE: None}
+
+
+def _wanted(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(text for text in patterns if not text.startswith("!")) or ("*",)
+
+
+def _is_about(text: str, source: str) -> bool:
+    """Whether a line may be about a tool that a source means, or about its fields."""
+    return may_share(text, source) or may_share(text, f"{source}.*")
+
+
+def _is_left_out(text: str, flow: Flow) -> bool:
+    """Whether the sources leave out all that a line is about."""
+    unwanted = [each[1:] for each in flow.sources if each.startswith("!")]
+    return any(covers(each, text) or covers(f"{each}.*", text) for each in unwanted)
+
+
+def _not_sealed(source: str, line: str) -> str:
+    because = (
+        f'the line "{line}" = "model" of [privacy_rules.border] gives code real values of it'
+        if line
+        else "code gets its real values"
+    )
+    return (
+        f'a rule with kinds holds only where code has tokens, and of "{source}" {because}: write '
+        f'"{source}" = "sandbox" first in [privacy_rules.border], or take `kinds` out, so that the '
+        "rule looks at the whole conversation"
+    )

@@ -110,7 +110,7 @@ def _read(file: Path) -> list[str]:
                     f"another user could add tokens to {file}: make it yours, and chmod 600 it"
                 )
             if os.fstat(opened.fileno()).st_mode & 0o077:
-                log.warning("others on this machine can read the tokens in %s: chmod 600 it", file)
+                log.warning("others on this machine can read %s: chmod 600 it", file)
             return opened.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"

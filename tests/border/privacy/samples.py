@@ -16,6 +16,7 @@ FOUND = {
         "0  [ann@examp...]",
         "0  [ann@examp…]",
         "[ann@example.org]:hunter2",
+        "[ann@example.org].txt",
     ),
     "PHONE": (
         "[555-123-4567]",
@@ -38,6 +39,7 @@ FOUND = {
     "IP": (
         "from [8.8.8.8] port 22",
         "http://[81.2.69.142]/x",
+        "[81.2.69.142].log",
         "[2606:4700:4700::1111]",
         "[2a00:1450:4001:082a:0000:0000:0000:200e]",
     ),
@@ -125,6 +127,8 @@ FOUND = {
         '{"api_key": "[a8f5f167f44f4964]"}',
         r"{\"client_secret\": \"[a8f5f167f44f4964]\"}",
         "db_password: [c0rrect-h0rse]",
+        r'db_password = \\\\"[c0rrect-h0rse]\\\\" x',
+        "{&quot;password&quot;: &quot;[c0rrect-h0rse]&quot;}",
         "postgres://bob:[s3cret]@db.example.com/x",
         "redis://:[s3cret]@cache:6379",
         "AccountKey=[Zm9vYmFyMTIzNDU2Nzg5MA==]",

@@ -49,10 +49,10 @@ def test_lines_that_begin_as_json_does_are_not_read_to_the_end_each(
     read = 0
     decoded = documents._decoded
 
-    def counting(text: str) -> Any:
+    def counting(text: str, decoder: Any) -> Any:
         nonlocal read
         read += len(text)
-        return decoded(text)
+        return decoded(text, decoder)
 
     monkeypatch.setattr(documents, "_decoded", counting)
     text = "[x\n" * 20_000

@@ -46,6 +46,7 @@ WAYS: dict[str, Callable[[str], str]] = {
     "large": lambda value: f"It is {value.upper()}.",
     "small": lambda value: f"It is {value.lower()}.",
     "repr": lambda value: repr({"name": value}),
+    "repr of JSON": lambda value: repr(json.dumps({"name": value}).encode()),
     "ascii": ascii,
     "JSON": lambda value: json.dumps({"name": value}),
     "JSON in Unicode": lambda value: json.dumps({"name": value}, ensure_ascii=False),
@@ -186,6 +187,13 @@ def test_what_no_value_begins_with_is_not_found(text: str) -> None:
     assert taught("Alexandra Leeson", "12 Long Harbour Street", "Loading Dock").finds(text) == []
 
 
+def test_a_mailbox_that_was_cut_is_found_beside_a_name_that_begins_so() -> None:
+    known = taught("Alexandra")
+    assert known.finds("alexan...") == []
+    known.add([("alexandra.leeson@example.org", "EMAIL")])
+    assert [find.kind for find in known.finds("alexan... Alexan...")] == ["EMAIL", "NAME"]
+
+
 @pytest.mark.parametrize("dots", ["", ".", ".."])
 def test_one_that_may_have_been_cut_is_waited_for(dots: str) -> None:
     known = taught("Alexandra Leeson")
@@ -210,10 +218,10 @@ def test_the_work_for_what_was_cut_is_in_proportion_to_a_hostile_text(
     asked = 0
     beginning_with = learned._Generation.beginning_with
 
-    def counting(generation: learned._Generation, beginning: str) -> object:
+    def counting(generation: learned._Generation, beginning: str, **how: bool) -> object:
         nonlocal asked
         asked += 1
-        return beginning_with(generation, beginning)
+        return beginning_with(generation, beginning, **how)
 
     monkeypatch.setattr(learned._Generation, "beginning_with", counting)
     known.finds(text)
@@ -245,3 +253,17 @@ def test_whatever_is_learned_finds_are_sorted_and_disjoint(values: list[str], te
     edges = [edge for find in finds for edge in (find.start, find.end)]
     assert edges == sorted(edges)
     assert all(0 <= find.start < find.end <= len(text) for find in finds)
+
+
+def test_letters_beyond_ascii_are_found_as_bytes_and_addresses_write_them() -> None:
+    learned = Learned()
+    learned.add([("Zoë Großmann", "NAME")])
+    for written in (
+        "a/Zo%C3%AB%20Gro%C3%9Fmann.txt",
+        "Zo%C3%AB+Gro%C3%9Fmann",
+        "Zo\\u00eb Gro\\u00dfmann",
+    ):
+        [find] = learned.finds(written)
+        assert learned.meant_by(written[find.start : find.end]) == "Zoë Großmann"
+    assert learned.finds(repr("Zoë Großmann".encode()))
+    assert learned.meant_by("ZOË GROßMANN") == "ZOË GROßMANN", "no escape, but as it was written"

@@ -1,5 +1,6 @@
 """Values of personal fields are learned from results and files, within limits that are said."""
 
+import base64
 import json
 import re
 from collections.abc import Callable
@@ -38,6 +39,7 @@ RESULTS: dict[str, Any] = {
     "columns and rows": {"columns": HEADER, "rows": CELLS},
     "columns that say more": {"fields": [{"name": name} for name in HEADER], "data": CELLS},
     "a list with a header": {"values": [HEADER, *CELLS]},
+    "a text in base64": {"blob": base64.b64encode(json.dumps(ROWS).encode()).decode()},
     "CSV": {"content": [{"type": "text", "text": CSV}]},
     "HTML": f"<p>Found</p><table><tr>{_cells('th', HEADER)}</tr>"
     + "".join(f"<tr class='x'>{_cells('td', row)}</tr>" for row in CELLS),

@@ -77,7 +77,7 @@ def test_nothing_is_kept_of_what_no_rule_is_about() -> None:
     without = Labels([])
     without.add("a", "ann", GET)
     without.join(HERE, "a")
-    assert len(without) == 0 and not without._known
+    assert len(without) == 0 and not without._ends
 
 
 def test_a_conversation_keeps_a_line_for_each_rule_and_no_more() -> None:
@@ -105,7 +105,7 @@ def test_patterns_are_compared_once_for_each_tool(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(labels, "MAX_KNOWN", 5)
     for number in range(20):
         numbers(kept, "a", f"slack.tool{number}")
-        assert len(kept._known) <= 5
+        assert len(kept._ends) <= 5
 
 
 def test_more_than_can_be_told_apart_share_their_labels_and_none_is_forgotten(

@@ -12,13 +12,14 @@ from .command import Bell, runner
 
 PAGE = (Path(__file__).parents[3] / "docs/policy.md").read_text("utf-8")
 FLOWS = PAGE.split("## Where data may flow")[1]
-TABLES = re.findall(r"```toml\n(.*?)```", FLOWS, re.DOTALL)[0]
+TABLES, KINDS, *_ = re.findall(r"```toml\n(.*?)```", FLOWS, re.DOTALL)
 SERVER = '[servers.slack]\ncommand = "/nonexistent/starts-no-server"\n'
 
 
 @pytest.fixture
 def bell(tmp_path: Path) -> Bell:
     (tmp_path / "rules.toml").write_text(TABLES)
+    (tmp_path / "kinds.toml").write_text(KINDS)
     (tmp_path / "more.toml").write_text(
         f"{TABLES}{SERVER}[policy.bound]\n"
         '"slack.*.sender" = "{user}"\n'
@@ -34,11 +35,26 @@ def bell(tmp_path: Path) -> Bell:
 
 
 def test_the_page_shows_what_is_printed(bell: Bell) -> None:
-    [command] = re.findall(r"```sh\ndivingbell policy explain (.*)\n```", FLOWS)
-    [shown] = re.findall(r"```text\n(.*?)```", FLOWS, re.DOTALL)
-    done = bell(*command.split(), config="rules.toml")
-    assert done.stdout == shown
-    assert done.returncode == exit_status.FAILED
+    commands = re.findall(r"```sh\ndivingbell policy explain (.*)\n```", FLOWS)
+    shown = re.findall(r"```text\n(.*?)```", FLOWS, re.DOTALL)
+    files = ("rules.toml", "kinds.toml")
+    done = [bell(*words.split(), config=file) for words, file in zip(commands, files, strict=True)]
+    assert [each.stdout for each in done] == shown
+    assert [each.returncode for each in done] == [exit_status.FAILED, exit_status.OK]
+
+
+def test_a_rule_about_kinds_says_what_it_is_about(bell: Bell) -> None:
+    done = bell("crm.find", config="kinds.toml")
+    assert (
+        "  · with email, secrets out of its results, whatever code does with them, * (not crm.*) "
+        "is denied, by flow rule 1"
+    ) in done.stdout
+    found = json.loads(
+        bell("slack.post", "--after", "crm.find", "--json", config="kinds.toml").stdout
+    )
+    assert found["action"] == "allow"
+    assert found["flows"][0]["kinds"] == ["email", "secrets"]
+    assert found["flows"][0]["set_off_by"] == []
 
 
 def test_rules_arguments_and_flows_are_named_and_no_server_is_started(bell: Bell) -> None:
@@ -72,6 +88,7 @@ def test_programs_get_one_object(bell: Bell) -> None:
         "to": ["slack.*", "fetch.*"],
         "action": "deny",
         "reason": "customers stay in the CRM",
+        "kinds": [],
         "set_off_by": ["crm.get"],
     }
     assert found["flows"][1]["set_off_by"] == []

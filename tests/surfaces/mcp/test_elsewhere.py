@@ -107,6 +107,9 @@ class Elsewhere(SessionHandle):
     async def complete(self, code: str, position: int) -> list[Completion]:
         return await self._session.complete(code, position)
 
+    async def reveal(self, text: str) -> str:
+        return await self._session.reveal(text)
+
     async def close(self, reason: str = "it was closed") -> None:
         await self._session.close(reason)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from divingbell import logs
-from divingbell.host import private_file, profile
+from divingbell.host import owned_folder, private_file, profile
 
 log = logs.logger("divingbell")
 
@@ -27,15 +27,25 @@ def kept_or_made(what: str, make: Callable[[], Any]) -> Any:
 
     name = hashlib.sha256(f"{version('hyperscan')}\n{what}".encode()).hexdigest()
     path = profile.home() / "expressions" / f"{name[:32]}.hs"
-    data = private_file.read(path, MOST)
-    if data is not None:
+    head = f"{name}\n".encode()
+    data = _ours(path)
+    if data is not None and data.startswith(head):
         try:
-            return hyperscan.loadb(data, hyperscan.HS_MODE_BLOCK)
+            return hyperscan.loadb(data.removeprefix(head), hyperscan.HS_MODE_BLOCK)
         except hyperscan.error as error:  # made on another kind of machine
             log.info("%s can't be used, and is made anew: %s", path, error)
     made = make()
-    _keep(path, hyperscan.dumpb(made))
+    _keep(path, head + hyperscan.dumpb(made))
     return made
+
+
+def _ours(path: Path) -> bytes | None:
+    try:
+        owned_folder.check(path.parent)
+    except OSError as error:
+        log.warning("compiled expressions are not read: %s", error)
+        return None
+    return private_file.read(path, MOST)
 
 
 def _keep(path: Path, data: bytes) -> None:

@@ -10,13 +10,19 @@ from divingbell.border.privacy.shape import BEGIN, Shape
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _PASSWORD = re.compile(r"://[^\s/@:]*:$")
 """What stands before the @ of an address that has a password: the rest of it is a machine."""
+_NO_FILE = (
+    r"(?!(?:txt|csv|tsv|jsonl?|xml|html?|pdf|png|jpe?g|gif|svg|xlsx?|docx?|pptx?|parquet|ya?ml|toml"
+    r"|log|eml|vcf|bak|tmp|gz)(?![\w-]))"
+)
+"""The end of the name of a file is no part of a domain: `ann@example.org.txt`."""
 _EMAIL = Shape(
     "EMAIL",
     # The one sign that all have. What stands around it is looked at afterwards.
     gate=r"[^\s@]@[^\s@]",
     pattern=re.compile(
         # A whole domain, or the beginning of one that pandas has cut.
-        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}(?:xn--[\w-]{{1,59}}|[^\W\d_]{{2,24}})(?![^\W_]|-)"
+        rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}{_NO_FILE}"
+        r"(?:xn--[\w-]{1,59}|[^\W\d_]{2,24})(?![\w-])"
         r"|[\w.-]{0,60}?(?:\.\.\.|…))"
     ),
     longest=330,
@@ -41,7 +47,8 @@ _NATIONAL = (
 # Begins with a set of characters and looks behind it: `re` skips what is not in the set.
 # No later part of a card's number.
 _PHONE_DIGIT = r"[(+\d](?:(?<![\w.(+].)(?<!\d{4}[ -].)|(?<=\\[nrt].))"
-_ANY = rf"(?:(?<=[(+])\d)?(?:[ .\-/()]{{0,2}}\d){{6,14}}{_EXTENSION}"
+# One blank at most: with two, the next column of a table begins.
+_ANY = rf"(?:(?<=[(+])\d)?(?:(?: \(?|[.\-/()]{{1,2}} ?)?\d){{6,14}}{_EXTENSION}"
 _PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 _PHONE_WORDS = (
     r"phone|mobile|mobil\b|\btel\b|\btel[.:]|t(?:é|e)l(?:é|e)(?:ph|foo?n)|fax|\bcell\b|whatsapp|\bsms\b"
@@ -77,9 +84,13 @@ def _is_international(number: str) -> bool:
 
 def _is_meant_as_phone(number: str) -> bool:
     number = _without_extension(number)
+    if number.isdecimal() and len(number) < (FEWEST_BARE - number.startswith("0")):
+        return False
     return not validators.is_time(number) and not _DECIMAL.fullmatch(number)
 
 
+FEWEST_BARE = 9
+"""Digits of a number without anything between them: with fewer it is how many of something."""
 _DECIMAL = re.compile(r"\+?\d+\.\d+")
 _OTHER_NUMBER = re.compile(
     r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|ref|iban|serial|sku|part|uuid|hash)"
@@ -164,7 +175,11 @@ _IPS = (
         "IP",
         # Without those of this machine and of private networks, which stand everywhere.
         gate(r"(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|2\d\d)(?:\.\d{1,3}){3}"),
-        re.compile(rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])(?!\.\w)"),
+        re.compile(
+            # The end of the name of a file may follow, but not more of a version.
+            rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])"
+            r"(?!\.(?:\d|(?:post|dev|rc)\d))"
+        ),
         longest=16,
         check=validators.is_public_ip,
         unless=_VERSION,

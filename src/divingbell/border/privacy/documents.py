@@ -3,12 +3,16 @@
 Whoever wrote a text may have written it to be expensive, so that sizes come before parsing.
 """
 
+import base64
+import binascii
 import csv
 import html
 import io
+import itertools
 import json
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from divingbell.shares import weight
@@ -25,6 +29,8 @@ _MARKUP = re.compile(r"<(/?\w*)[^<>]*>?|[^<]+")
 _JSON_LINE = re.compile(r"^[ \t]*(?=[\[{])", re.MULTILINE)
 # Numbers as they are written: one of 5,000 digits is no reason to read nothing.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=lambda _: None)
+_LONGEST_NUMBER = 300
+"""Digits of a number that is written again as one. Longer ones become texts."""
 
 
 class TooMuch(Exception):
@@ -37,19 +43,50 @@ def json_in(text: str) -> Iterator[Any]:
     Raises:
         TooMuch: it is too heavy, or nested too deeply.
     """
+    return (value for value, _, _ in _places(text, _DECODER))
+
+
+def json_replaced(text: str, change: Callable[[Any], Any]) -> str:
+    """Return a text with each value of JSON in it changed; one that stays the same stays as it is
+    written.
+
+    Raises:
+        TooMuch: as `json_in`.
+    """
+    parts: list[str] = []
+    at = 0
+    for value, start, end in _places(text, _EXACT):
+        changed = change(value)
+        if changed != value:
+            parts += text[at:start], json.dumps(changed, ensure_ascii=False)
+            at = end
+    return "".join((*parts, text[at:])) if parts else text
+
+
+def _places(text: str, decoder: json.JSONDecoder) -> Iterator[tuple[Any, int, int]]:
+    """Yield the values of JSON in a text, and where each begins and ends."""
     at = tries = 0
+    text = text.replace("\ufeff", " ")  # as some programs begin a file
     while (start := _JSON_LINE.search(text, at)) is not None:
         first, end = start.end(), _end_of_line(text, start.end())
-        found = _decoded(text[first:end])
+        found = _decoded(text[first:end], decoder)
         if found is None and tries < MOST_TRIES and end < len(text):
             tries += 1
-            found = _decoded(text[first:])
+            found = _decoded(text[first:], decoder)
         if found is None:
             at = end
         else:
             value, length = found
-            yield value
+            yield value, first, first + length
             at = first + length
+
+
+def text_in_base64(text: str) -> str:
+    """Return the text that base64 stands for; empty if it stands for none."""
+    try:
+        return base64.b64decode(text, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
 
 
 def rows_in(text: str, delimiter: str = "") -> Iterator[list[str]]:
@@ -86,6 +123,8 @@ def html_tables_in(text: str) -> Iterator[list[list[str]]]:
             if rows:
                 yield _cells_of(rows)
             rows = []
+        elif tag == "/thead":
+            rows = _one_header(rows)
         elif tag == "tr":
             rows.append([])
         elif tag in ("th", "td") and rows:
@@ -109,7 +148,16 @@ def first_line(text: str) -> str:
 
 
 def _cells_of(rows: list[list[str]]) -> list[list[str]]:
-    return [[html.unescape(cell[:LONGEST_CELL]).strip() for cell in row] for row in rows]
+    # polars writes texts with quotes around them.
+    return [[html.unescape(cell[:LONGEST_CELL]).strip().strip('"') for cell in row] for row in rows]
+
+
+def _one_header(rows: list[list[str]]) -> list[list[str]]:
+    """One row for those of a header: pandas has the index's name in a second, polars the types."""
+    first, second = rows[:1], rows[1:2]
+    for names, more in zip(first, second, strict=False):
+        return [[a.strip() or b for a, b in itertools.zip_longest(names, more, fillvalue="")]]
+    return first
 
 
 def _end_of_line(text: str, at: int) -> int:
@@ -117,14 +165,26 @@ def _end_of_line(text: str, at: int) -> int:
     return len(text) if end < 0 else end
 
 
-def _decoded(text: str) -> tuple[Any, int] | None:
+def _decoded(text: str, decoder: json.JSONDecoder) -> tuple[Any, int] | None:
     """The value that a text begins with, and where it ends."""
     data = text.encode("utf-8", "surrogatepass")
     if weight.weight_of(data, weight.MAX_RESULT) > weight.MAX_RESULT:
         raise TooMuch("the JSON holds more values than are read at once")
     try:
-        return _DECODER.raw_decode(text)
+        return decoder.raw_decode(text)
     except RecursionError:
         raise TooMuch("the JSON is nested too deeply") from None
     except ValueError:
         return None
+
+
+def _number(digits: str) -> Any:
+    return int(digits) if len(digits) <= _LONGEST_NUMBER else digits
+
+
+def _fraction(digits: str) -> Any:
+    number = float(digits)
+    return number if math.isfinite(number) else digits
+
+
+_EXACT = json.JSONDecoder(parse_int=_number, parse_float=_fraction)

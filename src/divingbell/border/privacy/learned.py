@@ -8,6 +8,7 @@ import re
 import threading
 from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
+from urllib.parse import quote, quote_plus
 
 from divingbell.border.privacy import views
 from divingbell.border.privacy.find import Find, merged
@@ -22,6 +23,8 @@ SHORT_WORD = 5
 """Words with fewer letters are found as names are written: `Will`, `WILL`, and not `will`."""
 SHORTEST_NUMBER = 5
 """Digits of a number at least: shorter ones stand everywhere."""
+LONG_NAME = 5
+"""Characters from which on an underscore beside a value is no part of a word."""
 SHORTEST_CUT = 5
 """Characters of a value at least, of which only the beginning is shown: `ann.l...`."""
 COMMON = frozenset({
@@ -29,8 +32,17 @@ COMMON = frozenset({
     "has", "one", "out", "who", "its", "our", "new", "now", "old", "see", "way", "may", "day",
     "get", "use", "man", "two", "how", "let", "put", "say", "she", "too", "from", "with", "that",
     "this", "have", "were", "what", "when", "your", "they", "will", "true", "false", "null",
-    "none", "nan", "yes", "unknown", "other", "test", "user", "admin", "name", "n/a", "value",
-    "data", "type", "date", "time", "list", "dict", "string", "number",
+    "none", "nan", "nat", "<na>", "yes", "unknown", "other", "test", "user", "admin", "name", "n/a",
+    "value", "data", "type", "date", "time", "list", "dict", "string", "number",
+    # Words of MCP and of our answers: in their places they must stay what they are.
+    "content", "contents", "structuredcontent", "structured", "iserror", "session_id", "status",
+    "output", "text", "image", "audio", "resource", "resources", "resource_link", "mimetype", "uri",
+    "blob", "annotations", "_meta", "messages", "message", "role", "assistant", "system", "model",
+    "prompt", "prompts", "tool", "tools", "completion", "values", "hasmore", "total", "progress",
+    "logger", "level", "error", "code", "notes", "calls", "images", "displays", "limit", "state",
+    "usage", "ledger", "kept", "rewound", "fresh", "result", "results", "inputrequests", "params",
+    "method", "jsonrpc", "title", "description", "size", "path", "bytes", "items", "enum",
+    "properties", "required", "object", "array", "boolean", "integer", "schema", "requestedschema",
 })  # fmt: skip
 """Words that are not learned, even where a field holds them."""
 STEP = 16
@@ -39,9 +51,14 @@ there are three at most, and a value that is added is built into each of them a 
 PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
+_LETTER = re.compile(r"[^\W_]")
+_HALF = re.compile("[\ud800-\udfff]")
 _SPECIAL = re.compile(r"""["'\\&<>\n\r\t]""")
+_QUOTES = frozenset("\\\"'")
 _CUT = re.compile(r"\.\.\.|…")
 """What follows a value that was cut, by pandas and by polars."""
+_PLAIN = ("NAME", "ADDRESS")
+"""Kinds whose values may be plain words."""
 _CUT_BEGINS = re.compile(r"(?:\.\.?|\n\[?)\Z")
 _LEFT_OUT = "\n["
 """What stands before it where our own output was cut."""
@@ -56,6 +73,8 @@ class _Form(NamedTuple):
     kind: str
     is_name: bool
     """Whether it counts only with a capital letter."""
+    meant: str = ""
+    """The value, where this is an escaped form of it."""
 
 
 class _Generation:
@@ -66,6 +85,8 @@ class _Generation:
 
         self.forms = sorted(forms)
         self._texts = [form.text for form in self.forms]
+        self._shaped = [form for form in self.forms if form.kind not in _PLAIN]
+        self._shaped_texts = [form.text for form in self._shaped]
         automaton = AhoCorasick(
             self._texts,
             matchkind=MatchKind.LeftmostLongest,
@@ -74,11 +95,19 @@ class _Generation:
         )
         self.matches = automaton.find_matches_as_indexes
 
-    def beginning_with(self, text: str) -> _Form | None:
-        """Return a form that begins so."""
-        at = bisect.bisect_left(self._texts, text)
-        is_there = at < len(self._texts) and self._texts[at].startswith(text)
-        return self.forms[at] if is_there else None
+    def beginning_with(self, text: str, *, is_plain: bool = False) -> _Form | None:
+        """Return a form that begins so; one that is no name or address, if it is a plain word."""
+        forms, texts = self.forms, self._texts
+        if is_plain:
+            forms, texts = self._shaped, self._shaped_texts
+        at = bisect.bisect_left(texts, text)
+        is_there = at < len(texts) and texts[at].startswith(text)
+        return forms[at] if is_there else None
+
+    def meant_by(self, text: str) -> str:
+        """Return the value that this is an escaped form of, if it is one."""
+        form = self.beginning_with(text)
+        return form.meant if form is not None and form.text == text else ""
 
     def open_from(self, low: str, starts: Iterable[int]) -> int:
         """Return the first of these places from which on a text may be the start of a form."""
@@ -137,13 +166,13 @@ class Learned:
         with self._lock:
             forms: list[_Form] = []
             for value, kind in values:
-                folded = _folded(value.strip())[:LONGEST]
-                if folded in self._known or not _says_something(folded):
+                low = folded(value.strip())[:LONGEST]
+                if low in self._known or not _says_something(low):
                     continue
                 if len(self._known) >= MOST_VALUES:
                     refused += 1
                     continue
-                self._known.add(folded)
+                self._known.add(low)
                 forms += _forms(value.strip()[:LONGEST], kind)
             if forms:
                 self._grow(forms)
@@ -159,6 +188,13 @@ class Learned:
     def finds(self, text: str) -> list[Find]:
         """Return the finds, sorted and disjoint."""
         return views.finished(Scanner(()).scanning(text, self))
+
+    def meant_by(self, found: str) -> str:
+        """Return what was found as it was learned, where it is escaped: `Müller` for `M%C3%BCller`;
+        else as it is."""
+        low = folded(found)
+        meant = (generation.meant_by(low) for generation in self._generations)
+        return next(filter(None, meant), found)
 
     def plain(self, text: str) -> Generator[None, None, list[Find]]:
         """Yield after each piece of work; return the finds in the text as it stands."""
@@ -186,7 +222,7 @@ class Learned:
         if not generations or not text:
             return len(text)
         first = max(0, len(text) - self.longest)
-        low = _folded(text[first:])
+        low = folded(text[first:])
         starts = [start.start() for start in _STARTS.finditer(low)]
         return first + min(generation.open_from(low, starts) for generation in generations)
 
@@ -211,23 +247,24 @@ def _finds_at_end(
     text: str, start: int, end: int, generations: tuple[_Generation, ...]
 ) -> Iterator[Find]:
     """Yield the longest beginning of a value that ends there."""
-    low = _folded(text[start:end])
+    low = folded(text[start:end])
     for word in _WORD_STARTS.finditer(low, 0, len(low) - SHORTEST_CUT + 1):
         at = word.start()
         for generation in generations:
-            form = generation.beginning_with(low[at:])
-            if form is not None and not _is_plain_word(text[start + at : end], form.kind):
+            is_plain = _is_plain_word(text[start + at : end])
+            form = generation.beginning_with(low[at:], is_plain=is_plain)
+            if form is not None:
                 yield Find(start + at, end, form.kind)
                 return
 
 
-def _is_plain_word(text: str, kind: str) -> bool:
+def _is_plain_word(text: str) -> bool:
     """Whether this may be any word, as in `loading...`."""
-    return kind in ("NAME", "ADDRESS") and text.isalpha() and text.islower()
+    return text.isalpha() and text.islower()
 
 
 def _finds_in_piece(text: str, at: int, generation: _Generation, longest: int) -> Iterator[Find]:
-    low = _folded(text[at : at + PIECE + longest])
+    low = folded(text[at : at + PIECE + longest])
     for index, start, end in _whole_words(text, low, at, generation, longest):
         form = generation.forms[index]
         if start < at + PIECE and not (form.is_name and text[start:end].islower()):
@@ -256,9 +293,11 @@ def _whole_words(
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:
-    if end < len(text) and _WORD.match(text[end]) and _WORD.match(text[end - 1]):
+    # A long name is one in `invoice_Zebulonia_2024.pdf`, too.
+    part = (_LETTER if end - start >= LONG_NAME else _WORD).match
+    if end < len(text) and part(text[end]) and part(text[end - 1]):
         return False
-    if start == 0 or not _WORD.match(text[start]) or not _WORD.match(text[start - 1]):
+    if start == 0 or not part(text[start]) or not part(text[start - 1]):
         return True
     # The second half of \n, or of %20.
     return text[max(0, start - 2) : start] in ("\\n", "\\r", "\\t") or (
@@ -266,27 +305,34 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     )
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
     """Return a text in small letters, as long as it was."""
     low = text.lower()
-    # The one letter whose small form is longer, and the one with two small forms.
-    return low if low.isascii() else text.replace("İ", "I").lower().replace("ς", "σ")
+    if low.isascii():
+        return low
+    # The one letter whose small form is longer, and the one with two small forms. Half a character,
+    # which UTF-8 can't write, would end the search for all that is sorted after it.
+    low = text.replace("İ", "I").lower().replace("ς", "σ")
+    return _HALF.sub("\ufffd", low)
 
 
-def _says_something(folded: str) -> bool:
-    if folded.isdecimal():
-        return len(folded) >= SHORTEST_NUMBER
-    return len(folded) >= SHORTEST and folded not in COMMON and bool(_WORD.search(folded))
+def _says_something(low: str) -> bool:
+    if low.isdecimal():
+        return len(low) >= SHORTEST_NUMBER
+    return len(low) >= SHORTEST and low not in COMMON and bool(_WORD.search(low))
 
 
 def _forms(value: str, kind: str) -> Iterator[_Form]:
     is_name = value.isalpha() and len(value) < SHORT_WORD and not value.islower()
+    low = folded(value)
     for written in _written(value):
-        yield _Form(_folded(written), kind, is_name)
+        form = folded(written)
+        is_escaped = form != low and " ".join(low.split()) != form
+        yield _Form(form, kind, is_name, value if is_escaped else "")
 
 
 def _written(value: str) -> set[str]:
-    """A value as it is, and as JSON, HTML, Python and CSV write it.
+    """A value as it is, and as JSON, HTML, Python, CSV and addresses write it.
 
     Most need no form but one. What is escaped otherwise is found without its disguise.
     """
@@ -300,5 +346,13 @@ def _written(value: str) -> set[str]:
         ascii(value)[1:-1],
         html.escape(value),
         value.replace('"', '""'),
+        # Letters beyond ASCII are several bytes there.
+        repr(value.encode("utf-8", "replace"))[2:-1],
+        quote(value, errors="replace"),
+        quote(value, safe="", errors="replace"),
+        quote_plus(value, errors="replace"),
     }
-    return ways | {json.dumps(way)[1:-1] for way in ways if "\\" in way or '"' in way}
+    again = [way for way in ways if not _QUOTES.isdisjoint(way)]
+    # In a text with both kinds of quotes Python escapes one of them.
+    in_python = {repr(f'{way}"')[1:-2] for way in again}
+    return ways | in_python | {json.dumps(way)[1:-1] for way in again}

@@ -4,15 +4,17 @@ import itertools
 import math
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from divingbell.border.privacy import documents
+from divingbell.border.privacy import documents, shown_tables
 from divingbell.border.privacy.documents import TooMuch
 from divingbell.border.privacy.fields import Field, Fields, FieldsOfOrigin
 from divingbell.border.privacy.kinds import SECRETS
 from divingbell.border.privacy.learned import LONGEST, Learned
+from divingbell.border.privacy.seals import Hold, Seals, payloads, written
+from divingbell.border.walk import text_of
 
 MOST_PARTS = 250_000
 """Members of lists and dicts of one result or file that are looked at. Measured: 0.65 s at most, in
@@ -28,6 +30,10 @@ MOST_OF_SERVER = 50_000
 """Values that are learned from one server, or from all files, so that there is room for others."""
 FILES = "files"
 """Stands for the server in the origin of a file."""
+SHOWN = "shown"
+"""The same for what a session shows; the tool is `table`."""
+MOST_SHOWN = 10_000
+"""Values that are learned from what a session shows: its code may print any number of tables."""
 _TABLES = {"csv": "", "txt": "", "tsv": "\t", "tab": "\t"}
 """Endings of tables, and what stands between their cells where that is known."""
 _JSON = frozenset(("json", "jsonl", "ndjson"))
@@ -51,6 +57,12 @@ class Lesson:
     """Values that found no room: they are not found again."""
     problem: str = ""
     """Why some of it was not read, as a sentence without an end; empty if all of it was."""
+    sealed: Mapping[str, str] = field(default_factory=dict)
+    """Values below fields that are sealed, and their kinds; none, `""`, where no field says it."""
+    open: Sequence[str] = ()
+    """Texts below fields that are not sealed, of a tool that is."""
+    closed: Sequence[str] = ()
+    """All other texts, of such a tool."""
 
 
 class _Part(NamedTuple):
@@ -62,6 +74,8 @@ class _Part(NamedTuple):
     field: Field | None = None
     nested: int = 0
     """How many texts of JSON it stands in."""
+    hold: Hold | None = None
+    """Who does not see it, where fields decide about that."""
 
 
 class Learner:
@@ -76,15 +90,11 @@ class Learner:
         self._counts: Counter[str] = Counter()
         self._guard = threading.Lock()
 
-    def learn(self, value: Any, tool: str) -> Lesson:
-        """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML tables.
-
-        What a sandbox shows may be learned too, the HTML of a DataFrame for instance: it can add
-        values, within what one origin may add, and take none away.
-        """
-        reading = _Reading(self._fields.of(tool))
-        reading.read(value)
-        return self._keep(reading, tool.partition(".")[0])
+    def learn(self, value: Any, tool: str, seals: Seals | None = None) -> Lesson:
+        """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML."""
+        reading = _Reading(self._fields.of(tool), seals)
+        reading.read(payloads(value))
+        return self._keep(reading, tool.partition(".")[0], MOST_OF_SERVER)
 
     def learn_file(self, name: str, data: bytes) -> Lesson:
         """Learn from a file: CSV, TSV, JSON or lines of JSON, by the ending of its name."""
@@ -99,33 +109,61 @@ class Learner:
             reading.read_table(text, _TABLES[ending])
         else:
             reading.read_json(text)
-        return self._keep(reading, FILES)
+        return self._keep(reading, FILES, MOST_OF_SERVER)
 
-    def _keep(self, reading: "_Reading", server: str) -> Lesson:
+    def learn_shown(self, values: Iterable[Any]) -> Lesson:
+        """Learn from what a session shows: the tables in its texts, and values of JSON.
+
+        Code decides about them, so that they can add values, and take none away.
+        """
+        reading = _Reading(self._fields.of(f"{SHOWN}.table"))
+        for value in values:
+            if isinstance(value, str):
+                reading.read_shown(value)
+            else:
+                reading.read([value])
+        return self._keep(reading, SHOWN, MOST_SHOWN)
+
+    def _keep(self, reading: "_Reading", server: str, most: int) -> Lesson:
         with self._guard:
-            room = MOST_OF_SERVER - self._counts[server]
+            room = most - self._counts[server]
             known = len(self._learned)
             some = itertools.islice(reading.values.items(), max(0, room))
             refused = self._learned.add(some) + max(0, len(reading.values) - room)
             learned = len(self._learned) - known
             self._counts[server] += learned
-        return Lesson(learned, refused, reading.problem)
+        return Lesson(
+            learned,
+            refused,
+            reading.problem,
+            reading.sealed,
+            tuple(reading.open),
+            tuple(reading.closed),
+        )
 
 
 class _Reading:
     """One result or file on its way through a learner."""
 
-    def __init__(self, fields: FieldsOfOrigin) -> None:
+    def __init__(self, fields: FieldsOfOrigin, seals: Seals | None = None) -> None:
         self._fields = fields
+        self._seals = seals if seals is not None and seals.is_by_field else None
         self._parts = MOST_PARTS
         self._text = MOST_TEXT
         self.values: dict[str, str] = {}
         """Kinds by values."""
+        self.sealed: dict[str, str] = {}
+        self.open: list[str] = []
+        self.closed: list[str] = []
         self.problem = ""
 
-    def read(self, value: Any) -> None:
-        """Read a value of JSON."""
-        self._read_all(iter([_Part(value)]))
+    def read(self, values: Iterable[Any]) -> None:
+        """Read values of JSON."""
+        self._read_all(_Part(value, hold=self._whole) for value in values)
+
+    @property
+    def _whole(self) -> Hold | None:
+        return None if self._seals is None else self._seals.whole
 
     def read_json(self, text: str) -> None:
         """Read a file of JSON, or of lines of it."""
@@ -134,6 +172,18 @@ class _Reading:
     def read_table(self, text: str, delimiter: str) -> None:
         """Read a file with a table."""
         self._read_all(self._cells(documents.rows_in(text, delimiter), _Part(None)))
+
+    def read_shown(self, text: str) -> None:
+        """Read the tables in a text that a session shows."""
+        shown = _Part(text)
+        if "<table" in text:
+            self._read_all(self._in_html(shown))
+        cells = shown_tables.cells_in(text, self._is_personal)
+        self._read_all(self._below(shown, name, cell) for name, cell in cells)
+
+    def _is_personal(self, name: str) -> bool:
+        field = self._fields.field(name)
+        return field is not None and bool(field.kind)
 
     def _read_all(self, parts: Iterator[_Part]) -> None:
         """Go through parts and what is in them, in their order, as far as there is to go."""
@@ -155,14 +205,20 @@ class _Reading:
                 stack.append(inner)
             elif inner is not None:
                 self.problem = "what is nested too deeply was not looked at"
-        if self._fields.is_spent:
+        if self._fields.is_spent or (self._seals and self._seals.is_spent):
             self.problem = "there were more fields than are compared with the patterns of settings"
 
     def _look(self, part: _Part) -> Iterator[_Part] | None:
         """Take what a part says; return what is in it."""
         value = part.value
+        if isinstance(value, bytes):
+            value = text_of(value)
+            part = part._replace(value=value)
         if isinstance(value, str):
-            return self._in_text(part)
+            inner = self._in_text(part)
+            self._note(part, is_document=inner is not None)
+            return inner
+        self._note(part)
         if isinstance(value, dict):
             return self._in_dict(part)
         if isinstance(value, list | tuple):
@@ -171,16 +227,29 @@ class _Reading:
             self._take(_written(value), part.field)
         return None
 
+    def _note(self, part: _Part, *, is_document: bool = False) -> None:
+        """Take down whether code may have a value, where fields decide about that."""
+        hold, whole = part.hold, self._whole
+        if hold is None or whole is None or not (text := written(part.value)):
+            return
+        if hold.is_field and hold.reader == "sandbox":
+            self.sealed[text] = self.sealed.get(text) or (part.field.kind if part.field else "")
+        elif whole.reader == "sandbox" and not is_document:
+            (self.open if hold.is_field else self.closed).append(text)
+
     def _in_dict(self, part: _Part) -> Iterator[_Part]:
         value: dict[Any, Any] = part.value
         if not _HEADERS.isdisjoint(value):
             names, rows = _table_of(value)
             yield from self._cells(itertools.chain((names,), rows), part)
+        if isinstance(blob := value.get("blob"), str) and len(blob) <= self._text:
+            self._text -= len(blob)
+            yield _Part(documents.text_in_base64(blob), *part[1:])
         if "value" in value and (pair := _pair_of(value)) is not None:
             yield self._below(part, pair, value["value"])
         for name, each in value.items():
-            if isinstance(name, str):
-                yield self._below(part, name, each)
+            # Numbers are those of rows, as in `{"first_name": {0: "Ann"}}`.
+            yield self._below(part, name, each) if isinstance(name, str) else _Part(each, *part[1:])
 
     def _in_list(self, part: _Part) -> Iterator[_Part]:
         value: Sequence[Any] = part.value
@@ -192,12 +261,20 @@ class _Reading:
     def _below(self, part: _Part, name: str, value: Any) -> _Part:
         path = f"{part.path}.{name}" if part.path else name
         field = self._fields.field(name, path)
-        return _Part(value, path, part.field if field is None else field, part.nested)
+        hold = part.hold
+        if hold is not None and self._seals is not None:
+            hold = self._seals.below(hold, name, path)
+        return _Part(value, path, part.field if field is None else field, part.nested, hold)
 
     def _cells(self, rows: Iterator[Any], part: _Part) -> Iterator[_Part]:
-        """Yield the cells of a table's personal columns; its first row has their names."""
+        """Yield the cells of a table's personal columns; its first row has their names. Where
+        fields decide who sees what, those of all columns."""
         header = (self._below(part, str(name), "") for name in next(rows, ()))
-        columns = [(at, each) for at, each in enumerate(header) if each.field and each.field.kind]
+        columns = [
+            (at, each)
+            for at, each in enumerate(header)
+            if each.hold or (each.field and each.field.kind)
+        ]
         for row in rows if columns else ():
             if isinstance(row, list | tuple):
                 yield from (_Part(row[at], *each[1:]) for at, each in columns if at < len(row))
@@ -208,7 +285,7 @@ class _Reading:
         inner = self._document_in(text, part.field is not None)
         if inner is not None and part.nested < MOST_NESTED and len(text) <= self._text:
             self._text -= len(text)
-            return inner(_Part(text, part.path, part.field, part.nested + 1))
+            return inner(_Part(text, part.path, part.field, part.nested + 1, part.hold))
         if inner is not None:
             self.problem = self.problem or "there was more JSON in texts than is read"
         if part.field is not None:
@@ -235,8 +312,10 @@ class _Reading:
         for value in documents.json_in(part.value):
             is_json = True
             yield _Part(value, *part[1:])
-        if not is_json and part.field is not None:
-            self._take(part.value.strip(), part.field)
+        if not is_json:
+            self._note(part)
+            if part.field is not None:
+                self._take(part.value.strip(), part.field)
 
     def _is_table(self, text: str) -> bool:
         """Whether the first line has names of fields, a personal one among them."""
@@ -246,8 +325,8 @@ class _Reading:
         if first.lstrip().startswith(("{", "[")):
             return False
         names = first.split(documents.delimiter_of(text))
-        fields = [self._fields.field(name.strip(' "\r')) for name in names]
-        return len(names) > 1 and any(field is not None and field.kind for field in fields)
+        parts = [self._below(_Part("", hold=self._whole), name.strip(' "\r'), "") for name in names]
+        return len(names) > 1 and any(map(_is_told_apart, parts))
 
     def _take(self, text: str, field: Field) -> None:
         text, kind = text.removesuffix("...").removesuffix("…"), field.kind
@@ -255,6 +334,12 @@ class _Reading:
             kind = "EMAIL"
         if kind and (field.is_meant or _may_be(text, kind)):
             self.values.setdefault(text[:LONGEST], kind)
+
+
+def _is_told_apart(part: _Part) -> bool:
+    """Whether a column is personal, or there is a line on the border about it."""
+    is_personal = part.field is not None and part.field.kind != ""
+    return is_personal or (part.hold is not None and part.hold.is_field)
 
 
 def _may_be(text: str, kind: str) -> bool:

@@ -4,7 +4,7 @@ import re
 import threading
 from collections.abc import Callable, Generator
 
-from divingbell.border.privacy import views
+from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.find import Find
 from divingbell.border.privacy.screen import Screen
 
@@ -35,11 +35,13 @@ class PieceScreen:
     """Replaces the values in a text that comes in pieces, wherever it is cut.
 
     Together the pieces that it returns are the whole text with its finds replaced. A piece may be
-    fed from any thread; one waits until another is done.
+    fed from any thread; one waits until another is done. With `hides_cuts` what stands beside a cut
+    of our own output is hidden too; the words that tell of it come in one piece.
     """
 
-    def __init__(self, screen: Screen, replace: Replace) -> None:
+    def __init__(self, screen: Screen, replace: Replace, *, hides_cuts: bool = False) -> None:
         self._screen, self._replace = screen, replace
+        self._hides_cuts = hides_cuts
         self._lock = threading.Lock()
         self._window = ""
         """What was shown last, and what is held back."""
@@ -77,7 +79,10 @@ class PieceScreen:
         """Return all that was held back. What is fed afterwards is another text."""
         with self._lock:
             window = self._window + "".join(self._new)
-            shown = self._replaced(window, self._screen.finds(window), len(window))
+            finds = self._screen.finds(window)
+            if self._hides_cuts:
+                finds = cuts.with_cuts(window, finds, self._screen)
+            shown = self._replaced(window, finds, len(window))
             self._window, self._shown, self._new, self._size = "", 0, [], 0
             self._may_read = SAVED_WORK
             return shown
@@ -98,6 +103,11 @@ class PieceScreen:
     def _read(self) -> Generator[None, None, str]:
         window = self._window + "".join(self._new)
         finds, end = yield from self._screen.settling(window, self._shown)
+        if self._hides_cuts:
+            finds = cuts.with_cuts(window, finds, self._screen)
+            end = min(end, cuts.open_from(window))
+            while finds and finds[-1].end > end:
+                end = min(end, finds.pop().start)
         end = max(end, self._shown)
         shown = self._replaced(window, finds, end)
         while len(window) - end > MOST_HELD:

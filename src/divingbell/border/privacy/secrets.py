@@ -110,7 +110,8 @@ _NAMES = (
     r"pass(?:word|wd|phrase|code)|pwd|secret(?:[_-]?(?:access)?[_-]?key)?|token|api[_-]?key"
     r"|access[_-]?key|auth[_-]?key|private[_-]?key|client[_-]?secret|credentials?|account[_-]?key"
 )
-_TO = r"(?:\\?[\"'])?\]?\s{0,3}(?::=|=>|[:=])\s{0,3}"
+_HTML_QUOTE = "&(?:quot|apos|#39|#34|#x27|#x22);"
+_TO = rf"(?:\\{{0,4}}[\"']|{_HTML_QUOTE})?\]?\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}"
 
 
 def _is_opaque(value: str) -> bool:
@@ -129,11 +130,13 @@ _PLACEHOLDER = re.compile(
 )
 _ASSIGNED = Shape(
     "PASSWORD",
-    rf"(?i:{_NAMES})[\\\"'\]]{{0,3}}\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}[^\s]{{6}}",
+    rf"(?i:{_NAMES})(?:[\\\"'\]]{{0,6}}|{_HTML_QUOTE})\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}[^\s]{{6}}",
     re.compile(rf"(?:{_NAMES}){_TO}", re.IGNORECASE),
     longest=40,
     rest=re.compile(
-        r"\\?\"([^\"\\\s]{6,256}+)(?=\\?\")|\\?'([^'\\\s]{6,256}+)(?=\\?')"
+        # Quotes may be escaped, in JSON within JSON twice.
+        r"\\{0,4}\"([^\"\\\s]{6,256}+)(?=\\{0,4}\")|\\{0,4}'([^'\\\s]{6,256}+)(?=\\{0,4}')"
+        rf"|{_HTML_QUOTE}([^\"'\\\s&]{{6,256}}+)(?=&)"
         r"|[^\"'\\\s,;&]{6,256}+(?![\"'(\\])"
     ),
     longest_rest=260,

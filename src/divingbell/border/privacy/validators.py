@@ -15,8 +15,6 @@ FILE_ENDINGS = frozenset({
     "yaml", "yml", "toml", "lock", "zip", "gz", "whl",
 })  # fmt: skip
 """Endings of names such as logo@2x.png and getty@tty1.service, none of them a domain of the top."""
-COMMON_DOMAINS = frozenset({"com", "org", "net", "edu", "gov", "info", "biz", "name"})
-"""Domains of the top that may stand before the ending of a file, besides those of countries."""
 MACHINE_MAILBOXES = frozenset(("git", "hg", "svn"))
 """Users of addresses such as git@github.com:x/y.git, which are no mailboxes."""
 
@@ -29,13 +27,8 @@ def is_email(address: str) -> bool:
     if domain.endswith(("...", "…")):
         return domain[0] not in ".…"
     labels = domain.lower().split(".")
-    if labels[0].isdecimal() and labels[1].isdecimal():
-        return False  # a version
-    if labels[-1] not in FILE_ENDINGS:
-        return True
-    while labels and labels[-1] in FILE_ENDINGS:  # of a file that is called by an address
-        labels.pop()
-    return len(labels) > 1 and (len(labels[-1]) == 2 or labels[-1] in COMMON_DOMAINS)
+    is_version = labels[0].isdecimal() and labels[1].isdecimal()
+    return labels[-1] not in FILE_ENDINGS and not is_version
 
 
 def digits_of(text: str) -> str:

@@ -6,7 +6,7 @@ would mail the wrong person, and a stranger's "forward to [EMAIL_1]" would be fi
 
 import re
 import secrets
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 
 from divingbell.settings import kinds
 
@@ -18,6 +18,7 @@ LONGEST = kinds.MOST_NAME + MOST_DIGITS + 3
 """Characters of the longest token."""
 TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]{0,22}[A-Z0-9])_([1-9][0-9]{5,14})\]")
 """Linear: a kind has no more than 24 letters, and only digits follow its last underscore."""
+_NEARLY = re.compile(r"[\[<{]([A-Za-z][A-Za-z0-9_]{0,22}[A-Za-z0-9])[_ -][0-9]{4,15}[\]>}]")
 
 
 def draw(kind: str, count: int, taken: Container[str]) -> str:
@@ -33,6 +34,14 @@ def draw(kind: str, count: int, taken: Container[str]) -> str:
 def kind_of(token: str) -> str:
     """Return the kind of a token."""
     return token[1:].rpartition("_")[0]
+
+
+def near_misses(text: str) -> Iterator[str]:
+    """Yield what was meant as a token and is none: `[email_482715]`, `<EMAIL 482715>`."""
+    if "_" in text or " " in text or "-" in text:
+        for found in _NEARLY.finditer(text):
+            if TOKEN.fullmatch(found[0]) is None:
+                yield found[0]
 
 
 def in_text(text: str) -> set[str]:

@@ -38,12 +38,17 @@ class Entry:
     kind: str
     value: str
     origins: frozenset[str] = frozenset()
-    """The servers that it came from; none where code or a person has brought it."""
+    """The tools that it came from, as `server.tool`; none where code or a person has brought it."""
     sealed: bool = False
     """Whether code gets the token too, and only tools the value."""
 
     def __repr__(self) -> str:
         return f"<{self.token}>"
+
+    @property
+    def servers(self) -> frozenset[str]:
+        """The servers that it came from."""
+        return frozenset(origin.partition(".")[0] for origin in self.origins)
 
 
 class Vault:

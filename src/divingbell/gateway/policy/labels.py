@@ -10,7 +10,7 @@ conversation from then on. They have nothing to do with the labels that a sessio
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -49,13 +49,46 @@ class FlowMatch:
     """The number of the rule, counted from 1."""
     flow: Flow
     source: Source
+    token: str = ""
+    """The value in the arguments that it is about, where it is a rule about kinds of values."""
 
 
-class _Ends(NamedTuple):
+class Ends(NamedTuple):
     """The rules that a tool sets off, and those that hold it back."""
 
     starting: tuple[int, ...]
     leading: tuple[tuple[int, Flow], ...]
+
+
+class FlowEnds:
+    """Says which rules are about a tool and a user. Each pair is found once: calls are many.
+
+    `flows` have the numbers that they are known by.
+    """
+
+    def __init__(self, flows: Iterable[tuple[int, Flow]]) -> None:
+        self._flows = tuple(flows)
+        self._known: dict[tuple[str, str], Ends] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._flows)
+
+    def __len__(self) -> int:
+        """The number of pairs that are remembered."""
+        return len(self._known)
+
+    def of(self, tool: str, user: str) -> Ends:
+        """Return the rules that a tool sets off, and those that hold it back."""
+        found = self._known.get((tool, user))
+        if found is None:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            flows = [(number, flow) for number, flow in self._flows if flow.is_for(user)]
+            found = self._known[tool, user] = Ends(
+                tuple(number for number, flow in flows if flow.starts_at(tool)),
+                tuple((number, flow) for number, flow in flows if flow.leads_to(tool)),
+            )
+        return found
 
 
 class _Conversation:
@@ -72,9 +105,8 @@ class Labels:
     """Keeps the labels of all conversations, and says which rules hold a call back."""
 
     def __init__(self, flows: Sequence[Flow]) -> None:
-        self._flows = tuple(enumerate(flows, 1))
-        self._known: dict[tuple[str, str], _Ends] = {}
-        """By tool and user."""
+        numbered = enumerate(flows, 1)
+        self._ends = FlowEnds((number, flow) for number, flow in numbered if not flow.kinds)
         self._conversations: dict[Holder, _Conversation] = {}
         self._counts: Counter[str] = Counter()
         """Holders of each user."""
@@ -89,7 +121,7 @@ class Labels:
     def add(self, holder: Holder, user: str, source: Source) -> None:
         """Give a conversation the label of a call. This comes before the call leaves: another one
         at the same time must find it there."""
-        if not self._flows or not (numbers := self._ends(source.tool, user).starting):
+        if not self._ends or not (numbers := self._ends.of(source.tool, user).starting):
             return
         conversation = self._conversation(holder, user)
         for number in numbers:
@@ -98,7 +130,7 @@ class Labels:
     def matches(self, context: CallContext, tool: str) -> tuple[FlowMatch, ...]:
         """Return the rules that hold a call of `server.tool` back; those that deny come first."""
         user = context.user
-        if not self._flows or not (flows := self._ends(tool, user).leading):
+        if not self._ends or not (flows := self._ends.of(tool, user).leading):
             return ()
         conversation = self._conversations.get(context.holder) or self._shared.get(user)
         if conversation is None:
@@ -107,11 +139,11 @@ class Labels:
         found = [
             FlowMatch(number, flow, sources[number]) for number, flow in flows if number in sources
         ]
-        return tuple(sorted(found, key=lambda match: match.flow.action != "deny"))
+        return in_order(found)
 
     def join(self, client: Principal, session: str) -> None:
         """Make a client and the session with this key, which it can reach, one conversation."""
-        if not self._flows:
+        if not self._ends:
             return
         user, shared = client.user, self._shared
         both = (self._conversation(session, user), self._conversation(client, user))
@@ -151,15 +183,7 @@ class Labels:
             self._counts[user] += 1
         return made
 
-    def _ends(self, tool: str, user: str) -> _Ends:
-        """The rules about a tool and a user, found once: calls are many."""
-        found = self._known.get((tool, user))
-        if found is None:
-            if len(self._known) >= MAX_KNOWN:
-                self._known.clear()
-            flows = [(number, flow) for number, flow in self._flows if flow.is_for(user)]
-            found = self._known[tool, user] = _Ends(
-                tuple(number for number, flow in flows if flow.starts_at(tool)),
-                tuple((number, flow) for number, flow in flows if flow.leads_to(tool)),
-            )
-        return found
+
+def in_order(matches: Iterable[FlowMatch]) -> tuple[FlowMatch, ...]:
+    """Return rules that hold a call back, those that deny first."""
+    return tuple(sorted(matches, key=lambda match: match.flow.action != "deny"))

@@ -85,7 +85,7 @@ def _plain(model: Any) -> Any:
 @tool_checks("D70", alone=True)
 async def words_to_clients(rig: ToolRig) -> str:
     ear = Ear()
-    async with _connected(rig, ear) as client:
+    async with connected(rig, ear) as client:
         await ear.listen(client)
     said = json.dumps(ear.heard, default=str)
     for word in ("link", "said", "done", "choice", "argument", "title", "value", "one"):
@@ -97,7 +97,7 @@ async def words_to_clients(rig: ToolRig) -> str:
 @tool_checks("D71", alone=True)
 async def questions_in_our_name(rig: ToolRig) -> str:
     ear = Ear()
-    async with _connected(rig, ear) as client:
+    async with connected(rig, ear) as client:
         await client.call_tool("ask", {})
     [asked] = ear.asked
     expect(asked.message.startswith(f"{NAME} asks: "), f"not signed: {asked.message!r}")
@@ -109,7 +109,7 @@ async def questions_in_our_name(rig: ToolRig) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _connected(rig: ToolRig, ear: Ear) -> "AsyncIterator[Client]":
+async def connected(rig: ToolRig, ear: Ear) -> "AsyncIterator[Client]":
     """A client of ours that sees all tools of the hostile server directly."""
     from mcp import Client
 

@@ -3,7 +3,8 @@
 Probes share a session, because they change nothing. A bomb has a session of its own with small
 limits, and is judged by its result, by whether that session still works afterwards, and by a
 neighbour that must not have noticed. Host checks are functions of this package; those of tools
-have a Divingbell of their own, with rules of their own and a hostile server behind it.
+have a Divingbell of their own, with rules of their own and a hostile server behind it, and so have
+those of personal data, with a border and with people whom the server knows.
 """
 
 import asyncio
@@ -20,8 +21,10 @@ from divingbell.promises import KEPT, PROMISES, Promise
 from divingbell.promises.check import (
     ALONE,
     CHECKS,
+    PRIVACY_CHECKS,
     TOOL_CHECKS,
     CheckRig,
+    PrivacyRig,
     PromiseBroken,
     ToolRig,
     judged,
@@ -111,6 +114,8 @@ class _Check:
         self._rig = CheckRig(bell)
         self._tool_rig: ToolRig | None = None
         """Only while checks run that need one."""
+        self._privacy_rig: PrivacyRig | None = None
+        """The same."""
         self._only = only
         self._out = out
         self._places = asyncio.Semaphore(AT_ONCE)
@@ -129,6 +134,9 @@ class _Check:
             if any(promise.id in TOOL_CHECKS for promise in chosen):
                 beside = ToolRig.beside(self._rig.bell)
                 self._tool_rig = await stack.enter_async_context(beside)
+            if any(promise.id in PRIVACY_CHECKS for promise in chosen):
+                with_people = PrivacyRig.beside(self._rig.bell)
+                self._privacy_rig = await stack.enter_async_context(with_people)
             for promise in chosen:
                 if promise.kind == "probe":
                     await self._report(promise, self._probe(promise, shared))
@@ -169,6 +177,8 @@ class _Check:
             return await CHECKS[promise.id](self._rig)
         if promise.id in TOOL_CHECKS and self._tool_rig is not None:
             return await TOOL_CHECKS[promise.id](self._tool_rig)
+        if promise.id in PRIVACY_CHECKS and self._privacy_rig is not None:
+            return await PRIVACY_CHECKS[promise.id](self._privacy_rig)
         raise PromiseBroken("there is no function in divingbell.promises.check for it")
 
     async def _bomb(self, promise: Promise, neighbour: Session) -> str:

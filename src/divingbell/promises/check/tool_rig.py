@@ -8,7 +8,7 @@ import logging
 import secrets
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -70,6 +70,9 @@ class Recorder(logging.Handler):
 class ToolRig(CheckRig):
     """Sessions that can call the hostile server's tools. Made with `beside`."""
 
+    PRIVACY: Mapping[str, Any] = {"privacy": "off"}
+    """The settings of privacy. Those of whoever runs the check must not matter."""
+
     def __init__(self, settings: Settings, folder: Path) -> None:
         bell = Divingbell.of(settings, on_approval=self._approve, scratch=folder)
         super().__init__(bell)
@@ -89,7 +92,7 @@ class ToolRig(CheckRig):
     async def beside(cls, bell: Divingbell) -> AsyncIterator[Self]:
         """A running rig behind the same walls as `bell`. It leaves nothing behind."""
         policy = Policy.from_mapping(POLICY, "the self-check")
-        settings = replace(bell.settings, pool=0, servers=(), policy=policy)
+        settings = replace(bell.settings, pool=0, servers=(), policy=policy, **cls.PRIVACY)
         async with contextlib.AsyncExitStack() as undo:
             folder = undo.enter_context(tempfile.TemporaryDirectory(prefix="divingbell-"))
             rig = cls(settings, Path(folder))

@@ -2,7 +2,7 @@
 
 It stands on the standard library alone, and on the older protocol over stdio, so that it starts in
 no time and nothing keeps it from breaking rules. Its secret is the variable PROMISE_SECRET; its
-argument is a port of this machine that nobody may ever connect to.
+arguments are a port of this machine that nobody may ever connect to, and the people that it knows.
 """
 
 import base64
@@ -210,7 +210,34 @@ def ask(_: Object, __: Any) -> Object:
     return text("asked")
 
 
+def known() -> Any:
+    return json.loads(sys.argv[2]) if len(sys.argv) > 2 else []
+
+
+def people(arguments: Object, _: Any) -> Object:
+    """The people that it knows, and as many more as are wanted."""
+    more = int(arguments.get("more", 0))
+    names = [{"first_name": f"Given{n:06}", "last_name": f"Family{n:06}"} for n in range(more)]
+    return structured({"people": known() + names})
+
+
+def portrait(_: Object, __: Any) -> Object:
+    """Content that nobody can look through, and some that is text in disguise."""
+    said = json.dumps(known()).encode()
+    image = base64.b64encode(b"\x89PNG\r\n\x1a\n\0" + said).decode()
+    note = base64.b64encode(said).decode()
+    content: list[Object] = [
+        {"type": "image", "data": image, "mimeType": "image/png"},
+        {"type": "audio", "data": image, "mimeType": "audio/wav"},
+    ]
+    for blob, kind in ((image, "application/zip"), (note, "text/plain")):
+        resource = {"uri": f"file:///{kind}", "blob": blob, "mimeType": kind}
+        content.append({"type": "resource", "resource": resource})
+    return {"content": content}
+
+
 WORDS = {"type": "string"}
+LONG_WORDS = {"type": "string", "minLength": 30}
 ANY = {"fail": {}, "structured": {}, SECRET: {"type": "boolean"}}
 POISON = {
     "a": {"type": "string", "description": f"A.{VEIL}", "title": VEIL, "enum": [f"one{VEIL}"]},
@@ -253,6 +280,10 @@ TOOLS: list[tuple[Object, Callable[[Object, Any], Object]]] = [
     (tool("change", "Change the tools `changing` and `asked`."), change),
     (tool("lie", "A number.") | {"outputSchema": NUMBER}, lambda _, __: structured({"n": "one"})),
     (tool("silent", "A number.") | {"outputSchema": NUMBER}, lambda _, __: {"content": []}),
+    (tool("people", "Who is known.", {"more": {"type": "integer"}}), people),
+    (tool("portrait", "What they look like."), portrait),
+    (tool("post", "Post.", {"to": LONG_WORDS}, "to"), counting("post")),
+    (tool("fail", "No.", {"text": WORDS}), lambda given, _: text(given["text"], failed=True)),
     (tool("shout", "Fail at length."), lambda _, __: text("no! " * 1_000_000, failed=True)),
 ]
 

@@ -329,6 +329,28 @@ def explain_policy(
     return policy.explain(call, options.load(), as_json=json)
 
 
+@app.command(
+    help_epilogue="Exit status: 1 if the code would be refused or a person would be asked, 0 if it "
+    "would run, 2 for wrong usage or configuration."
+)
+def review(
+    file: Annotated[str, Parameter(help="The file with the code; - for stdin.")],
+    /,
+    *,
+    json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Say what code would try to do, and what the settings say about that. Nothing is run.
+
+    It names processes, network, endless loops, huge values, files outside of
+    the workspace, and the tools that are called. It is advice: the walls hold without it.
+    """
+    from divingbell.surfaces.cli import reviewing, running
+
+    code = running.read_script(file, ()).code
+    return reviewing.show(code, options.load(), as_json=json)
+
+
 vault = App(
     name="vault",
     help="Say what is kept of that which models do not see.",

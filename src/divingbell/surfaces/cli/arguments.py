@@ -9,10 +9,16 @@ from collections.abc import Sequence
 FLAGS = frozenset({"--help", "-h", "--json", "--verbose", "-v"})
 """Options of `run` that take no value. After any other one comes its value."""
 END_OF_OPTIONS = "--"
+STDIN = "-"
+READING_STDIN = (["review"], ["vault", "reveal"])
+"""Other commands that take `-` for a file."""
 
 
 def parted(words: Sequence[str]) -> list[str]:
-    """Return the words with an end of our options before the file of `run`."""
+    """Return the words with an end of our options before the file of `run`, or a lone `-`."""
+    reads = any(list(words[: len(one)]) == one for one in READING_STDIN)
+    if reads and STDIN in words and END_OF_OPTIONS not in words:
+        return [*(word for word in words if word != STDIN), END_OF_OPTIONS, STDIN]
     if list(words[:1]) != ["run"]:
         return list(words)
     file = _place_of_file(words)

@@ -84,8 +84,10 @@ def _lines(found: Explanation, tool: Tool, is_known: bool) -> Iterator[str]:
         yield f"  · the host sets {name} = {json.dumps(value, ensure_ascii=False)}"
     yield from (f"  · {_effect_line(effect)}" for effect in found.flows)
     for number, flow in found.sets_off:
-        done = _DONE[flow.action]
-        yield f"  · after it {_listed(flow.targets)} is {done}, by flow rule {number}"
+        done, when = _DONE[flow.action], "after it"
+        if flow.kinds:
+            when = f"with {flow.words} out of its results, whatever code does with them,"
+        yield f"  · {when} {_listed(flow.targets)} is {done}, by flow rule {number}"
 
 
 def _lines_of_rules(found: Explanation) -> Iterator[str]:
@@ -104,6 +106,11 @@ def _lines_of_rules(found: Explanation) -> Iterator[str]:
 
 def _effect_line(effect: FlowEffect) -> str:
     done, flow = _DONE[effect.flow.action], effect.flow
+    if flow.kinds:
+        return (
+            f"flow rule {effect.number}: {done} with {flow.words} of {_listed(flow.sources)} in "
+            f"the arguments, which code has as tokens{_because(flow)}"
+        )
     words = f"flow rule {effect.number}: {done} once the conversation has called "
     now = f" ← it has called {', '.join(effect.after)}" if effect.after else ""
     return f"{words}{_listed(flow.sources)}{_because(flow)}{now}"
@@ -153,4 +160,5 @@ def _flow_json(number: int, flow: Flow) -> dict[str, Any]:
         "to": flow.targets,
         "action": flow.action,
         "reason": flow.reason,
+        "kinds": [word.lower() for word in flow.kinds or ()],
     }

@@ -9,6 +9,7 @@ session; they pass again once they are joined, since a word may be whole only th
 tools are documentation, and are not passed over the border.
 """
 
+import functools
 import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
@@ -20,13 +21,13 @@ from mcp import MCPError
 from pydantic import BaseModel, ValidationError
 
 from divingbell import logs
+from divingbell.border import binary
 from divingbell.border.border import Border, OpenBorder
 from divingbell.principal import Principal
 from divingbell.shares import weight
-from divingbell.surfaces.mcp import binary
 from divingbell.surfaces.mcp.callers import Context, principal_of
 from divingbell.surfaces.mcp.definitions import NAME, NAMES, SEARCH
-from divingbell.text import everywhere, visible
+from divingbell.text import everywhere, is_cut, texts_in, visible
 
 log = logs.logger("divingbell")
 
@@ -42,6 +43,18 @@ DOCUMENTATION = ("initialize", "server/discover", "tools/list")
 
 _BRACKETED = re.compile(r"((?:\[|%5[Bb])[A-Z0-9_]{1,64}(?:\]|%5[Dd]))")
 Model = TypeVar("Model", bound=BaseModel)
+
+
+def _made_visible(said: Any) -> Any:
+    return everywhere(said, MAX_TEXT)
+
+
+def _dumped(model: BaseModel) -> Any:
+    return model.model_dump(by_alias=True, mode="json", exclude_unset=True)
+
+
+def _is_cut(seen: Any) -> bool:
+    return any(map(is_cut, texts_in(seen)))
 
 
 class Exits:
@@ -71,8 +84,7 @@ class Exits:
             answer = await call_next(ctx)
         except MCPError as error:
             said = [error.message, error.error.data]
-            words, data = await weight.beside(_made_visible, said, text=LONG)
-            words, data = await self._border.outward([words, data], principal)
+            words, data = await self._over(said, principal)
             raise MCPError(error.code, words, data) from None
         if not isinstance(answer, Mapping):
             return answer
@@ -80,30 +92,46 @@ class Exits:
         if name in NAMES and "inputRequests" not in answer:
             if name == SEARCH.name and not answer.get("isError"):
                 return dict(answer)
-            return await self._shown(answer, principal)
-        seen = await weight.beside(lambda found: result(ctx.method, found), answer, text=LONG)
+            return await self._shown(answer, principal, dict)
+        seen = functools.partial(result, ctx.method)
         if ctx.method in DOCUMENTATION:
-            return seen
-        asked = seen.get("inputRequests")
-        ours = {}
-        if isinstance(asked, dict):
-            ours = {key: each for key, each in asked.items() if key.startswith(APPROVAL)}
-        shown = await self._shown(seen, principal)
-        return shown | {"inputRequests": shown["inputRequests"] | ours} if ours else shown
+            return await weight.beside(seen, answer, text=LONG)
+        asked = answer.get("inputRequests")
+        if not isinstance(asked, Mapping):
+            return await self._shown(answer, principal, seen)
+        ours = {key: each for key, each in asked.items() if key.startswith(APPROVAL)}
+        others = {key: each for key, each in asked.items() if key not in ours}
+        shown = await self._shown({**answer, "inputRequests": others}, principal, seen)
+        return shown | {"inputRequests": shown["inputRequests"] | everywhere(ours, MAX_TEXT)}
 
-    async def _shown(self, answer: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
+    async def _shown(
+        self, answer: Mapping[str, Any], principal: Principal, seen: Callable[[Any], dict[str, Any]]
+    ) -> dict[str, Any]:
         """Return an answer as the model may see it, with a word on that where it is due."""
-        if type(self._border) is OpenBorder:
-            return dict(answer)
-        apart, kept = await weight.beside(binary.taken_out, answer, text=LONG)
-        shown = await self._border.outward(apart, principal)
-        is_held = self._border.holds_back(principal)
-        shown = binary.put_back(shown, kept, is_held=is_held)
+        shown: dict[str, Any] = await self._over(answer, principal, seen)
         note = self._border.note(principal)
         if note and isinstance(shown.get("content"), list):
             told = {"type": "text", "text": f"[{note}]"}
             shown = {**shown, "content": [*shown["content"], told]}
         return shown
+
+    async def _over(
+        self, value: Any, principal: Principal, seen: Callable[[Any], Any] = _made_visible
+    ) -> Any:
+        """Pass JSON over the border, with its words as `seen` makes them visible."""
+        if type(self._border) is OpenBorder:
+            return await weight.beside(seen, value, text=LONG)
+        apart = await weight.beside(binary.taken_out, value, text=LONG)
+        visibly = await weight.beside(seen, apart, text=LONG)
+        if await weight.beside(_is_cut, visibly, text=LONG):
+            # Where it is cut there may be half a value, which nobody would know any more.
+            apart = await self._border.outward(apart, principal)
+            visibly = await weight.beside(seen, apart, text=LONG)
+        shown = await self._border.outward(visibly, principal)
+        is_held = self._border.holds_back(principal)
+        return await weight.beside(
+            lambda found: binary.put_back(found, is_held=is_held), shown, text=LONG
+        )
 
     async def question(self, key: str, model: Model, principal: Principal) -> Model:
         """Return a question with all its texts made visible; an approval with its real values."""
@@ -114,20 +142,17 @@ class Exits:
         return await self._visible(model, principal)
 
     async def _visible(self, model: Model, principal: Principal, is_ours: bool = False) -> Model:
-
-        def made(given: Model) -> Any:
-            dumped = given.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            return everywhere(dumped, MAX_TEXT)
-
-        visible_everywhere = await weight.beside(made, model, text=LONG)
-        shown = visible_everywhere
-        if not is_ours:
-            shown = await self._border.outward(shown, principal)
+        dumped = await weight.beside(_dumped, model, text=LONG)
+        if is_ours:
+            shown = await weight.beside(_made_visible, dumped, text=LONG)
+        else:
+            shown = await self._over(dumped, principal)
         return type(model).model_validate(shown, by_name=False)
 
     async def words(self, words: str, principal: Principal) -> str:
         """Return a line that tells how something goes."""
-        return await self._border.outward(visible(words, MAX_MESSAGE), principal)
+        shown: str = await self._over(words, principal, lambda text: visible(text, MAX_MESSAGE))
+        return shown
 
     async def address(self, uri: str, principal: Principal) -> str:
         """Return the address of a resource, which may hold the name of a file."""
@@ -145,14 +170,9 @@ class Exits:
     async def written(self, value: Any, principal: Principal) -> Any:
         """Return what the client's model wrote, as the host takes it."""
         if isinstance(value, BaseModel):
-            dumped = value.model_dump(by_alias=True, mode="json", exclude_unset=True)
-            inward = await self._border.inward(dumped, principal)
+            inward = await self._border.inward(_dumped(value), principal)
             return type(value).model_validate(inward, by_name=False)
         return await self._border.inward(value, principal)
-
-
-def _made_visible(said: list[Any]) -> Any:
-    return everywhere(said, MAX_TEXT)
 
 
 def result(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
