@@ -159,7 +159,6 @@ async def test_no_detour_takes_a_value_elsewhere(
         "row['email'][::-1]",
         "row['email'][1:-1]",
         "__import__('base64').b64encode(row['email'].encode()).decode()",
-        "row['email'].lower()",
         "' '.join(row['email'])",
         "host.echo(row['email'][::-1])",
     ],
@@ -171,6 +170,14 @@ async def test_what_code_makes_of_a_token_is_text(
     assert result.status == "ok", result.error
     [got] = office.got
     assert ANN not in (got, got[::-1]) and "harbour" not in got.lower()
+
+
+async def test_a_token_in_other_letters_is_refused_rather_than_sent(
+    session: Session, office: Office
+) -> None:
+    result = await session.run("host.post(row['email'].lower())")
+    assert result.error is not None and "letter by letter" in result.error.message
+    assert office.got == []
 
 
 async def test_errors_of_a_tool_are_behind_the_border_too(session: Session) -> None:
