@@ -9,16 +9,15 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.subscriptions import ResourceUpdated
 
-from divingbell.principal import Principal
 from divingbell.session import ownership
 from divingbell.surfaces.mcp import file_reads, workspace
-from divingbell.surfaces.mcp.callers import STDIO
+from divingbell.surfaces.mcp.callers import OVER_STDIO
 from divingbell.surfaces.mcp.definitions import NAMES
 from divingbell.surfaces.mcp.server import Surface
 from tests.surfaces.mcp.conftest import Listener, text_of
 from tests.waiting import PATIENCE, until
 
-OWN = Principal("", STDIO, STDIO)
+OWN = OVER_STDIO
 PNG = b"\x89PNG"
 
 
@@ -234,7 +233,7 @@ async def test_definitions_are_spared_once_a_conversation_and_not_with_each_sess
             assert spared > 300 and others == [0, 0]
             overhead, *others = [ledger["overhead_tokens"] for ledger in made]
             assert 400 < overhead < 600 and others == [0, 0]
-        await surface.leave(STDIO)
+        await surface.leave(OWN.conversation)
         await surface.owned.leave_all()
 
 

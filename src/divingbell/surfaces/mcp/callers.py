@@ -14,7 +14,7 @@ from divingbell.principal import Principal
 
 Context = ServerRequestContext[Any, Any]
 STDIO, HTTP = "stdio", "http"
-_OVER_STDIO = Principal("", f"{STDIO}-{secrets.token_hex(8)}", STDIO)
+OVER_STDIO = Principal("", f"{STDIO}-{secrets.token_hex(8)}", STDIO)
 """The one client of this process. Another process has another: what is kept of the one, such as its
 tokens, means nothing to the other."""
 MAX_REMEMBERED = 1_000
@@ -44,7 +44,7 @@ def principal_of(ctx: Context) -> Principal:
     more, all that a user sends is one."""
     request = ctx.request
     if not isinstance(request, Request):
-        return _OVER_STDIO
+        return OVER_STDIO
     user = request.scope.get("user")
     name = user.access_token.client_id if isinstance(user, AuthenticatedUser) else ""
     if is_modern(ctx):
