@@ -56,6 +56,7 @@ from divingbell.models import (
 from divingbell.principal import Principal
 from divingbell.session.files import Files
 from divingbell.settings import config, tables
+from divingbell.settings.audit import AuditLogSettings
 from divingbell.settings.privacy import PrivacyRules
 from divingbell.settings.vault import VaultSettings
 from divingbell.surfaces.cli import exit_status
@@ -265,7 +266,7 @@ def _is_known(command: str) -> bool:
     options = [word.split("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)]
     known = _help(str(COMMAND)) + _help(str(COMMAND), words[1])
     if (
-        words[1] in ("image", "policy", "profile", "vault") and len(words) > 2
+        words[1] in ("audit", "image", "policy", "profile", "vault") and len(words) > 2
     ):  # those with commands below them
         if re.search(rf"│ {re.escape(words[2])}\s", known) is None:
             return False
@@ -351,6 +352,15 @@ def test_the_tables_of_privacy_are_those_of_the_code(kind: type) -> None:
     for name in tables.names(kind):
         default = _default(name, getattr(kind(), name))
         assert [f"`{name}`", default, " ".join(_docstrings(kind)[name].split())] in shown
+
+
+def test_the_table_of_the_audit_log_is_that_of_the_code() -> None:
+    shown = _rows("docs/audit.md", "name", "default", "meaning")
+    meanings = _docstrings(AuditLogSettings)
+    assert shown == [
+        [f"`{name}`", _default(name, getattr(AuditLogSettings(), name)), " ".join(words.split())]
+        for name, words in meanings.items()
+    ]
 
 
 def test_the_limits_in_the_readme_are_those_of_the_code() -> None:

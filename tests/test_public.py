@@ -119,7 +119,7 @@ ATTRIBUTES: dict[type, set[str]] = {
 INNER = {
     # Tables in the settings and rows of them, which are given as dictionaries.
     *("Binding", "Flow", "PrivacyRules", "ReviewSettings", "Rule", "Server"),
-    *("UnusableServer", "VaultSettings"),
+    *("UnusableServer", "VaultSettings", "AuditLogSettings"),
     # For those who write a way in of their own, and for the commands.
     *("LedgerRecorder", "Needs", "OwnedSessions"),
     # A protocol that open files have anyway.
@@ -197,6 +197,7 @@ _TABLES: dict[str, Any] = {
     "policy": divingbell.Policy | Mapping[str, Any],
     "privacy_rules": Mapping[str, Any],
     "vault": Mapping[str, Any],
+    "audit_log": Mapping[str, Any],
     "review": Mapping[str, Any],
 }
 

@@ -23,7 +23,7 @@ LAYERS = (
     ),
     ("host", "shares"),
     ("settings", "journal", "border"),
-    ("sandbox", "gateway", "review"),
+    ("sandbox", "gateway", "review", "audit"),
     ("session",),
     ("parts",),
     ("app", "events"),

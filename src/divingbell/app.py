@@ -27,7 +27,7 @@ from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
-from divingbell.parts import Home, make_backend, make_border, make_gateway
+from divingbell.parts import Home, make_audit, make_backend, make_border, make_gateway
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.base import Backend
@@ -227,6 +227,7 @@ class Divingbell:
             self._border = self._given_border or await make_border(
                 self.settings, undo, self._scratch
             )
+            await make_audit(self.settings, self.journal, self.border, undo, self._scratch)
             gateway = make_gateway(
                 self.settings, home, self.journal, self.border, self._on_approval, self._scratch
             )

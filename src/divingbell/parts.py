@@ -154,6 +154,29 @@ async def make_border(
     return PrivacyBorder(vaults, scanner, kinds, fields, rules)
 
 
+async def make_audit(
+    settings: Settings,
+    journal: Journal,
+    border: Border,
+    undo: AsyncExitStack,
+    scratch: Path | None = None,
+) -> None:
+    """Have the audit log that the settings ask for keep what the journal tells; `undo` closes it.
+
+    With `scratch` there is none: that is for those who leave no trace.
+
+    Raises:
+        ConfigError: the settings can't be used, or what they require is not there.
+    """
+    if settings.audit in (None, "off") or scratch is not None:
+        return
+    from divingbell.audit import opening
+
+    log = await opening.opened(settings, border, places.data_folder())
+    undo.push_async_callback(log.close)
+    undo.callback(journal.keep(log))
+
+
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:
     """Return what loads the model for search by meaning, where it is wanted.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from divingbell.models import Limits, SessionLimits
+from divingbell.settings.audit import AuditMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy
 
@@ -47,4 +48,6 @@ class SettingsArguments(SessionLimits, total=False):
     privacy: Privacy | None
     privacy_rules: Mapping[str, Any]
     vault: Mapping[str, Any]
+    audit: AuditMode | None
+    audit_log: Mapping[str, Any]
     review: Mapping[str, Any]

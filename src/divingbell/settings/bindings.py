@@ -40,7 +40,11 @@ class Binding:
 
     def names(self, tool: Tool) -> bool:
         """Return whether the tool is one that is meant."""
-        return self._tool.matches(tool.full_name)
+        return self.is_for(tool.full_name)
+
+    def is_for(self, name: str) -> bool:
+        """Return whether a tool of this name, `server.tool`, is one that is meant."""
+        return self._tool.matches(name)
 
     def check(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
         """Refuse arguments that the code must not set.

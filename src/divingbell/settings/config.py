@@ -11,6 +11,7 @@ from divingbell.errors import ConfigError
 from divingbell.host import requirements
 from divingbell.models import Limits
 from divingbell.settings import mcp_json, sources, tables
+from divingbell.settings.audit import AuditLogSettings, AuditMode
 from divingbell.settings.markers import (
     Described,
     FilePath,
@@ -104,6 +105,14 @@ class Settings:
     """What is hidden besides, and from whom: the table [privacy_rules]."""
     vault: VaultSettings = field(default_factory=VaultSettings)
     """Where hidden values are kept, and for how long: the table [vault]."""
+    audit: Annotated[
+        AuditMode | None,
+        Described('"off" or "on" or "required" (and details in the table [audit_log])'),
+    ] = None
+    """The audit log: "on" (no tool is called without a record), "required" (nor is code run) or
+    "off"; if it is not set, "on" in `divingbell serve` and "off" elsewhere."""
+    audit_log: AuditLogSettings = field(default_factory=AuditLogSettings)
+    """Where the audit log lies, and what proves it: the table [audit_log]."""
     review: ReviewSettings = field(default_factory=ReviewSettings)
     """What happens about code that is looked at before it runs: the table [review]."""
     GONE: ClassVar[Mapping[str, str]] = {
@@ -206,8 +215,11 @@ def _limits(raw: Mapping[str, Any], place: Place) -> dict[str, Any]:
     return found
 
 
-# Read by other parts: the folder of profiles, the development script, the vault, the file itself.
-_NOT_SETTINGS = {"home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key"}
+# Read by other parts: the folder of profiles, the development script, the vault, the audit log, the
+# file itself.
+_NOT_SETTINGS = {
+    "home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key", "audit_key",
+}  # fmt: skip
 
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:

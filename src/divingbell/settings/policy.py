@@ -190,6 +190,10 @@ class Policy:
             if binding.names(tool):
                 binding.check(tool, arguments)
 
+    def bound_names(self, name: str) -> frozenset[str]:
+        """Return the arguments that the host may set for a tool, by its name `server.tool`."""
+        return frozenset(each.argument for each in self.bound if each.is_for(name))
+
     def without_bound(self, tool: Tool) -> Tool:
         """Return the tool as the code may see it: without the arguments that the host sets."""
         return bindings.without(tool, (each for each in self.bound if each.names(tool)))

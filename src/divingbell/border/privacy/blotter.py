@@ -7,10 +7,13 @@ import re
 import threading
 import time
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from divingbell.border.privacy.find import Find
 from divingbell.errors import ConfigError
+
+if TYPE_CHECKING:
+    from divingbell.border.privacy.scanner import Scanner
 
 LONGEST = 1 << 16
 """Characters of a text that are searched; the rest is left out."""
@@ -41,6 +44,7 @@ class Blotter:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._scanning: Callable[[str], Generator[None, None, list[Find]]] | None = None
+        self._scanner: Scanner | None = None
         self._missing = ""
         self._making: threading.Thread | None = None
         self._then: list[Callable[[], None]] = []
@@ -74,6 +78,18 @@ class Blotter:
                 self._making.start()
             return self._making
 
+    def scanner(self) -> "Scanner":
+        """Return what searches, once it is made; this waits for it.
+
+        Raises:
+            ConfigError: a package is missing.
+        """
+        while self._scanner is None:
+            self.make().join()
+            if self._missing:
+                raise ConfigError(self._missing)
+        return self._scanner
+
     def _roughly(self, text: str) -> str:
         if not could_be(text):
             return text
@@ -88,7 +104,8 @@ class Blotter:
         from divingbell.border.privacy.scanner import Scanner
 
         try:
-            self._scanning = self._scanning or Scanner(KINDS).scanning
+            self._scanner = self._scanner or Scanner(KINDS)
+            self._scanning = self._scanner.scanning
         except ConfigError as error:
             self._missing = str(error)
         while True:

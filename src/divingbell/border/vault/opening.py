@@ -8,9 +8,10 @@ from pathlib import Path
 from divingbell import logs
 from divingbell.border.vault.base import Store, VaultUnavailable
 from divingbell.border.vault.memory import MemoryStore
-from divingbell.border.vault.seal import KEY_BYTES, Seal, load_key
+from divingbell.border.vault.seal import Seal, load_key
 from divingbell.border.vault.sqlite import FILE_NAME, SqliteStore
 from divingbell.border.vault.vault import Vaults
+from divingbell.host.kept_key import KEY_BYTES
 from divingbell.settings.vault import VaultSettings
 
 log = logs.logger("divingbell")

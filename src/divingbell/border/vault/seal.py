@@ -1,7 +1,5 @@
 """The seal: values are encrypted before they are written anywhere, each bound to its place."""
 
-import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -16,19 +14,19 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from divingbell import logs
 from divingbell.border.vault.base import VaultUnavailable
-from divingbell.errors import ConfigError
-from divingbell.host import private_file
+from divingbell.host.kept_key import KeptKey
 
 log = logs.logger("divingbell")
 
 VARIABLE = "DIVINGBELL_VAULT_KEY"
 FILE_NAME = "vault.key"
-KEY_BYTES = 32
 NONCE_BYTES = 12
-MOST_FILE = 1000
-HOW_TO_MAKE = (
-    "make one with: python3 -c 'import base64, os; "
-    "print(base64.b64encode(os.urandom(32)).decode())'"
+_KEY = KeptKey(
+    "the vault",
+    VARIABLE,
+    FILE_NAME,
+    "without it nobody can read what is kept there",
+    VaultUnavailable,
 )
 
 
@@ -73,42 +71,9 @@ def load_key(
     environment: Mapping[str, str] = os.environ,
     tell: Callable[[str], None] | None = log.warning,
 ) -> bytes:
-    """Return the key: from the environment, from a file that was named, or from the folder of what
-    is kept, where it is made and told when there is none; without `tell` none is made.
+    """Return the key of the vault: see `KeptKey.load`.
 
     Raises:
         ConfigError: it is there and can't be used.
     """
-    if text := environment.get(VARIABLE, ""):
-        return _decoded(text, f"the variable {VARIABLE}")
-    chosen = path or folder / FILE_NAME
-    found = private_file.read(chosen, MOST_FILE)
-    if found is not None:
-        return _decoded(found.decode("ascii", "replace"), str(chosen))
-    if path is not None or tell is None or os.path.lexists(chosen):
-        raise ConfigError(
-            f"the key of the vault can't be read from {chosen}: it must be a file of yours that "
-            f"nobody else can write to, with 32 bytes in base64; {HOW_TO_MAKE}"
-        )
-    key = secrets.token_bytes(KEY_BYTES)
-    try:
-        private_file.write(chosen, base64.b64encode(key) + b"\n", replace=False)
-    except FileExistsError:  # another Divingbell has made one at the same time
-        return load_key(path, folder, environment, None)
-    except OSError as error:
-        raise VaultUnavailable(
-            f"the key of the vault can't be written to {chosen} ({error.strerror}): "
-            f"set {VARIABLE}, or XDG_DATA_HOME to another folder"
-        ) from error
-    tell(f"a key for the vault was made: {chosen}; without it nobody can read what is kept there")
-    return key
-
-
-def _decoded(text: str, where: str) -> bytes:
-    try:
-        key = base64.b64decode(text.strip(), validate=True)
-    except (binascii.Error, ValueError):
-        key = b""
-    if len(key) != KEY_BYTES:
-        raise ConfigError(f"{where} must hold 32 bytes in base64; {HOW_TO_MAKE}")
-    return key
+    return _KEY.load(path, folder, environment, tell)

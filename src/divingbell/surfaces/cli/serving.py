@@ -148,7 +148,7 @@ def _url(options: ServeOptions, port: int) -> str:
 
 def _for_a_model(settings: "Settings") -> "Settings":
     """Return the settings for what a model reads, where nothing else was chosen: less output of a
-    cell, and no secrets in it."""
+    cell, no secrets in it, and a record of what is called."""
     if settings.limits.output == Limits().output:
         settings = replace(settings, limits=replace(settings.limits, output=OUTPUT))
-    return replace(settings, privacy=settings.privacy or "secrets")
+    return replace(settings, privacy=settings.privacy or "secrets", audit=settings.audit or "on")

@@ -1,9 +1,11 @@
 """`divingbell login` and `divingbell logout`: tokens for remote servers that ask for a sign-in."""
 
 from divingbell.errors import ConfigError
+from divingbell.journal.events import SignedIn
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server, UnusableServer
 from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli.recording import record
 
 
 async def log_in(name: str, settings: Settings) -> int:
@@ -12,10 +14,13 @@ async def log_in(name: str, settings: Settings) -> int:
     Raises:
         ConfigError: there is no such server.
         ToolFailed: it did not work.
+        NotRecorded: there is an audit log, and it can't be written.
     """
     from divingbell.gateway.sign_in import oauth
 
     needed = await oauth.login(_server(name, settings), print)
+    if needed:
+        await record(SignedIn(name), settings)
     print(f"signed in at {name}" if needed else f"{name} asks for no sign-in")
     return exit_status.OK
 

@@ -23,9 +23,9 @@ from divingbell.escapes import clean
 from divingbell.host.places import data_folder
 from divingbell.journal import log_lines
 from divingbell.journal.events import Revealed
-from divingbell.journal.journal import Journal
 from divingbell.principal import Principal
 from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli.recording import record
 from divingbell.surfaces.cli.terminal.notes import tell
 
 if TYPE_CHECKING:
@@ -180,14 +180,15 @@ async def reveal(text: Text, settings: "Settings", *, conversation: str = "") ->
 
     Raises:
         ConfigError: the vault can't be opened, or it is not clear which values are meant.
+        NotRecorded: there is an audit log, and it can't be written.
     """
     found = text.tokens
     known = await _known(settings.vault, found) if found else {}
     values = _chosen(known, conversation)
+    revealed = Revealed(Principal(client="command"), len(values), "command")
+    await record(revealed, settings)
     _write(text.with_values(values))
-    journal = Journal()
-    journal.watch(log_lines.write)
-    journal.note(Revealed(Principal(client="command"), len(values), "command"))
+    log_lines.write(revealed)
     return _told(found, values)
 
 

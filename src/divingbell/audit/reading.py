@@ -1,0 +1,144 @@
+"""Reading the log: the records of all chains of a folder, in the order of their times."""
+
+import heapq
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from divingbell.audit.chain import MOST_LINE, Broken, record_in
+from divingbell.audit.segments import NAME
+from divingbell.errors import ConfigError
+from divingbell.host import owned_folder
+
+Record = dict[str, Any]
+AHEAD = b"\0"
+
+
+def segments_in(folder: Path) -> dict[str, dict[int, Path]]:
+    """Return the files of each chain by their numbers; chains by when they began.
+
+    Raises:
+        ConfigError: the folder can't be read, or can be changed by others.
+    """
+    found: dict[str, dict[int, Path]] = {}
+    try:
+        if not owned_folder.check(folder):
+            return {}
+        for name in sorted(os.listdir(folder)):
+            if match := NAME.fullmatch(name):
+                found.setdefault(match[1], {})[int(match[2])] = folder / name
+    except owned_folder.NotOurs:
+        raise
+    except OSError as error:
+        raise unreadable(folder, error) from error
+    return found
+
+
+def unreadable(path: Path, error: OSError) -> ConfigError:
+    """Return what is said where the log can't be read."""
+    return ConfigError(
+        f"the audit log in {path} can't be read ({error.strerror}): run this as the user, and with "
+        "the settings (--config), of the server that writes it"
+    )
+
+
+def lines_of(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file; one that is too long comes in pieces, none of which is a line.
+
+    Zeros at its end were written ahead, and are left out. What comes after zeros is no line.
+
+    Raises:
+        ConfigError: it can't be read.
+    """
+    try:
+        with open(path, "rb") as file:
+            before = b""
+            while line := file.readline(MOST_LINE):
+                text = line.rstrip(AHEAD)
+                if text:
+                    yield before + text
+                if text != line:
+                    before = AHEAD
+    except OSError as error:
+        raise unreadable(path, error) from error
+
+
+def records(folder: Path) -> Iterator[Record]:
+    """Yield the records of all chains by their times; lines that are broken are left out.
+
+    Raises:
+        ConfigError: the log can't be read.
+    """
+    chains = [_of_chain(chain, files) for chain, files in segments_in(folder).items()]
+    yield from heapq.merge(*chains, key=lambda record: str(record.get("at")))
+
+
+def _of_chain(chain: str, files: dict[int, Path]) -> Iterator[Record]:
+    for _, path in sorted(files.items()):
+        for line in lines_of(path):
+            try:
+                record, _ = record_in(line, None)
+            except Broken:
+                continue  # `audit verify` tells of it
+            yield {"chain": chain} | record
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The records that are looked for. What is empty does not count."""
+
+    user: str = ""
+    session: str = ""
+    tags: tuple[str, ...] = ()
+    """What stands for the user and the session where their names are personal: see `Key.tag`."""
+    tool: str = ""
+    kind: str = ""
+    outcome: str = ""
+    since: str = ""
+    text: str = ""
+
+    def has(self, record: Record) -> bool:
+        """Return whether a record is one of them."""
+        outcome = record.get("outcome") or record.get("status") or record.get("answer")
+        return (
+            self._is_named(record.get("user"), self.user)
+            and self._is_named(record.get("session"), self.session)
+            and _begins(record.get("tool") or record.get("server"), self.tool)
+            and _begins(record.get("kind"), self.kind)
+            and self.outcome in ("", outcome)
+            and str(record.get("at")) >= self.since
+            and (not self.text or self.text.lower() in _written(record))
+        )
+
+    def _is_named(self, written: object, name: str) -> bool:
+        tagged = str(written).rpartition(" ")[2] in self.tags
+        return not name or written == name or tagged
+
+
+def _begins(name: object, start: str) -> bool:
+    """Whether a name with dots is this one, or below it: `shop` has `shop.refund`."""
+    return not start or f"{name}." == f"{start}." or str(name).startswith(f"{start}.")
+
+
+def _written(record: Record) -> str:
+    return json.dumps(record, ensure_ascii=False).lower()
+
+
+def moment(text: str) -> str:
+    """Return a time as records have it, of one in ISO 8601; without a zone it is UTC.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigError(
+            f"{text[:40]!r} is no time: write it as 2026-11-17 or 2026-11-17T18:30"
+        ) from None
+    known = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return known.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

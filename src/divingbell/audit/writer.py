@@ -1,0 +1,202 @@
+"""The writer: a thread that writes records to the log, with one sync for all that wait."""
+
+import asyncio
+import contextlib
+import queue
+import threading
+import time
+from typing import NamedTuple
+
+from divingbell import logs
+from divingbell.audit.heads import Heads
+from divingbell.audit.segments import Record, Segments, now
+from divingbell.shares import loop_thread
+
+log = logs.logger("divingbell")
+
+SOON = 0.05
+"""Seconds that what has happened waits for others to be written with it."""
+HEAD_EVERY = 1.0
+"""Seconds between two heads, while there is something new to sign."""
+MOST_WAITING = 10_000
+"""Records that wait while the disk is full; those that come then are dropped, and counted."""
+CLOSE_TIMEOUT = 5.0
+PAUSE = 1.0
+"""Seconds between two tries to write what has happened, after one has failed."""
+TOLD_EVERY = 60.0
+"""Seconds between two warnings about the same trouble."""
+
+
+class Entry(NamedTuple):
+    """A record that is to be written, and whoever waits for it."""
+
+    record: Record
+    waiter: "asyncio.Future[None] | None" = None
+
+    def is_wanted(self, error: Exception | None) -> bool:
+        """Return whether it is to be written: not what nobody waits for any more, nor what is
+        refused in any case."""
+        return self.waiter is None or (error is None and not self.waiter.cancelled())
+
+
+class Writer:
+    """Writes records in a thread. Its methods are for one event loop.
+
+    `heads` are None where there is no key to sign with. With `strict`, records count as written
+    only while heads can be written, too.
+    """
+
+    def __init__(self, segments: Segments, heads: Heads | None, *, strict: bool = False) -> None:
+        self._segments = segments
+        self._heads = heads
+        self._strict = strict
+        self._loop = asyncio.get_running_loop()
+        self._guard = threading.Lock()
+        # No Condition: whoever is woken by one has to wait for its lock, which is another switch.
+        self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._entries: list[Entry] = []
+        self._dropped = 0
+        self._closing = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._head_at = 0.0
+        self._head_error: OSError | None = None
+        self._told_at: dict[str, float] = {}
+        self._thread = threading.Thread(target=self._run, name="divingbell-audit", daemon=True)
+        self._thread.start()
+
+    # For the event loop
+
+    async def write(self, record: Record) -> None:
+        """Return once a record is on the disk, with all that came before it.
+
+        Raises:
+            OSError: it can't be written, and is not kept.
+        """
+        done = self._loop.create_future()
+        with self._guard:
+            if self._closing:
+                raise OSError(0, "it is closed")
+            self._entries.append(Entry(record, done))
+        self._signals.put(None)
+        await done
+
+    def add(self, record: Record) -> None:
+        """Have a record written soon."""
+        with self._guard:
+            if len(self._entries) >= MOST_WAITING or self._closing:
+                self._dropped += 1
+                return
+            self._entries.append(Entry(record))
+        if self._timer is None:
+            self._timer = self._loop.call_later(SOON, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._signals.put(None)
+
+    async def close(self, last: Record) -> None:
+        """Write what waits, and this; then end the thread, if it does not hang."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._guard:
+            self._entries.append(Entry(last))
+            self._closing = True
+        self._signals.put(None)
+        await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT)
+        if self._thread.is_alive() or self._entries:
+            log.warning(
+                "the audit log in %s was not written to its end: look at its disk",
+                self._segments.folder,
+            )
+
+    # In the thread
+
+    def _run(self) -> None:
+        loop_thread.go_first()  # calls wait for it
+        while True:
+            with contextlib.suppress(queue.Empty):
+                self._signals.get(timeout=self._patience())
+            with self._guard:
+                entries, self._entries = self._entries, []
+                closing = self._closing
+            self._write(entries)
+            self._write_head(at_once=closing)
+            if closing:
+                break
+        self._segments.close()
+        if self._heads is not None:
+            self._heads.close()
+
+    def _patience(self) -> float | None:
+        """Seconds until something is to be done of its own accord."""
+        if self._entries:
+            return PAUSE
+        if self._heads is not None and self._heads.last != self._segments.end:
+            return max(0.0, self._head_at + HEAD_EVERY - time.monotonic())
+        return None
+
+    def _write(self, entries: list[Entry]) -> None:
+        """Write records in the order in which they came, with one sync for all."""
+        if not entries:
+            return
+        error = self._begun()
+        gap = self._dropped
+        batch = [each.record for each in entries if each.is_wanted(error)]
+        if gap:
+            batch.append({"at": now(), "kind": "log.gap", "count": gap})
+        kept: list[Entry] = []
+        try:
+            if batch:
+                self._segments.write(batch)
+        except Exception as failure:  # whatever it is, nothing of it was kept
+            error, gap = failure, 0
+            kept = [each for each in entries if each.waiter is None]
+            self._tell("can't be written", failure)
+        with self._guard:
+            self._entries = kept + self._entries
+            self._dropped -= gap
+        waiters = [each.waiter for each in entries if each.waiter is not None]
+        if waiters:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+                self._loop.call_soon_threadsafe(_resolve, waiters, error)
+
+    def _begun(self) -> Exception | None:
+        """Begin the chain, and sign that before anything else is written: whoever is killed at once
+        has a head. Return what refuses intents, where the second place has to be there."""
+        if not self._segments.is_begun:
+            try:
+                self._segments.begin()
+                self._write_head(at_once=True)
+            except OSError as error:
+                log.debug("the chain can't be begun yet: %s", error)  # the batch fails, and tells
+        return self._head_error if self._strict else None
+
+    def _write_head(self, *, at_once: bool) -> None:
+        if self._heads is None or self._heads.last == self._segments.end:
+            return
+        if not at_once and time.monotonic() < self._head_at + HEAD_EVERY:
+            return
+        self._head_at = time.monotonic()
+        try:
+            self._heads.write(self._segments.end)
+            self._head_error = None
+        except OSError as error:
+            self._head_error = error
+            self._tell(f"has no place for its heads in {self._heads.folder}", error)
+
+    def _tell(self, words: str, error: Exception) -> None:
+        moment = time.monotonic()
+        if moment >= self._told_at.get(words, -TOLD_EVERY) + TOLD_EVERY:
+            self._told_at[words] = moment
+            reason = getattr(error, "strerror", None) or error
+            log.warning("the audit log in %s %s: %s", self._segments.folder, words, reason)
+
+
+def _resolve(waiting: "list[asyncio.Future[None]]", error: Exception | None) -> None:
+    for done in waiting:
+        if done.done():  # its caller has left
+            continue
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)

@@ -1,0 +1,104 @@
+"""The log of a Divingbell that runs: real code, real calls, real refusals."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from divingbell import Divingbell, NotRecorded
+from tests.audit import making
+from tests.audit.test_log import full
+
+CALL = "from servers.host import refund\nrefund({order}, 'bob@example.org')"
+
+
+def refund(order: int, to: str) -> str:
+    """Pay back."""
+    return f"{order}: paid back"
+
+
+def _bell(folder: Path, mode: str = "on", **settings: Any) -> Divingbell:
+    table = {"folder": str(folder / "log"), "heads": str(folder / "heads")}
+    table |= settings.pop("audit_log", {})
+    made: Any = {"audit": mode, "audit_log": table, "pool": 0, "preload": (), **settings}
+    return Divingbell(tools=[refund], **made)
+
+
+@pytest.fixture(autouse=True)
+def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+async def test_executions_calls_commands_and_denials_are_recorded(tmp_path: Path) -> None:
+    policy = {"rules": [{"tools": "host.refund", "action": "deny", "when": {"order": "13"}}]}
+    async with _bell(tmp_path, policy=policy) as bell, bell.session(user="anna") as session:
+        assert (await session.run(CALL.format(order=12))).status == "ok"
+        assert (await session.run(CALL.format(order=13))).status == "error"
+        await session.command("echo hello")
+    found = making.records(tmp_path)
+    kinds = [record["kind"] for record in found]
+    for kind in ("session.opened", "execution.started", "execution.ended", "command.started"):
+        assert kind in kinds
+    [started] = [each for each in found if each["kind"] == "call.started"]
+    assert started["user"] == "anna" and started["decision"]["action"] == "allow"
+    assert started["arguments"]["text"] == '{"order": 12, "to": "[EMAIL]"}'
+    outcomes = [each["outcome"] for each in found if each["kind"] == "call.ended"]
+    assert outcomes == ["ok", "denied"]
+    [denied] = [each for each in found if each.get("outcome") == "denied"]
+    assert denied["decision"]["rule"] == 1 and denied["arguments"]["text"].startswith("{")
+    usage = next(each for each in found if each["kind"] == "execution.ended")["usage"]
+    assert usage["wall_ms"] > 0
+    text = "".join(path.read_text() for path in making.files(tmp_path))
+    assert "bob@example.org" not in text
+    assert kinds[-1] == "log.closed"
+
+
+async def test_without_room_no_tool_is_called_and_code_runs(tmp_path: Path) -> None:
+    called = list[int]()
+
+    def count(order: int) -> int:
+        """Count."""
+        called.append(order)
+        return order
+
+    async with _bell(tmp_path) as bell, bell.session() as session:
+        bell.tool(count)
+        assert (await session.run("from servers.host import count\ncount(1)")).value == 1
+        with full(tmp_path):
+            result = await session.run("count(2)")
+            assert result.error is not None
+            assert "no call was made: the audit log can't be written" in result.error.message
+            assert (await session.run("1 + 1")).value == 2
+        assert (await session.run("count(3)")).value == 3
+    assert called == [1, 3]
+
+
+async def test_a_required_log_without_room_runs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "named.key").write_text("A" * 43 + "=\n")
+    table = {"key_file": str(tmp_path / "named.key")}
+    async with _bell(tmp_path, "required", audit_log=table) as bell, bell.session() as session:
+        assert (await session.run("x = 1\nx")).value == 1
+        with full(tmp_path), pytest.raises(NotRecorded):
+            await session.run("x = 2")
+        with full(tmp_path), pytest.raises(NotRecorded):
+            await session.command("true")
+        assert (await session.run("x")).value == 1
+
+
+async def test_with_privacy_tokens_are_written_that_can_be_revealed(tmp_path: Path) -> None:
+    async with _bell(tmp_path, privacy="personal") as bell, bell.session(user="anna") as session:
+        await session.run(CALL.format(order=12))
+        [text] = [
+            each["arguments"]["text"]
+            for each in making.records(tmp_path)
+            if each["kind"] == "call.started"
+        ]
+        assert "bob@" not in text and "[EMAIL_" in text
+        assert "bob@example.org" in await session.reveal(text)
+    assert [each["kind"] for each in making.records(tmp_path)].count("revealed") == 1
+
+
+async def test_the_library_keeps_no_log_unless_it_is_told_to(tmp_path: Path) -> None:
+    async with Divingbell(pool=0, preload=()) as bell:
+        await bell.execute("1")
+    assert not (tmp_path / "data" / "divingbell" / "audit").exists()

@@ -1,0 +1,178 @@
+"""The log as a subscriber: nothing is done that it can't write down."""
+
+import asyncio
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from divingbell.audit import segments, writer
+from divingbell.errors import ConfigError, NotRecorded
+from divingbell.journal.events import CellStarted
+from tests.audit import making
+from tests.waiting import until
+
+
+@contextmanager
+def full(folder: Path) -> Iterator[None]:
+    """No file of this process can be written behind the log's end: of a record, only a part is."""
+    size = max(len(path.read_bytes().rstrip(b"\0")) for path in making.files(folder)) + 20
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+async def test_an_intent_is_on_the_disk_before_its_call_leaves(tmp_path: Path) -> None:
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1, order=12))
+        [_, record] = making.records(tmp_path)
+    assert record["kind"] == "call.started" and record["arguments"]["text"] == '{"order": 12}'
+
+
+async def test_one_sync_serves_all_that_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    syncs = []
+    real = segments.Segments.write
+
+    def counted(self: segments.Segments, records: list[segments.Record]) -> None:
+        syncs.append(len(records))
+        real(self, records)
+
+    monkeypatch.setattr(segments.Segments, "write", counted)
+    async with making.writing(tmp_path) as log:
+        await asyncio.gather(*[log.intend(making.sent(call)) for call in range(100)])
+    assert len(syncs) < 50 and making.verified(tmp_path).records == 102
+
+
+async def test_a_full_disk_refuses_calls_until_there_is_room(tmp_path: Path) -> None:
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1))
+        with full(tmp_path):
+            with pytest.raises(NotRecorded, match=r"can't be written .* make room in"):
+                await log.intend(making.sent(2))
+            await log.intend(CellStarted(making.ANNA, "key", 2, "1 + 1"))  # code may run
+            log.note(making.ended(1))
+        await log.intend(making.sent(3))
+    kinds = [(each["kind"], each.get("call")) for each in making.records(tmp_path)]
+    assert ("call.started", 2) not in kinds
+    assert {("call.ended", 1), ("call.started", 3), ("execution.started", None)} <= {*kinds}
+    assert making.verified(tmp_path).verdict == "whole"
+
+
+async def test_a_required_log_refuses_code_as_well(tmp_path: Path) -> None:
+    key = tmp_path / "named.key"
+    key.write_text("A" * 43 + "=\n")
+    table = {"key_file": str(key)}
+    async with making.writing(tmp_path, audit="required", audit_log=table) as log:
+        await log.intend(CellStarted(making.ANNA, "key", 1, "1 + 1"))
+        with full(tmp_path), pytest.raises(NotRecorded):
+            await log.intend(CellStarted(making.ANNA, "key", 2, "1 + 1"))
+
+
+async def test_a_required_log_needs_its_second_place_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "HEAD_EVERY", 0.01)
+    key = tmp_path / "named.key"
+    key.write_text("A" * 43 + "=\n")
+    table = {"key_file": str(key)}
+    async with making.writing(tmp_path, audit="required", audit_log=table) as log:
+        (tmp_path / "heads").rmdir()
+        (tmp_path / "heads").write_text("no folder")
+
+        async def is_refused() -> bool:
+            try:
+                await log.intend(making.sent())
+            except NotRecorded:
+                return True
+            return False
+
+        await until(is_refused, "calls are refused")
+        (tmp_path / "heads").unlink()
+
+        async def is_made() -> bool:
+            return not await is_refused()
+
+        await until(is_made, "calls are made again")
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [({}, "needs a key"), ({"key_file": "named.key", "heads": ""}, "needs a second place")],
+)
+async def test_a_required_log_does_not_start_without_what_proves_it(
+    table: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        async with making.writing(tmp_path, audit="required", audit_log=table):
+            pass
+    assert not (tmp_path / "log").exists()
+
+
+async def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log").chmod(0o777)
+    with pytest.raises(ConfigError, match="can be written to by other users"):
+        async with making.writing(tmp_path):
+            pass
+
+
+async def test_files_and_folders_are_the_owners_alone(tmp_path: Path) -> None:
+    await making.write_calls(tmp_path, 1)
+    found = [*(tmp_path / "log").iterdir(), *(tmp_path / "heads").iterdir()]
+    assert {path.stat().st_mode & 0o777 for path in found} == {0o600}
+    assert (tmp_path / "log").stat().st_mode & 0o777 == 0o700
+
+
+async def test_a_place_that_is_not_there_yet_refuses_calls_and_is_used_once_it_is(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "log").write_text("no folder")
+    async with making.writing(tmp_path) as log:
+        with pytest.raises(NotRecorded):
+            await log.intend(making.sent(1))
+        (tmp_path / "log").unlink()
+        await log.intend(making.sent(2))
+    assert making.verified(tmp_path).verdict == "whole"
+
+
+async def test_a_chain_goes_on_in_the_next_file(tmp_path: Path) -> None:
+    async with making.writing(tmp_path, audit_log={"segment": "1MB"}) as log:
+        for call in range(300):
+            await log.intend(making.sent(call, text="word " * 790))
+    assert len(making.files(tmp_path)) == 2
+    found = making.verified(tmp_path)
+    assert found.verdict == "whole" and found.records == found.proven == 303
+
+
+async def test_what_finds_no_room_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "MOST_WAITING", 3)
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1))
+        with full(tmp_path):
+            for call in range(10):
+                log.note(making.ended(call))
+            with pytest.raises(NotRecorded):
+                await log.intend(making.sent(2))
+        await log.intend(making.sent(3))
+    gaps = [each["count"] for each in making.records(tmp_path) if each["kind"] == "log.gap"]
+    assert gaps == [7]
+
+
+async def test_what_nobody_waits_for_any_more_is_not_written_as_sent(tmp_path: Path) -> None:
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1))
+        leaving = [asyncio.create_task(log.intend(making.sent(call))) for call in (2, 3)]
+        await asyncio.sleep(0)  # both wait now
+        leaving[0].cancel()
+        log.note(making.ended(2, "cancelled", was_sent=False))
+        await leaving[1]
+    assert making.verified(tmp_path).open_calls == [1, 3]

@@ -1,0 +1,125 @@
+"""What is written of events: no personal value, no secret, and never too much."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from divingbell.journal.events import (
+    ApprovalAnswered,
+    ApprovalAsked,
+    CallDecided,
+    CellEnded,
+    CellRefused,
+    CellStarted,
+    CommandStarted,
+    Revealed,
+    SessionOpened,
+    SignedIn,
+)
+from divingbell.models import Failure, Result
+from divingbell.principal import Principal
+from tests.audit import making
+
+EMAIL, CARD, TOKEN = (
+    "bob.miller@example.org",
+    "4111 1111 1111 1111",
+    "ghp_" + "x7Kq2LmN9pRs4TvW8yZb3CdF6gHj1kM5nPqR",
+)
+BOB = Principal(EMAIL, f"talk of {EMAIL}", "http")
+
+
+async def _written(folder: Path, *events: Any, **settings: Any) -> str:
+    async with making.writing(folder, **settings) as log:
+        for event in events:
+            log.note(event)
+    return "".join(path.read_text() for path in making.files(folder))
+
+
+async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
+    said = f"for {EMAIL}, card {CARD}, token {TOKEN}"
+    key = f"('{EMAIL}', 'a')#1"
+    text = await _written(
+        tmp_path,
+        SessionOpened(BOB, said, key),
+        CellStarted(BOB, key, 1, f"x = '{said}'"),
+        CellEnded(BOB, key, 1, said, Result("error", error=Failure(f"E{EMAIL}", said))),
+        CellRefused(BOB, key, 2, said, said),
+        CommandStarted(BOB, key, 1, f"echo '{said}'"),
+        CallDecided(1, "shop.refund", "deny", 3, said),
+        making.ended(1, "denied", was_sent=False, arguments={EMAIL: said, "n": 4111111111111111}),
+        making.sent(2, who=BOB, to=[{"mail": EMAIL, "note": said}]),
+        ApprovalAsked(1, "shop.refund", EMAIL, key, 1, said),
+        ApprovalAnswered(1, "shop.refund", EMAIL, key, 1, "no", said),
+        SignedIn(f"server-of-{EMAIL}"),
+        Revealed(BOB, 3, "program"),
+    )
+    for value in (EMAIL, "bob.miller", CARD, CARD.replace(" ", ""), TOKEN):
+        assert value not in text
+    assert len(making.records(tmp_path)) == 13
+    assert "[EMAIL]" in text and "[CARD]" in text
+
+
+async def test_a_user_with_a_personal_name_can_still_be_told_from_others(tmp_path: Path) -> None:
+    others = Principal("carol@example.org", "b")
+    await _written(tmp_path, *[SessionOpened(who, "s", "k") for who in (BOB, others, BOB)])
+    users = [each["user"] for each in making.records(tmp_path) if "user" in each]
+    assert users[0] == users[2] != users[1] and users[0].startswith("[EMAIL] ")
+
+
+async def test_a_long_text_is_cut_and_known_by_its_hash(tmp_path: Path) -> None:
+    code = "value = 1\n" * 5_000
+    await _written(tmp_path, CellStarted(making.ANNA, "k", 1, code))
+    [_, record, _] = making.records(tmp_path)
+    assert len(record["code"]["text"]) <= 16_001 and record["code"]["characters"] == len(code)
+    assert record["code"]["sha256"] == hashlib.sha256(code.encode()).hexdigest()
+
+
+@pytest.mark.parametrize("before", range(15_960, 16_010, 5))
+async def test_no_half_of_a_value_is_left_where_a_text_is_cut(before: int, tmp_path: Path) -> None:
+    code = "a " * (before // 2) + f"{EMAIL} {CARD} " * 5
+    text = await _written(tmp_path, CellStarted(making.ANNA, "k", 1, code))
+    assert "bob.mil" not in text and "4111" not in text
+
+
+async def test_arguments_are_bounded_whatever_they_are(tmp_path: Path) -> None:
+    deep: Any = []
+    for _ in range(500):
+        deep = [deep]
+    hostile = {
+        "deep": deep,
+        "many": list(range(100_000)),
+        "names": {f"n{number}": number for number in range(10_000)},
+        "long": "x" * 5_000_000,
+        "number": 10**5000,
+        "bytes": b"no JSON",
+        "lone": "\ud800",
+    }
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1, **hostile))
+    [_, record, _] = making.records(tmp_path)
+    assert len(json.dumps(record)) < 20_000
+
+
+async def test_arguments_that_the_host_sets_are_not_written(tmp_path: Path) -> None:
+    policy = {"bound": {"shop.*.api_password": "open sesame"}}
+    async with making.writing(tmp_path, policy=policy) as log:
+        await log.intend(making.sent(1, order=2, api_password="open sesame"))
+    [_, record, _] = making.records(tmp_path)
+    shown = json.loads(record["arguments"]["text"])
+    assert shown == {"order": 2, "api_password": "[set by the host]"}
+
+
+async def test_a_decision_is_written_with_its_rule(tmp_path: Path) -> None:
+    await _written(
+        tmp_path,
+        CallDecided(1, "shop.refund", "deny", 3, "no refunds", flow=1, source="mail.read"),
+        making.ended(1, "denied", was_sent=False),
+    )
+    [_, record, _] = making.records(tmp_path)
+    assert record["outcome"] == "denied" and record["sent"] is False
+    assert record["decision"] == {
+        "action": "deny", "rule": 3, "reason": "no refunds", "flow": 1, "source": "mail.read"
+    }  # fmt: skip

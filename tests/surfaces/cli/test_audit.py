@@ -1,0 +1,124 @@
+"""`divingbell audit`, run as users run it."""
+
+import asyncio
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from divingbell.journal.events import SessionOpened
+from divingbell.principal import Principal
+from divingbell.settings.config import Settings
+from divingbell.surfaces.cli import serving
+from tests.audit import making
+
+from .command import Bell, runner
+
+MAIL = "bob@example.org"
+
+
+async def _fill(home: Path) -> None:
+    """Write a log of two calls, and of a session of somebody with a personal name."""
+    async with making.writing(home) as log:
+        for call in (1, 2):
+            await log.intend(making.sent(call, order=call))
+        log.note(making.ended(1))
+        log.note(making.ended(2, "failed"))
+        log.note(SessionOpened(Principal(MAIL, "c", "http"), "s", "other"))
+
+
+@pytest.fixture
+def bell(tmp_path: Path) -> Bell:
+    home = tmp_path / "divingbell"
+    asyncio.run(_fill(home))
+    (tmp_path / "divingbell.toml").write_text(
+        f'[audit_log]\nfolder = "{home}/log"\nheads = "{home}/heads"\n'
+    )
+    made = runner(tmp_path)
+
+    def run(*arguments: str, **more: str) -> "subprocess.CompletedProcess[str]":
+        config = ("--config", str(tmp_path / "divingbell.toml"))
+        return made("audit", *arguments, *config, XDG_DATA_HOME=str(tmp_path), **more)
+
+    return run
+
+
+def test_tail_shows_the_newest(bell: Bell) -> None:
+    done = bell("tail", "--lines", "3")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3 and "log.closed" in lines[-1]
+    assert bell("tail", "-n", "0").returncode == 2
+
+
+def test_search_finds_by_all_that_is_given(bell: Bell) -> None:
+    def found(*arguments: str) -> list[dict[str, object]]:
+        done = bell("search", "--json", *arguments)
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    assert [each["call"] for each in found("--kind", "call", "--outcome", "failed")] == [2]
+    assert len(found("--tool", "shop")) == len(found("--user", "anna")) == 4
+    assert found("--tool", "sho") == found("--since", "2099-01-01") == []
+    assert len(found("--text", "ORDER")) == 2
+    [opened] = found("--user", MAIL)
+    assert opened["kind"] == "session.opened" and MAIL not in str(opened)
+    done = bell("search", "--since", "yesterday")
+    assert done.returncode == 2 and "is no time" in done.stderr
+
+
+def test_verify_says_what_is_there_and_fails_for_what_is_not(bell: Bell, tmp_path: Path) -> None:
+    done = bell("verify")
+    assert done.returncode == 0 and "whole" in done.stdout
+    [path] = making.files(tmp_path / "divingbell")
+    making.rewrite(path, lambda lines: lines[:-2])
+    done = bell("verify")
+    assert done.returncode == 1 and "cut" in done.stdout
+    shown = json.loads(bell("verify", "--json").stdout)
+    assert [each["verdict"] for each in shown["chains"]] == ["cut"]
+
+
+def test_who_has_only_the_public_key_can_verify(bell: Bell, tmp_path: Path) -> None:
+    key = json.loads(bell("head", "--json").stdout)["key"]
+    (tmp_path / "divingbell" / "audit.key").unlink()
+    (tmp_path / "divingbell" / "audit.key").symlink_to("nowhere")
+    assert bell("verify").returncode == 2
+    assert bell("verify", "--key", key).returncode == 0
+    assert bell("verify", "--key", "short").returncode == 2
+
+
+def test_export_gives_lines_of_json(bell: Bell) -> None:
+    plain = [json.loads(line) for line in bell("export").stdout.splitlines()]
+    events = [json.loads(line) for line in bell("export", "--format=ocsf").stdout.splitlines()]
+    assert len(plain) == len(events) == 7
+    assert [each["unmapped"] for each in events] == plain
+    assert all("hash" in each for each in plain)
+
+
+def test_a_server_keeps_a_log_unless_it_is_told_not_to() -> None:
+    assert serving._for_a_model(Settings()).audit == "on"
+    assert serving._for_a_model(Settings(audit="off")).audit == "off"
+    assert serving._for_a_model(Settings(audit="required")).audit == "required"
+
+
+def test_a_reveal_is_recorded_before_anything_is_shown(tmp_path: Path) -> None:
+    run = runner(tmp_path)
+    more = {"XDG_DATA_HOME": str(tmp_path / "data"), "DIVINGBELL_AUDIT": "on"}
+    done = run("vault", "reveal", "--to-program", stdin="a text", **more)
+    assert (done.returncode, done.stdout) == (0, "a text")
+    found = run("audit", "search", "--kind", "revealed", "--json", **more).stdout
+    assert json.loads(found)["by"] == "command"
+    assert run("audit", "verify", **more).returncode == 0
+
+
+def test_a_reveal_that_can_not_be_recorded_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("no folder")
+    (tmp_path / "divingbell.toml").write_text('audit = "on"\n[audit_log]\nfolder = "log"\n')
+    config = ("--config", str(tmp_path / "divingbell.toml"))
+    done = runner(tmp_path)(
+        "vault", "reveal", "--to-program", *config,
+        stdin="a text", XDG_DATA_HOME=str(tmp_path / "data"),
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "the audit log can't be written" in done.stderr
