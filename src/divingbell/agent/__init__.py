@@ -1,0 +1,1 @@
+"""An agent: a model that answers people by writing code for a session."""

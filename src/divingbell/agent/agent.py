@@ -1,0 +1,266 @@
+"""The agent: asks a model, runs the code that it writes, and goes on until it has answered.
+
+It prints nothing and asks nobody: it yields events, and those who show them translate.
+"""
+
+import contextlib
+import json
+from collections.abc import AsyncGenerator, Iterable
+from dataclasses import asdict, dataclass, field
+
+from divingbell.agent import fences
+from divingbell.agent.code_tool import NAME as EXECUTE
+from divingbell.agent.code_tool import CodeTool, code_so_far
+from divingbell.agent.context import Context, was_cut
+from divingbell.agent.events import (
+    AgentEvent,
+    CellEvent,
+    CodeWritten,
+    Done,
+    Notice,
+    StopReason,
+    Text,
+    Thinking,
+    UsageTold,
+)
+from divingbell.agent.history import Answered, Asked, Call, Entry, Replied
+from divingbell.agent.inventory import inventory
+from divingbell.agent.limits import AgentLimits
+from divingbell.agent.model import (
+    CallPiece,
+    Model,
+    ModelRequest,
+    ModelUsage,
+    Reply,
+    TextPiece,
+    ThinkingPiece,
+)
+from divingbell.agent.tools import AgentTool, BadArguments, arguments_of
+from divingbell.gateway.context import Asker
+from divingbell.journal import tokens
+from divingbell.session.base import SessionHandle
+
+INTERRUPTED = "[interrupted by the person]"
+NOT_RUN = "[not run: the person has interrupted]"
+NO_SUCH_TOOL = "there is no tool {name!r:.80}: the tools are {tools}"
+
+
+@dataclass
+class Progress:
+    """How far one answer has come."""
+
+    turns: int = 0
+    total: ModelUsage = field(default_factory=ModelUsage)
+
+
+class Agent:
+    """A conversation of a person with a model that works in a session."""
+
+    def __init__(
+        self,
+        session: SessionHandle,
+        model: Model,
+        instructions: str,
+        *,
+        limits: AgentLimits | None = None,
+        tools: Iterable[AgentTool] = (),
+        code: bool = True,
+        asker: Asker | None = None,
+        history: Iterable[Entry] = (),
+    ) -> None:
+        """Make one; `tools` are those that it calls without code, `code` is whether it writes any.
+
+        `asker` is asked what servers want to know of the person. `history` goes on with an earlier
+        conversation.
+        """
+        self.session = session
+        self.model = model
+        self.instructions = instructions
+        self.limits = limits or AgentLimits()
+        self.history: list[Entry] = list(history)
+        self.total = ModelUsage()
+        """The cost of all answers together."""
+        self._code = CodeTool(session, self.limits.output_tokens, model.sees_images, asker)
+        offered: list[AgentTool] = [self._code] if code else []
+        self._tools = {tool.definition.name: tool for tool in [*offered, *tools]}
+        self._context = Context(model.window)
+        self._told = ""
+        """The inventory that the model has read last."""
+        self._sent = 0
+        """Tokens of the last request, as we count them."""
+
+    async def ask(self, text: str) -> AsyncGenerator[AgentEvent]:
+        """Yield what happens until the model has answered; the last event is `Done`.
+
+        Whoever stops reading, by `aclose()` or by cancelling, interrupts the model or the cell;
+        what was shown until then stays in the conversation.
+
+        Raises:
+            ModelFailed: the model gave no reply, and nothing of one is in the conversation.
+            SessionClosed: the session has ended.
+        """
+        self.history.append(Asked(await self._with_inventory(text)))
+        progress = Progress()
+        self._code.failed_in_a_row = 0
+        while True:
+            if notice := await self._make_room():
+                yield notice
+            reply: Reply | None = None
+            async with contextlib.aclosing(self._turn()) as turn:
+                async for event in turn:
+                    if isinstance(event, Reply):
+                        reply = event
+                    else:
+                        yield event
+            assert reply is not None
+            progress.turns += 1
+            progress.total += reply.usage
+            self.total += reply.usage
+            yield UsageTold(reply.usage, self.total, self.model.window)
+            if was_cut(self._sent, reply.usage.input_tokens):
+                yield Notice(
+                    f"{self.model.name} has read {reply.usage.input_tokens:,} tokens of about "
+                    f"{self._sent:,}: its server has cut the conversation. Give it a larger window "
+                    "(for Ollama: OLLAMA_CONTEXT_LENGTH)"
+                )
+            calls = self._calls_of(reply)
+            stop = _stop_of(reply, calls)
+            if stop is None:
+                async with contextlib.aclosing(self._run(calls)) as running:
+                    async for happened in running:
+                        yield happened
+                stop = self._limit_reached(progress)
+            if stop is not None:
+                yield Done(stop, reply.entry.text, progress.total, progress.turns)
+                return
+
+    async def _make_room(self) -> Notice | None:
+        """Keep what is sent within the model's window; return what the person should know."""
+        besides = (await tokens.count_later(self._besides())).tokens
+        shortened = await self._context.fit(self.history, besides)
+        self._sent = besides + await self._context.tokens_of(self.history)
+        if not shortened:
+            return None
+        return Notice(f"to make room, {shortened} earlier outputs were shortened for the model")
+
+    def _besides(self) -> str:
+        """Return what is sent besides the conversation."""
+        definitions = [asdict(tool.definition) for tool in self._tools.values()]
+        return self.instructions + json.dumps(definitions)
+
+    # One reply of the model
+
+    async def _turn(self) -> AsyncGenerator[AgentEvent | Reply]:
+        request = ModelRequest(
+            self.instructions,
+            tuple(self.history),
+            tuple(tool.definition for tool in self._tools.values()),
+        )
+        text: list[str] = []
+        done = False
+        try:
+            async for piece in self.model.stream(request):
+                if isinstance(piece, TextPiece):
+                    text.append(piece.text)
+                    yield Text(piece.text)
+                elif isinstance(piece, ThinkingPiece):
+                    yield Thinking(piece.text)
+                elif isinstance(piece, CallPiece):
+                    code = code_so_far(piece.arguments) if piece.name == EXECUTE else None
+                    if code is not None:
+                        yield CodeWritten(piece.id, code)
+                else:
+                    self.history.append(piece.entry)
+                    done = True
+                    yield piece
+        except (GeneratorExit, BaseException) as error:
+            if not done and not isinstance(error, Exception):
+                self.history.append(Replied("".join(text) + INTERRUPTED))
+            raise
+
+    def _calls_of(self, reply: Reply) -> list[Call]:
+        """Return what is to be run. A reply that was cut short has nothing that may run."""
+        if reply.ending not in ("answered", "called"):
+            return []
+        if self.model.calls_tools:
+            return list(reply.entry.calls)
+        blocks = fences.blocks(reply.entry.text)
+        return [Call(f"block_{number}", EXECUTE, block) for number, block in enumerate(blocks, 1)]
+
+    # The calls of a reply
+
+    async def _run(self, calls: list[Call]) -> AsyncGenerator[AgentEvent]:
+        """Run calls one after the other; each gets an answer, whatever happens."""
+        left = list(calls)
+        shown: list[str] = []
+        try:
+            while left:
+                shown.clear()
+                async with contextlib.aclosing(self._answer(left[0])) as answering:
+                    async for event in answering:
+                        if isinstance(event, Answered):
+                            self._answered(event)
+                            left.pop(0)
+                        else:
+                            shown += _shown(event)
+                            yield event
+        finally:
+            for number, call in enumerate(left):
+                seen = "".join(shown) + INTERRUPTED if number == 0 else NOT_RUN
+                self._answered(Answered(call, seen))
+
+    async def _answer(self, call: Call) -> AsyncGenerator[AgentEvent | Answered]:
+        tool = self._tools.get(call.name)
+        try:
+            if tool is None:
+                raise BadArguments(
+                    NO_SUCH_TOOL.format(name=call.name, tools=", ".join(self._tools))
+                )
+            arguments = arguments_of(call) if self.model.calls_tools else {"code": call.arguments}
+            async with contextlib.aclosing(tool.run(call, arguments)) as running:
+                async for event in running:
+                    yield event
+        except BadArguments as error:
+            yield Notice(str(error))
+            yield Answered(call, str(error))
+
+    def _answered(self, entry: Answered) -> None:
+        if self.model.calls_tools:
+            self.history.append(entry)
+        else:  # who calls no tools is told by the person
+            self.history.append(Asked(f"Output:\n{entry.text}", entry.images))
+
+    def _limit_reached(self, progress: Progress) -> StopReason | None:
+        limits, total = self.limits, progress.total
+        if self._code.failed_in_a_row >= limits.failing_cells:
+            return "failing"
+        if progress.turns >= limits.turns:
+            return "turns"
+        if limits.tokens is not None and total.input_tokens + total.output_tokens >= limits.tokens:
+            return "tokens"
+        if limits.money is not None and total.cost is not None and total.cost >= limits.money:
+            return "money"
+        return None
+
+    async def _with_inventory(self, text: str) -> str:
+        """Return the person's words, and at the end what is there, if that has changed."""
+        now = await inventory(self.session)
+        if now == self._told:
+            return text
+        self._told = now
+        return f"{text}\n\n[What is in the session now:\n{now}]"
+
+
+def _stop_of(reply: Reply, calls: list[Call]) -> StopReason | None:
+    if reply.ending in ("length", "refused", "cut"):
+        return reply.ending
+    if calls:
+        return None
+    return "answered" if reply.entry.text.strip() else "empty"
+
+
+def _shown(event: AgentEvent) -> list[str]:
+    """Return the text of an event of a cell, for the case that it is interrupted."""
+    if isinstance(event, CellEvent) and event.event.type in ("stdout", "stderr"):
+        return [event.event.text]
+    return []

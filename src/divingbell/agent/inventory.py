@@ -1,0 +1,41 @@
+"""What is there: variables, files and datasets of a session, in lines for a model."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from divingbell.escapes import one_line
+from divingbell.models import FileInfo, Variable
+from divingbell.session.base import SessionHandle
+
+MOST = 40
+"""Names of each kind."""
+MOST_TEXT = 120
+
+
+T = TypeVar("T")
+
+
+async def inventory(session: SessionHandle) -> str:
+    """Return what is there, one line a thing; empty where there is nothing."""
+    variables = await session.variables()
+    files = [file for file in await session.files.list() if not file.path.startswith(".")]
+    return "\n".join([*_lines("variables", variables, _variable), *_lines("files", files, _file)])
+
+
+def _lines(title: str, items: Sequence[T], line: Callable[[T], str]) -> list[str]:
+    if not items:
+        return []
+    rest = [f"  … and {len(items) - MOST:,} more"] if len(items) > MOST else []
+    return [f"{title}:", *(f"  {line(item)[:MOST_TEXT]}" for item in items[:MOST]), *rest]
+
+
+def _variable(variable: Variable) -> str:
+    if variable.shape is not None:
+        detail = " × ".join(map(str, variable.shape))
+    else:
+        detail = "" if variable.length is None else f"{variable.length:,} items"
+    return one_line(f"{variable.name}: {variable.type} {detail}".rstrip())
+
+
+def _file(file: FileInfo) -> str:
+    return one_line(f"/workspace/{file.path}: {file.size:,} bytes")

@@ -1,0 +1,90 @@
+"""A model that says what it was given to say: for demonstrations, tests and measurements.
+
+Everything around it is real: the loop, the sandbox, the tools.
+"""
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from dataclasses import dataclass, field
+
+from divingbell.agent.history import Call, Replied
+from divingbell.agent.model import (
+    CallPiece,
+    ModelFailed,
+    ModelRequest,
+    ModelUsage,
+    Piece,
+    Reply,
+    TextPiece,
+    ThinkingPiece,
+)
+from divingbell.journal import tokens
+
+PIECE = 12
+"""Characters that come at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """One reply of the script: words, and code to be run after them."""
+
+    text: str = ""
+    code: str | None = None
+    calls: tuple[Call, ...] = ()
+    """Calls of other tools."""
+    thinking: str = ""
+
+
+Line = Says | Callable[[ModelRequest], Says]
+"""A reply, or what makes one of the request."""
+
+
+@dataclass
+class ScriptedModel:
+    """Says the lines of a script one after the other, whatever it is asked."""
+
+    lines: Iterable[Line]
+    name: str = "scripted:script"
+    window: int | None = 200_000
+    sees_images: bool = True
+    calls_tools: bool = True
+    requests: list[ModelRequest] = field(default_factory=list)
+    """What it was sent."""
+
+    def __post_init__(self) -> None:
+        self._rest = iter(self.lines)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        """Yield the next line of the script in small pieces.
+
+        Raises:
+            ModelFailed: the script has ended.
+        """
+        self.requests.append(request)
+        line = next(self._rest, None)
+        if line is None:
+            raise ModelFailed("the script has no more lines", "reply")
+        says = line if isinstance(line, Says) else line(request)
+        calls = says.calls
+        if says.code is not None:
+            arguments = json.dumps({"code": says.code})
+            calls = (*calls, Call(f"call_{len(self.requests)}", "execute_python", arguments))
+        for piece in _pieces(says.thinking):
+            yield ThinkingPiece(piece)
+        for piece in _pieces(says.text):
+            yield TextPiece(piece)
+        for call in calls:
+            for end in range(PIECE, len(call.arguments) + PIECE, PIECE):
+                yield CallPiece(call.id, call.name, call.arguments[:end])
+        usage = ModelUsage(await _tokens_of(request), tokens.count(says.text), cost=0.0)
+        entry = Replied(says.text, calls, says.thinking)
+        yield Reply(entry, "called" if calls else "answered", usage)
+
+
+def _pieces(text: str) -> list[str]:
+    return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
+
+
+async def _tokens_of(request: ModelRequest) -> int:
+    texts = [request.instructions, *(getattr(entry, "text", "") for entry in request.entries)]
+    return sum([(await tokens.count_later(text)).tokens for text in texts])
