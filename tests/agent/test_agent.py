@@ -180,7 +180,7 @@ async def test_a_model_that_fails_leaves_nothing_of_a_reply(bell: Divingbell) ->
 
 async def test_long_output_is_cut_head_and_tail(bell: Divingbell) -> None:
     code = "for n in range(20_000): print('line', n)"
-    async with agent_of(bell, Says("", code), Says("ok")) as (agent, model):
+    async with agent_of(bell, Says("", code), Says("ok")) as (agent, _):
         await all_of(agent)
     [answer] = [entry for entry in agent.history if isinstance(entry, Answered)]
     assert answer.text.startswith("line 0\n")

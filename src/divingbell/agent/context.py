@@ -1,8 +1,8 @@
 """The part of a conversation that a model is sent, within the tokens that it can read.
 
-What was sent stays as it is, because caches of providers hold only the same beginning. So nothing is
-taken away bit by bit: past a share of the budget the old outputs become one line each, all in one
-step, and then there is room for a while.
+What was sent stays as it is, because caches of providers hold only the same beginning. So nothing
+is taken away bit by bit: past a share of the budget the old outputs become one line each, all in
+one step, and then there is room for a while.
 """
 
 from dataclasses import replace
@@ -45,7 +45,9 @@ class Context:
         return total
 
     async def fit(self, entries: list[Entry], besides: int) -> int:
-        """Make old outputs short where the budget is nearly used up; `besides` is what else is sent.
+        """Make old outputs short where the budget is nearly used up.
+
+        `besides` is what else is sent.
 
         Returns:
             How many outputs have become short.

@@ -142,3 +142,6 @@ class Model(Protocol):
         Raises:
             ModelFailed: there is none.
         """
+
+    async def close(self) -> None:
+        """End its connections. May be called again."""

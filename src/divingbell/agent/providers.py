@@ -5,14 +5,15 @@ or two to load, so nothing imports this file before a model is asked.
 """
 
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 from pydantic_ai import exceptions, messages
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.models import Model as NativeModel
 from pydantic_ai.models import ModelRequestParameters, infer_model
-from pydantic_ai.providers import Provider, infer_provider, infer_provider_class
+from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
@@ -105,32 +106,34 @@ def connect(
     except ImportError as error:
         said = one_line(str(error), MAX_MESSAGE)
         raise ConfigError(f"{provider} is not installed: {said}") from None
-    try:
-        native = infer_model(name, _factory(base_url, key))
-    except (exceptions.UserError, ImportError) as error:
-        raise ConfigError(one_line(str(error), MAX_MESSAGE)) from None
-    return ProviderModel(name, native, tools)
-
-
-def _factory(base_url: str | None, key: str | None) -> Callable[[str], Provider[Any]]:
-    if base_url is None and key is None:
-        return infer_provider
+    client = httpx2.AsyncClient(timeout=SILENCE)
+    given: dict[str, Any] = {"http_client": client}
+    if base_url is not None:
+        given["base_url"] = base_url
+    if base_url is not None or key is not None:
+        given["api_key"] = key or NO_KEY
 
     def make(provider: str) -> Provider[Any]:
-        given: dict[str, Any] = {} if base_url is None else {"base_url": base_url}
         make_provider: Any = infer_provider_class(provider)
-        made: Provider[Any] = make_provider(**given, api_key=key or NO_KEY)
+        made: Provider[Any] = make_provider(**given)
         return made
 
-    return make
+    try:
+        native = infer_model(name, make)
+    except (exceptions.UserError, ImportError, TypeError) as error:
+        raise ConfigError(one_line(str(error), MAX_MESSAGE)) from None
+    return ProviderModel(name, native, client, tools)
 
 
 class ProviderModel:
     """A model that a provider serves."""
 
-    def __init__(self, name: str, native: NativeModel, tools: bool = True) -> None:
+    def __init__(
+        self, name: str, native: NativeModel, client: httpx2.AsyncClient, tools: bool = True
+    ) -> None:
         self.name = name
         self._native = native
+        self._client = client
         self._tools = tools
 
     @property
@@ -170,6 +173,10 @@ class ProviderModel:
                 f"{self.name}: {_ADVICE['reply']} ({type(error).__name__})", "reply"
             ) from error
         yield _reply(response)
+
+    async def close(self) -> None:
+        """End its connections. May be called again."""
+        await self._client.aclose()
 
 
 class Writing:

@@ -80,6 +80,9 @@ class ScriptedModel:
         entry = Replied(says.text, calls, says.thinking)
         yield Reply(entry, "called" if calls else "answered", usage)
 
+    async def close(self) -> None:
+        """Do nothing: it has no connections."""
+
 
 def _pieces(text: str) -> list[str]:
     return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]

@@ -1,0 +1,214 @@
+"""A real HTTP server that streams replies in the formats of Anthropic, OpenAI and Google."""
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from tests.waiting import until
+
+Lines = AsyncIterator[bytes]
+Fault = Callable[[Request], Response]
+
+
+@dataclass
+class Say:
+    """A reply: text, then code in a call of execute_python."""
+
+    text: str = ""
+    code: str | None = None
+    ends: bool = True
+    """False: the connection ends before the reply does."""
+
+
+@dataclass
+class ProviderServer:
+    """What it will say, and what it was sent."""
+
+    says: list[Say | Fault] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    port: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def _take(self, request: Request, stream: Callable[[Say], Lines]) -> Response:
+        self.bodies.append(await request.body())
+        self.headers.append(dict(request.headers))
+        say = self.says.pop(0)
+        if not isinstance(say, Say):
+            return say(request)
+        return StreamingResponse(stream(say), media_type="text/event-stream")
+
+    async def anthropic(self, request: Request) -> Response:
+        return await self._take(request, _anthropic)
+
+    async def openai(self, request: Request) -> Response:
+        return await self._take(request, _openai)
+
+    async def google(self, request: Request) -> Response:
+        return await self._take(request, _google)
+
+
+def _event(data: Any, name: str | None = None) -> bytes:
+    head = f"event: {name}\n" if name else ""
+    return f"{head}data: {json.dumps(data)}\n\n".encode()
+
+
+def _pieces(text: str, size: int = 7) -> list[str]:
+    return [text[start : start + size] for start in range(0, len(text), size)]
+
+
+async def _anthropic(say: Say) -> Lines:
+    def event(kind: str, **data: Any) -> bytes:
+        return _event({"type": kind, **data}, kind)
+
+    usage = {"input_tokens": 50, "output_tokens": 1, "cache_read_input_tokens": 40}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-5",
+        "content": [],
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+    yield event("message_start", message=message)
+    index = 0
+    if say.text:
+        block: dict[str, Any] = {"type": "text", "text": ""}
+        yield event("content_block_start", index=index, content_block=block)
+        for piece in _pieces(say.text):
+            delta = {"type": "text_delta", "text": piece}
+            yield event("content_block_delta", index=index, delta=delta)
+        yield event("content_block_stop", index=index)
+        index += 1
+    if say.code is not None:
+        block = {"type": "tool_use", "id": "toolu_1", "name": "execute_python", "input": {}}
+        yield event("content_block_start", index=index, content_block=block)
+        for piece in _pieces(json.dumps({"code": say.code})):
+            delta = {"type": "input_json_delta", "partial_json": piece}
+            yield event("content_block_delta", index=index, delta=delta)
+            if not say.ends:
+                return
+        yield event("content_block_stop", index=index)
+    if not say.ends:
+        return
+    reason = "end_turn" if say.code is None else "tool_use"
+    delta = {"stop_reason": reason, "stop_sequence": None}
+    yield event("message_delta", delta=delta, usage={"output_tokens": 12})
+    yield event("message_stop")
+
+
+async def _openai(say: Say) -> Lines:
+    def chunk(delta: dict[str, Any], reason: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return _event(
+            {
+                "id": "c1",
+                "object": "chat.completion.chunk",
+                "created": 1,
+                "model": "local",
+                "choices": [choice],
+                **more,
+            }
+        )
+
+    yield chunk({"role": "assistant", "content": ""})
+    for piece in _pieces(say.text):
+        yield chunk({"content": piece})
+    if say.code is not None:
+        called: dict[str, Any] = {"name": "execute_python", "arguments": ""}
+        call: dict[str, Any] = {"index": 0, "id": "call_1", "type": "function", "function": called}
+        yield chunk({"tool_calls": [call]})
+        for piece in _pieces(json.dumps({"code": say.code})):
+            yield chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
+            if not say.ends:
+                return
+    if not say.ends:
+        return
+    usage = {"prompt_tokens": 50, "completion_tokens": 12, "total_tokens": 62}
+    yield chunk({}, "stop" if say.code is None else "tool_calls", usage=usage)
+    yield b"data: [DONE]\n\n"
+
+
+async def _google(say: Say) -> Lines:
+    def chunk(parts: list[dict[str, Any]], reason: str | None = None) -> bytes:
+        candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
+        if reason:
+            candidate["finishReason"] = reason
+        usage = {"promptTokenCount": 50, "candidatesTokenCount": 12, "totalTokenCount": 62}
+        return _event(
+            {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-2.5-pro"}
+        )
+
+    for piece in _pieces(say.text):
+        yield chunk([{"text": piece}])
+    if say.code is not None:
+        called = {"name": "execute_python", "args": {"code": say.code}}
+        yield chunk([{"functionCall": called}], None if not say.ends else "STOP")
+    elif say.ends:
+        yield chunk([{"text": ""}], "STOP")
+
+
+def status(code: int, body: str = "", media: str = "application/json", **headers: str) -> Fault:
+    """A fault: an answer that is no reply."""
+    return lambda _: PlainTextResponse(body, code, headers or None, media)
+
+
+def hangs(seconds: float = 600) -> Fault:
+    """A fault: a reply that begins and then says nothing more."""
+
+    async def nothing() -> Lines:
+        yield b": wait\n\n"
+        await asyncio.sleep(seconds)
+
+    return lambda _: StreamingResponse(nothing(), media_type="text/event-stream")
+
+
+def raw(*pieces: bytes) -> Fault:
+    """A fault: a stream with these bytes."""
+
+    async def said() -> Lines:
+        for piece in pieces:
+            yield piece
+
+    return lambda _: StreamingResponse(said(), media_type="text/event-stream")
+
+
+@contextlib.asynccontextmanager
+async def serving() -> AsyncIterator[ProviderServer]:
+    """Serve on a free port while the block lasts."""
+    server = ProviderServer()
+    app = Starlette(
+        routes=[
+            Route("/v1/messages", server.anthropic, methods=["POST"]),
+            Route("/v1/chat/completions", server.openai, methods=["POST"]),
+            Route("/{rest:path}", server.google, methods=["POST"]),
+        ]
+    )
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server.port = listener.getsockname()[1]
+        config = uvicorn.Config(app, log_level="critical", lifespan="off")
+        config.timeout_graceful_shutdown = 0
+        running = uvicorn.Server(config)
+        task = asyncio.create_task(running.serve(sockets=[listener]))
+        await until(lambda: running.started, "the server starts")
+        try:
+            yield server
+        finally:
+            running.should_exit = True
+            await task

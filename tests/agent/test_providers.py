@@ -1,0 +1,198 @@
+"""Models over HTTP: the three formats, streamed by a real server, and what it may do wrong."""
+
+import contextlib
+import itertools
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+
+from divingbell import Divingbell
+from divingbell.agent.agent import Agent
+from divingbell.agent.events import CellEnded, CodeWritten, Done, UsageTold
+from divingbell.agent.model import ModelFailed
+from divingbell.agent.providers import connect
+from divingbell.errors import ConfigError
+from tests.agent.provider_server import ProviderServer, Say, hangs, raw, serving, status
+
+pytestmark = pytest.mark.anyio
+FORMATS = {
+    "anthropic": ("anthropic:claude-sonnet-5", ""),
+    "openai": ("openai-chat:local", "/v1"),
+    "google": ("google:gemini-2.5-pro", ""),
+}
+
+
+@pytest.fixture(scope="module")
+async def bell() -> AsyncIterator[Divingbell]:
+    async with Divingbell(pool=1) as made:
+        yield made
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ProviderServer]:
+    async with serving() as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def agent_of(
+    bell: Divingbell, server: ProviderServer, format: str, key: str | None = "sk-test"
+) -> AsyncIterator[Agent]:
+    name, path = FORMATS[format]
+    model = connect(name, base_url=server.url + path, key=key)
+    try:
+        async with bell.session() as session:
+            yield Agent(session, model, "You are tested.")
+    finally:
+        await model.close()
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_reply_is_streamed_run_and_answered(
+    bell: Divingbell, server: ProviderServer, format: str
+) -> None:
+    server.says = [Say("Adding.", "print(20 + 22)"), Say("It is 42.")]
+    async with agent_of(bell, server, format) as agent:
+        events = [event async for event in agent.ask("add")]
+    written = [event.code for event in events if isinstance(event, CodeWritten)]
+    assert written[-1] == "print(20 + 22)"
+    assert len(written) > 2 or format == "google", "Google sends arguments whole"
+    [ended] = [event for event in events if isinstance(event, CellEnded)]
+    assert ended.result.text == "42\n"
+    told = [event.usage for event in events if isinstance(event, UsageTold)]
+    assert all(usage.output_tokens == 12 and usage.input_tokens >= 50 for usage in told)
+    assert isinstance(events[-1], Done) and events[-1].text == "It is 42."
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_each_request_begins_with_the_bytes_of_the_one_before(
+    bell: Divingbell, server: ProviderServer, format: str
+) -> None:
+    server.says = [Say("", "x = 1"), Say("a"), Say("", "y = 2"), Say("b")]
+    async with agent_of(bell, server, format) as agent:
+        for text in ("one", "two"):
+            async for _ in agent.ask(text):
+                pass
+    said = [_without_marks(json.loads(body)) for body in server.bodies]
+    key = "contents" if format == "google" else "messages"
+    for before, after in itertools.pairwise(said):
+        assert after[key][: len(before[key])] == before[key]
+        rest = {name: value for name, value in after.items() if name != key}
+        assert rest == {name: value for name, value in before.items() if name != key}
+
+
+async def test_anthropic_is_told_what_to_keep_in_its_cache(
+    bell: Divingbell, server: ProviderServer
+) -> None:
+    server.says = [Say("ok")]
+    async with agent_of(bell, server, "anthropic") as agent:
+        events = [event async for event in agent.ask("one")]
+    [body] = map(json.loads, server.bodies)
+    assert body["system"][-1]["cache_control"]["type"] == "ephemeral"
+    assert body["tools"][-1]["cache_control"]["type"] == "ephemeral"
+    assert body["tools"][-1]["eager_input_streaming"] is True
+    [told] = [event for event in events if isinstance(event, UsageTold)]
+    assert told.usage.cached_tokens == 40
+    assert told.usage.cost is not None and told.usage.cost > 0
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("say", [Say("Half a", None, False), Say("", "print('no')", False)])
+async def test_a_stream_that_ends_early_is_never_run(
+    bell: Divingbell, server: ProviderServer, format: str, say: Say
+) -> None:
+    server.says = [say]
+    async with agent_of(bell, server, format) as agent:
+        try:
+            events = [event async for event in agent.ask("go")]
+        except ModelFailed:
+            return
+    assert not [event for event in events if isinstance(event, CellEnded)]
+    assert isinstance(events[-1], Done) and events[-1].reason == "cut"
+
+
+HTML = "<html><body>502 Bad Gateway</body></html>"
+ERROR = json.dumps({"error": {"type": "x", "message": "said by the provider"}})
+FAULTS = {
+    "wrong key": (status(401, ERROR), "key"),
+    "no such model": (status(404, ERROR), "model"),
+    "too many": (status(429, ERROR, **{"retry-after": "7"}), "rate"),
+    "its failure": (status(500, ERROR), "server"),
+    "a page": (status(502, HTML, "text/html"), "server"),
+    "a page with 200": (status(200, HTML, "text/html"), None),
+    "broken events": (raw(b"data: {nonsense\n\n", b"data: []\n\n"), None),
+    "nothing": (raw(), None),
+}
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_failures_are_said_in_words_and_nothing_runs(
+    bell: Divingbell, server: ProviderServer, format: str, fault: str
+) -> None:
+    make, kind = FAULTS[fault]
+    server.says = [make] * 6  # the provider's library may try again
+    async with agent_of(bell, server, format) as agent:
+        try:
+            events = [event async for event in agent.ask("go")]
+        except ModelFailed as error:
+            assert kind is None or error.kind == kind
+            assert len(str(error)) < 900 and "\n" not in str(error)
+            assert "sk-test" not in str(error)
+        else:
+            assert kind is None
+            assert isinstance(events[-1], Done) and events[-1].reason in ("cut", "empty")
+
+
+async def test_silence_is_given_up(
+    bell: Divingbell, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.agent.providers.SILENCE", 0.3)
+    server.says = [hangs(5)] * 6
+    async with agent_of(bell, server, "openai") as agent:
+        with pytest.raises(ModelFailed) as failed:
+            [event async for event in agent.ask("go")]
+    assert failed.value.kind in ("timeout", "connection")
+
+
+async def test_an_endless_reply_is_cut_off(
+    bell: Divingbell, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.agent.providers.MAX_REPLY", 1_000)
+    server.says = [Say("word " * 10_000)]
+    async with agent_of(bell, server, "anthropic") as agent:
+        with pytest.raises(ModelFailed, match="cut off"):
+            [event async for event in agent.ask("go")]
+
+
+async def test_an_address_of_ones_own_is_sent_no_key_of_the_environment(
+    bell: Divingbell, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.setenv(name, "sk-secret-of-the-environment")
+    for format in FORMATS:
+        server.says = [Say("ok")]
+        async with agent_of(bell, server, format, key=None) as agent:
+            async for _ in agent.ask("go"):
+                pass
+        assert "sk-secret-of-the-environment" not in str(server.headers[-1]), format
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "nobody:x", "anthropic", "", "a:b:c"])
+def test_a_name_that_is_none_says_how_one_looks(name: str) -> None:
+    with pytest.raises(ConfigError):
+        connect(name)
+
+
+def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
+        connect("anthropic:claude-sonnet-5")
+
+
+def _without_marks(value: object) -> object:
+    """Marks for the cache move on with each request; the provider does not count them."""
+    if isinstance(value, dict):
+        return {k: _without_marks(v) for k, v in value.items() if k != "cache_control"}
+    return [_without_marks(each) for each in value] if isinstance(value, list) else value
