@@ -197,6 +197,7 @@ _TABLES: dict[str, Any] = {
     "policy": divingbell.Policy | Mapping[str, Any],
     "privacy_rules": Mapping[str, Any],
     "vault": Mapping[str, Any],
+    "agent": Mapping[str, Any],
     "audit_log": Mapping[str, Any],
     "review": Mapping[str, Any],
 }

@@ -4,15 +4,19 @@ import contextlib
 import itertools
 import json
 from collections.abc import AsyncIterator
+from typing import get_args
 
 import pytest
+from pydantic_ai.models import KnownModelName
 
 from divingbell import Divingbell
+from divingbell.agent import choosing
 from divingbell.agent.agent import Agent
 from divingbell.agent.events import CellEnded, CodeWritten, Done, UsageTold
 from divingbell.agent.model import ModelFailed
 from divingbell.agent.providers import connect
 from divingbell.errors import ConfigError
+from divingbell.settings.agent import AgentSettings
 from tests.agent.provider_server import ProviderServer, Say, hangs, raw, serving, status
 
 pytestmark = pytest.mark.anyio
@@ -189,6 +193,30 @@ def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="ANTHROPIC_API_KEY"):
         connect("anthropic:claude-sonnet-5")
+
+
+def test_the_models_that_keys_choose_are_known() -> None:
+    for name in choosing.BY_KEY.values():
+        assert name in get_args(KnownModelName.__value__), name
+
+
+def test_without_a_key_the_ways_to_begin_are_named() -> None:
+    with pytest.raises(ConfigError, match="ollama") as refused:
+        choosing.choose(AgentSettings(), {})
+    assert "--demo" in str(refused.value)
+
+
+def test_a_key_chooses_its_model_and_a_named_model_comes_first() -> None:
+    keys = {"OPENAI_API_KEY": "x"}
+    assert choosing.choose(AgentSettings(), keys).name.startswith("openai:")
+    assert choosing.choose(AgentSettings(model="ollama:q"), keys).name == "ollama:q"
+
+
+def test_a_key_that_is_named_must_be_there() -> None:
+    settings = AgentSettings(model="openai-chat:q", base_url="http://h", key_variable="MY_KEY")
+    with pytest.raises(ConfigError, match="MY_KEY"):
+        choosing.choose(settings, {"OPENAI_API_KEY": "x"})
+    assert choosing.choose(settings, {"MY_KEY": "k"}).key == "k"
 
 
 def _without_marks(value: object) -> object:

@@ -85,7 +85,13 @@ _ENDINGS: dict[str, Ending] = {
 
 
 def connect(
-    name: str, *, base_url: str | None = None, key: str | None = None, tools: bool = True
+    name: str,
+    *,
+    base_url: str | None = None,
+    key: str | None = None,
+    tools: bool = True,
+    images: bool = True,
+    window: int | None = None,
 ) -> "ProviderModel":
     """Return the model of that name, as in `anthropic:claude-sonnet-5`; nothing is sent yet.
 
@@ -122,27 +128,31 @@ def connect(
         native = infer_model(name, make)
     except (exceptions.UserError, ImportError, TypeError) as error:
         raise ConfigError(one_line(str(error), MAX_MESSAGE)) from None
-    return ProviderModel(name, native, client, tools)
+    return ProviderModel(name, native, client, tools, images, window)
 
 
 class ProviderModel:
     """A model that a provider serves."""
 
     def __init__(
-        self, name: str, native: NativeModel, client: httpx2.AsyncClient, tools: bool = True
+        self,
+        name: str,
+        native: NativeModel,
+        client: httpx2.AsyncClient,
+        tools: bool,
+        images: bool,
+        window: int | None,
     ) -> None:
         self.name = name
         self._native = native
         self._client = client
         self._tools = tools
+        self.sees_images = images
+        self._window = window
 
     @property
     def window(self) -> int | None:
-        return self._native.context_window
-
-    @property
-    def sees_images(self) -> bool:
-        return True
+        return self._window or self._native.context_window
 
     @property
     def calls_tools(self) -> bool:

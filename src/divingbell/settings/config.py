@@ -11,6 +11,7 @@ from divingbell.errors import ConfigError
 from divingbell.host import requirements
 from divingbell.models import Limits
 from divingbell.settings import mcp_json, sources, tables
+from divingbell.settings.agent import AgentSettings
 from divingbell.settings.audit import AuditLogSettings, AuditMode
 from divingbell.settings.markers import (
     Described,
@@ -115,6 +116,8 @@ class Settings:
     """Where the audit log lies, and what proves it: the table [audit_log]."""
     review: ReviewSettings = field(default_factory=ReviewSettings)
     """What happens about code that is looked at before it runs: the table [review]."""
+    agent: AgentSettings = field(default_factory=AgentSettings)
+    """The model that `divingbell chat` asks, and how it works: the table [agent]."""
     GONE: ClassVar[Mapping[str, str]] = {
         "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
     }
