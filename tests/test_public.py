@@ -119,7 +119,7 @@ ATTRIBUTES: dict[type, set[str]] = {
 INNER = {
     # Tables in the settings and rows of them, which are given as dictionaries.
     *("Binding", "Flow", "PrivacyRules", "ReviewSettings", "Rule", "Server"),
-    *("UnusableServer", "VaultSettings", "AuditLogSettings"),
+    *("UnusableServer", "VaultSettings", "AuditLogSettings", "AgentSettings"),
     # For those who write a way in of their own, and for the commands.
     *("LedgerRecorder", "Needs", "OwnedSessions"),
     # A protocol that open files have anyway.
