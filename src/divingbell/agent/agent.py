@@ -24,7 +24,7 @@ from divingbell.agent.events import (
     UsageTold,
 )
 from divingbell.agent.history import Answered, Asked, Call, Entry, Replied
-from divingbell.agent.inventory import inventory
+from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import (
     CallPiece,
@@ -42,6 +42,8 @@ from divingbell.session.base import SessionHandle
 
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
+OUTPUT = "Output:\n"
+"""How the output of code begins for a model that calls no tools: it stands where people speak."""
 NO_SUCH_TOOL = "there is no tool {name!r:.80}: the tools are {tools}"
 
 
@@ -228,7 +230,7 @@ class Agent:
         if self.model.calls_tools:
             self.history.append(entry)
         else:  # who calls no tools is told by the person
-            self.history.append(Asked(f"Output:\n{entry.text}", entry.images))
+            self.history.append(Asked(OUTPUT + entry.text, entry.images))
 
     def _limit_reached(self, progress: Progress) -> StopReason | None:
         limits, total = self.limits, progress.total
@@ -248,7 +250,7 @@ class Agent:
         if now == self._told:
             return text
         self._told = now
-        return f"{text}\n\n[What is in the session now:\n{now}]"
+        return with_inventory(text, now)
 
 
 def _stop_of(reply: Reply, calls: list[Call]) -> StopReason | None:

@@ -45,12 +45,14 @@ class Keeper:
         self.conversation = conversation
         self._border = border
         self._principal = agent.session.principal
-        self._synced: list[Entry] = agent.history[: len(conversation.written.entries)]
+        if conversation.synced is None:
+            conversation.synced = agent.history[: len(conversation.written.entries)]
+        self._synced: list[Entry] = conversation.synced
         self._passage: Passage | None = None
         self._codes: dict[str, str] = {}
         self._told: set[str] = set()
         self._failed = False
-        conversation.log.add({"model": agent.model.name})
+        self._model = ""
 
     async def ask(self, text: str) -> AsyncGenerator[AgentEvent]:
         """Yield what `Agent.ask` does, and `Notice` where something can't be kept.
@@ -100,6 +102,9 @@ class Keeper:
         return [Notice(text) for text in fresh]
 
     async def _begin(self, text: str) -> list[str]:
+        if self._model != self.agent.model.name:
+            self._model = self.agent.model.name
+            self.conversation.log.add({"model": self._model})
         await self._sync()
         [shown] = await self._screened([text])
         self.conversation.log.add({"asking": shown})
@@ -124,6 +129,7 @@ class Keeper:
             code = self._codes.pop(event.call, "")
             cell = ShownCell(code, as_read(result), result.status, images_of(result))
             await self._write(cell)
+            self.conversation.cells[len(self._synced)] = cell
         return []
 
     async def _sync(self) -> None:
@@ -136,10 +142,12 @@ class Keeper:
             same += 1
         if same < len(self._synced):
             self.conversation.log.add({"forget": same})
+            cells = self.conversation.cells
+            self.conversation.cells = {at: cell for at, cell in cells.items() if at < same}
         for entry in history[same:]:
             await self._write(entry)
             self._passage = None
-        self._synced = list(history)
+        self._synced = self.conversation.synced = list(history)
 
     async def _write(self, record: Record) -> None:
         self.conversation.log.add(as_data(await screened(record, self._screened)))

@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 
 from divingbell.agent import kept_log
 from divingbell.agent.history import Asked, Entry, Replied
+from divingbell.agent.inventory import without_inventory
 from divingbell.agent.kept_log import KeptLog, Written
+from divingbell.agent.records import ShownCell
 from divingbell.errors import ConfigError, InvalidInput
 from divingbell.host import folders, owned_folder, places
 from divingbell.settings.config import Settings
@@ -185,7 +187,11 @@ class Conversation:
         self.name = name
         """Its name, and the id that its session must have for its tokens to be known."""
         self.written = written
-        """What it says so far."""
+        """What it said when it was opened."""
+        self.cells: dict[int, ShownCell] = dict(written.cells)
+        """Its cells with all that they showed, by the place of the entry that has their output."""
+        self.synced: list[Entry] | None = None
+        """The history that the log has by now; None before an agent goes on with it."""
         self.log = kept
         self._path = path
         self._key = key
@@ -265,7 +271,7 @@ def _info(path: Path) -> ConversationInfo | None:
     except OSError:
         return None
     asked = [entry.text for entry in head.entries if isinstance(entry, Asked)]
-    title = one_line(asked[0], MOST_TITLE) if asked else ""
+    title = one_line(without_inventory(asked[0]), MOST_TITLE) if asked else ""
     return ConversationInfo(path.name, title, used, is_open)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from divingbell.agent.agent import OUTPUT
 from divingbell.agent.history import Answered, Asked, Entry, Replied
 from divingbell.agent.records import ShownCell, as_data, from_data
 from divingbell.host import private_file
@@ -83,7 +84,7 @@ class Written:
         if not left and self.text:
             self.entries.append(Replied("".join(self.text) + ENDED))
         elif not left and self.output:
-            self.entries.append(Asked("Output:\n" + "".join(self.output) + ENDED))
+            self.entries.append(Asked(OUTPUT + "".join(self.output) + ENDED))
         self._drop_pieces()
 
     def lines(self) -> list[dict[str, Any]]:
