@@ -152,20 +152,20 @@ def _markdown(parts: list[Words | ShownCell]) -> str:
 
 
 def _shown(cell: ShownCell) -> Iterator[str]:
-    yield _fenced("python", cell.code)
+    yield fenced("python", cell.code)
     if cell.text:
-        yield _fenced("text", _clean(cell.text))
+        yield fenced("text", _clean(cell.text))
     for image in cell.images:
         yield f"![plot](data:{image.type};base64,{base64.b64encode(image.data).decode()})"
 
 
 def _said(words: Words) -> str:
     if words.who == "tool":
-        return _fenced("text", words.text)
+        return fenced("text", words.text)
     return f"**You:** {words.text}" if words.who == "person" else words.text
 
 
-def _fenced(language: str, text: str) -> str:
+def fenced(language: str, text: str) -> str:
     """Return text in a fence that it can't close."""
     longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=2)
     fence = "`" * (longest + 1)
