@@ -23,13 +23,15 @@ _DRAWN = "image/svg+xml"
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\s-]*[=\s]*")
 _SPACES = re.compile(r"[=\s]+")
 _FOR_ADDRESSES = str.maketrans("+/", "-_")
+_PLAIN = frozenset({str, int, float, bool, type(None)})
+"""Told at once: to ask whether something is a mapping takes four times as long."""
 
 
 def taken_out(value: Any) -> Any:
     """Return JSON with bytes in the places of base64."""
     if isinstance(value, list):
         return [taken_out(each) for each in value]
-    if not isinstance(value, Mapping):
+    if value.__class__ in _PLAIN or not isinstance(value, Mapping):
         return value
     field = _field_of(value)
     taken = {name: each if name == field else taken_out(each) for name, each in value.items()}
@@ -42,7 +44,7 @@ def put_back(value: Any, *, is_held: bool) -> Any:
     """Return the same with base64 again; where it is held, with words for what can't be read."""
     if isinstance(value, list):
         return [put_back(each, is_held=is_held) for each in value]
-    if not isinstance(value, Mapping):
+    if value.__class__ in _PLAIN or not isinstance(value, Mapping):
         return value
     field = _field_of(value)
     if field is None:

@@ -56,16 +56,21 @@ class Reading(Protocol):
 class Border(Protocol):
     """Changes values on their way, or leaves them as they are."""
 
-    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
+    async def inward(
+        self, value: Value, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Value:
         """Return what a model of this principal wrote, as the host takes it.
 
-        `to` is the server that gets it, where that is known.
+        `to` is the server that gets it, where that is known. `written` is the JSON that the value
+        was parsed from, where that is at hand: it may tell sooner that there is nothing to do.
 
         Raises:
             UnknownToken: it names something that this conversation does not have.
         """
 
-    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+    async def restored(
+        self, value: object, principal: Principal, written: bytes | None = None
+    ) -> tuple[Restored, ...]:
         """Return what `inward` would put into a value: rules about kinds of values ask for it.
 
         Raises:
@@ -141,10 +146,14 @@ class Unread:
 class OpenBorder:
     """The border that changes nothing."""
 
-    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
+    async def inward(
+        self, value: Value, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Value:
         return value
 
-    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+    async def restored(
+        self, value: object, principal: Principal, written: bytes | None = None
+    ) -> tuple[Restored, ...]:
         return ()
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:

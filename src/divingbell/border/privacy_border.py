@@ -9,12 +9,12 @@ import ast
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from divingbell import logs
 from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
-from divingbell.border.conversation import Conversation
+from divingbell.border.conversation import BETWEEN, Conversation
 from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
@@ -95,10 +95,15 @@ class PrivacyBorder:
 
     # Inward
 
-    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
-        entries = await self._entries(value, principal)
+    async def inward(
+        self, value: Value, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Value:
+        words = await _words_in(value, written)
+        if words is None:
+            return value
+        entries = await self._entries(words, principal)
         if to:
-            await _beside(self._refuse_near_misses, value)
+            self._refuse(words.near_misses)
 
         def back(token: str) -> str:
             entry = entries.get(token)
@@ -115,28 +120,30 @@ class PrivacyBorder:
         )
         return changed
 
-    def _refuse_near_misses(self, value: Any) -> None:
+    def _refuse(self, near_misses: Iterable[str]) -> None:
         """Refuse what a model or code has changed: a tool would get it as it stands."""
-        for text in Leaves(value).texts:
-            for word in tokens.near_misses(text):
-                if tokens.kind_of(word.upper().replace(" ", "_").replace("-", "_")) in self._kinds:
-                    raise UnknownToken(
-                        f"{word[1:-1]!r} in brackets looks like a word that stands for a hidden "
-                        "value, and is none: write it as it stood in the result, letter by letter"
-                    )
+        for word in near_misses:
+            if tokens.kind_of(word.upper().replace(" ", "_").replace("-", "_")) in self._kinds:
+                raise UnknownToken(
+                    f"{word[1:-1]!r} in brackets looks like a word that stands for a hidden "
+                    "value, and is none: write it as it stood in the result, letter by letter"
+                )
 
-    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
-        entries = await self._entries(value, principal)
+    async def restored(
+        self, value: object, principal: Principal, written: bytes | None = None
+    ) -> tuple[Restored, ...]:
+        words = await _words_in(value, written)
+        entries = {} if words is None else await self._entries(words, principal)
         return tuple(
             Restored(token, entry.kind, entry.origins) for token, entry in sorted(entries.items())
         )
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
         try:
-            entries = await self._entries(code, principal)
+            entries = await self._entries_in(code, principal)
         except UnknownToken:
             constants = await weight.in_thread(lambda: _constants(code))
-            entries = await self._entries(constants, principal)
+            entries = await self._entries_in(constants, principal)
         # Where code shall not have the value, the token itself reaches the tool, and becomes it.
         return {
             token: entry.value
@@ -144,10 +151,13 @@ class PrivacyBorder:
             if entry.kind not in SECRETS and not entry.sealed
         }
 
-    async def _entries(self, value: object, principal: Principal) -> dict[str, Entry]:
+    async def _entries_in(self, value: object, principal: Principal) -> dict[str, Entry]:
+        words = await _words_in(value)
+        return {} if words is None else await self._entries(words, principal)
+
+    async def _entries(self, words: "_Words", principal: Principal) -> dict[str, Entry]:
         """What the tokens in a value stand for, of those kinds that there are."""
-        found_in = await _beside(_tokens_in, value)
-        wanted = {token for token in found_in if tokens.kind_of(token) in self._kinds}
+        wanted = {token for token in words.tokens if tokens.kind_of(token) in self._kinds}
         if not wanted:
             return {}
         conversation = self._of(principal)
@@ -160,7 +170,7 @@ class PrivacyBorder:
         return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
-        entries = await self._entries(text, principal)
+        entries = await self._entries_in(text, principal)
         return tokens.replaced(text, lambda token: _value(entries, token)), len(entries)
 
     # Outward
@@ -174,13 +184,12 @@ class PrivacyBorder:
         if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
             await _learn_shown(conversation, _shown_in(value))
 
-        def changed(given: Any) -> Any:
-            leaves = Leaves(given)
+        def changed(leaves: Leaves) -> Any:
             if reader == "sandbox":
-                return self._entering(conversation, leaves, given, origin)
+                return self._entering(conversation, leaves, value, origin)
             return leaves.replaced_by(conversation.tokenised_all(leaves.texts))
 
-        passed: Value = await _beside(changed, value)
+        passed: Value = await _with_leaves(changed, value)
         return passed
 
     def _entering(self, conversation: Conversation, leaves: Leaves, value: Any, origin: str) -> Any:
@@ -407,8 +416,40 @@ def _kept_secret(entry: Entry, to: str) -> str:
     )
 
 
-def _tokens_in(value: Any) -> set[str]:
-    return {token for text in Leaves(value).texts for token in tokens.in_text(text)}
+class _Words(NamedTuple):
+    """What looks like tokens in a value."""
+
+    tokens: set[str]
+    near_misses: list[str]
+
+    @classmethod
+    def of(cls, leaves: Leaves) -> "_Words":
+        # As one text: neither goes over a line, so that none is made of two texts.
+        whole = BETWEEN.join(leaves.texts)
+        return cls(tokens.in_text(whole), list(tokens.near_misses(whole)))
+
+
+async def _words_in(value: Any, written: bytes | None = None) -> _Words | None:
+    """Find what looks like tokens; None where the JSON that was written says there is none."""
+    if written is not None and not await weight.beside(tokens.may_be_in_json, written):
+        return None
+    return await _with_leaves(_Words.of, value)
+
+
+async def _with_leaves(work: Callable[[Leaves], Made], value: Any) -> Made:
+    """Do work on the texts of a value: at once, or in a thread if there are many or long ones.
+
+    Either way the value is walked through once, but for the parts that are too many.
+    """
+
+    def small() -> tuple[Made] | None:
+        leaves = Leaves.of_small(value, weight.LARGE_COUNT, LONG)
+        return None if leaves is None else (work(leaves),)
+
+    done = weight.timed(small, weight.charging())
+    if done is not None:
+        return done[0]
+    return await weight.in_thread(lambda: work(Leaves(value)))
 
 
 async def _beside(

@@ -311,11 +311,11 @@ class Pipeline:
     async def restore(self, request: Request) -> None:
         """Put back what a model was shown something else for."""
         server = "" if request.found is None else request.found.server
-        principal = request.context.principal
+        given, principal, raw = request.given, request.context.principal, request.raw
         try:
             if self._value_flows:
-                request.restored = await self._border.restored(request.given, principal)
-            request.given = await self._border.inward(request.given, principal, server)
+                request.restored = await self._border.restored(given, principal, raw)
+            request.given = await self._border.inward(given, principal, server, raw)
         except UnknownToken as error:
             name = request.name[:MAX_NAME]
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None

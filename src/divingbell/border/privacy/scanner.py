@@ -43,18 +43,19 @@ class Scanner:
         self.longest = max(*longest, LONGEST_OWN, 2 * views.AROUND)
         """The most characters that a find can have together with what decides about it."""
 
-    def finds(self, text: str) -> list[Find]:
-        """Return the finds, sorted and disjoint."""
+    def finds(self, text: str, *more: views.Finder) -> list[Find]:
+        """Return the finds, sorted and disjoint: what `scanning` returns, without giving way."""
         if len(text) > PIECE:
-            return views.finished(self.scanning(text))
+            return views.finished(self.scanning(text, *more))
         # Most texts are one line: what a generator and its steps cost is a third of all then.
         scan = _Scan(self, text)
-        found = scan.finds(scan.hits(0))
-        return self._without_disguise(text, scan, found) if scan.disguised else merged(found)
-
-    def _without_disguise(self, text: str, scan: "_Scan", found: list[Find]) -> list[Find]:
+        found = merged(scan.finds(scan.hits(0)))
+        if not more and not scan.disguised:
+            return found
+        for finder in more:
+            found += views.finished(finder.plain(text))
         for start, end in views.neighbourhoods(scan.disguised):
-            found += _near(text, start, end, [self])
+            found += _near(text, start, end, [self, *more])
         return merged(found)
 
     def scanning(self, text: str, *more: views.Finder) -> Generator[None, None, list[Find]]:

@@ -57,6 +57,17 @@ def _is_cut(seen: Any) -> bool:
     return any(map(is_cut, texts_in(seen)))
 
 
+def _taken_apart(value: Any, seen: Callable[[Any], Any]) -> tuple[Any, Any, bool]:
+    """JSON with bytes for base64, the same as it is seen, and whether some of that was cut."""
+    apart = binary.taken_out(value)
+    visibly = seen(apart)
+    return apart, visibly, _is_cut(visibly)
+
+
+async def _at_once(work: Callable[[], Any]) -> Any:
+    return work()
+
+
 class Exits:
     """The way out to the clients of one surface, and the way in for what their models write."""
 
@@ -121,17 +132,16 @@ class Exits:
         """Pass JSON over the border, with its words as `seen` makes them visible."""
         if type(self._border) is OpenBorder:
             return await weight.beside(seen, value, text=LONG)
-        apart = await weight.beside(binary.taken_out, value, text=LONG)
-        visibly = await weight.beside(seen, apart, text=LONG)
-        if await weight.beside(_is_cut, visibly, text=LONG):
+        # To ask how large a value is takes as long as most of what is done with it here.
+        do = weight.in_thread if weight.is_large(value, text=LONG) else _at_once
+        apart, visibly, is_cut_somewhere = await do(lambda: _taken_apart(value, seen))
+        if is_cut_somewhere:
             # Where it is cut there may be half a value, which nobody would know any more.
             apart = await self._border.outward(apart, principal)
-            visibly = await weight.beside(seen, apart, text=LONG)
+            visibly = await do(lambda: seen(apart))
         shown = await self._border.outward(visibly, principal)
         is_held = self._border.holds_back(principal)
-        return await weight.beside(
-            lambda found: binary.put_back(found, is_held=is_held), shown, text=LONG
-        )
+        return await do(lambda: binary.put_back(shown, is_held=is_held))
 
     async def question(self, key: str, model: Model, principal: Principal) -> Model:
         """Return a question with all its texts made visible; an approval with its real values."""
