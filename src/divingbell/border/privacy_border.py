@@ -355,13 +355,17 @@ def _may_tell(shown: Any) -> bool:
 
 def _without_binary(value: Any) -> Any:
     """Hold back what can't be looked through."""
-    if isinstance(value, Event | Result) and value.outputs:
+    if isinstance(value, Event | Result) and not all(map(_is_readable, value.outputs)):
         return dataclasses.replace(value, outputs=tuple(map(_looked_through, value.outputs)))
     return value
 
 
+def _is_readable(output: Output) -> bool:
+    return isinstance(output.data, str) and output.type != _DRAWN
+
+
 def _looked_through(output: Output) -> Output:
-    if isinstance(output.data, str) and output.type != _DRAWN:
+    if _is_readable(output):
         return output
     kept = f"; code finds it in {output.path}" if output.path else ""
     words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}{kept}]"

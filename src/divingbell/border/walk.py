@@ -47,8 +47,8 @@ def with_texts(
         return kind(with_texts(each, change, number) for each in value)
     if kind is complex:
         parts = [with_texts(each, change, number) for each in (value.real, value.imag)]
-        is_same = parts == [value.real, value.imag] or value != value
-        return value if is_same else f"({parts[0]}+{parts[1]}j)"
+        is_changed = any(isinstance(each, str) for each in parts)
+        return f"({parts[0]}+{parts[1]}j)" if is_changed else value
     if (names := _fields_of(kind)) is not None:
         changed = {
             name: with_texts(getattr(value, name), change, number)
@@ -167,9 +167,14 @@ def text_of(value: bytes) -> str | None:
 
 def _is_long(number: Any) -> bool:
     if number.__class__ is Decimal:
-        # Not `abs`, which rounds, and fails for the largest. One that is no number compares to none.
-        number = number.copy_abs() if number.is_finite() else 0
+        return _is_long_decimal(number)
     return bool(LEAST_NUMBER <= abs(number) < MOST_NUMBER and number == int(number))
+
+
+def _is_long_decimal(number: Decimal) -> bool:
+    # Not by `abs`, which rounds, and fails for the largest; one that is no number compares to none.
+    size = number.copy_abs()
+    return number.is_finite() and LEAST_NUMBER <= size < MOST_NUMBER and size == int(size)
 
 
 def _is_count(record: Any, name: str) -> bool:
