@@ -5,6 +5,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,9 +41,9 @@ async def test_one_sync_serves_all_that_wait(
     syncs = []
     real = segments.Segments.write
 
-    def counted(self: segments.Segments, records: list[segments.Record]) -> None:
+    def counted(self: segments.Segments, records: list[segments.Record], *more: Any) -> None:
         syncs.append(len(records))
-        real(self, records)
+        real(self, records, *more)
 
     monkeypatch.setattr(segments.Segments, "write", counted)
     async with making.writing(tmp_path) as log:

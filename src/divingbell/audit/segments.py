@@ -14,7 +14,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,17 @@ class Segments:
         if not self.is_begun:
             self._next()
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Write records and have them on the disk, all of them or none.
+    def write(
+        self, records: Sequence[Record], waits_for_disk: Callable[[], None] = lambda: None
+    ) -> None:
+        """Write records and have them on the disk, all of them or none. `waits_for_disk` is called
+        before the first thing that may take its time.
 
         Raises:
             OSError: it can't be done; the file and the chain are as they were before.
         """
+        if self._is_torn or not self.is_begun or self._size >= self._most:
+            waits_for_disk()
         if self._is_torn:
             self._take_back()
         if not self.is_begun or self._size >= self._most:
@@ -95,6 +100,7 @@ class Segments:
         lines, end = _lines(records, self.end)
         data = b"".join(lines)
         self._is_torn = True
+        waits_for_disk()
         try:
             self._make_room(len(data))
             _write_all(self._file, data, self._size)
