@@ -105,6 +105,7 @@ def test_public_names() -> None:
         "Policy",
         "Principal",
         "ProfileError",
+        "RateExceeded",
         "Result",
         "SandboxUnavailable",
         "ServerState",

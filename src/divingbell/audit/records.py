@@ -18,6 +18,7 @@ from divingbell.journal.events import (
     CellStarted,
     CommandEnded,
     CommandStarted,
+    ExecutionRefused,
     Intent,
     JournalEvent,
     Revealed,
@@ -62,6 +63,7 @@ class Records:
             CellStarted: self._cell_started,
             CellEnded: self._cell_ended,
             CellRefused: self._cell_refused,
+            ExecutionRefused: self._execution_refused,
             CommandStarted: self._command_started,
             CommandEnded: self._command_ended,
             CallDecided: self._call_decided,
@@ -137,6 +139,12 @@ class Records:
         said = {"session": self._whole(event.key), "cell": event.cell, "code": code}
         said |= {"status": "refused", "reason": self._name(event.reason)}
         return {"kind": "execution.refused", **self._who(event.principal), **said}
+
+    def _execution_refused(self, event: ExecutionRefused) -> Record:
+        kind = "execution.refused" if event.kind == "cell" else "command.refused"
+        said = {"session": self._whole(event.key), "status": "refused"}
+        said["reason"] = self._name(event.reason)
+        return {"kind": kind, **self._who(event.principal), **said}
 
     def _command_started(self, event: CommandStarted) -> Record:
         command = self._screening.text(event.command, event.principal, MOST_CODE)

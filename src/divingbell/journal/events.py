@@ -93,6 +93,20 @@ class CellRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutionRefused:
+    """A cell or a command did not begin, as its user has used up a rate. It has no number, and what
+    it would have run is not told: who may run nothing shall not fill a log either."""
+
+    principal: Principal
+    key: str
+    kind: Literal["cell", "command"]
+    reason: str
+    retry_after: float
+    """Seconds until there is room again."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
 class CommandStarted:
     """A command is about to run (an intent: durable subscribers may refuse it)."""
 
@@ -271,6 +285,7 @@ JournalEvent: TypeAlias = (
     | CellStarted
     | CellEnded
     | CellRefused
+    | ExecutionRefused
     | CommandStarted
     | CommandEnded
     | CallRequested

@@ -12,6 +12,7 @@ from divingbell.journal.events import (
     CellEnded,
     CellRefused,
     CommandEnded,
+    ExecutionRefused,
     JournalEvent,
     Revealed,
     SessionEnded,
@@ -36,6 +37,9 @@ def write(event: JournalEvent) -> None:
     elif isinstance(event, CellRefused):
         extra = logs.marks(event.principal, event.key, event.cell)
         log.info("session %s: cell %d: refused", event.key, event.cell, extra=extra)
+    elif isinstance(event, ExecutionRefused):
+        extra = logs.marks(event.principal, event.key)
+        log.info("session %s: %s: refused, over its rate", event.key, event.kind, extra=extra)
     elif isinstance(event, CallEnded):
         _write_call(event)
     elif isinstance(event, CommandEnded):

@@ -25,10 +25,14 @@ from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions, check_name, checked_labels
 from divingbell.session.pool import Pool
 from divingbell.session.session import Session
+from divingbell.session.user_rates import UserRates
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 
 IDLE_CHECK = 1.0
+ACCOUNT_EVERY = 1.0
+"""Seconds between two looks at the CPU time of sessions, where a rate limits it. Measured: a look
+at one takes 0.02 ms."""
 
 log = logs.logger("divingbell")
 Key = tuple[str, str]
@@ -69,6 +73,7 @@ class Engine:
             ledgers,
             guard or LoopGuard(),
             Reviewer(settings.review),
+            UserRates(settings.policy),
         )
         self._sessions: dict[Key, LocalSession] = {}
         self._holders: dict[str, set[Session]] = {}
@@ -78,21 +83,24 @@ class Engine:
         self._pool = Pool(
             backend, settings.limits, settings.pool, settings.pool_most, self._places_left
         )
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self._stopped = False
 
     async def start(self) -> None:
         await self._backend.start()
-        self._watching = asyncio.create_task(self._end_idle_sessions())
+        self._watching = [asyncio.create_task(self._end_idle_sessions())]
+        if self._services.rates.counts_cpu:
+            self._watching.append(asyncio.create_task(self._account()))
         self._pool.start()
 
     async def stop(self) -> None:
         """End everything."""
         self._stopped = True
         try:
-            if self._watching is not None:
-                self._watching.cancel()
-                await asyncio.wait([self._watching])
+            for task in self._watching:
+                task.cancel()
+            if self._watching:
+                await asyncio.wait(self._watching)
             await self._copies.stop()
             closing = [session.close("Divingbell was closed") for session in self._open()]
             outcomes = await asyncio.gather(*closing, self._pool.stop(), return_exceptions=True)
@@ -264,6 +272,17 @@ class Engine:
                         await session.close(f"it was idle for {allowed:g} s")
                     except Exception:  # one that can't be closed must not keep the others alive
                         log.exception("session %s was not closed well", session.id)
+
+    async def _account(self) -> None:
+        """Charge users with what their sessions use, also while nobody waits for these."""
+        while True:
+            await asyncio.sleep(ACCOUNT_EVERY)
+            for session in self._open():
+                try:
+                    session.account()
+                except Exception:  # the others are charged all the same
+                    log.exception("the CPU time of session %s was not counted", session.id)
+                await asyncio.sleep(0)
 
     def _idle_timeout(self, session: LocalSession) -> float:
         own = session.options.idle_timeout
