@@ -24,7 +24,7 @@ LAYERS = (
     ("host", "shares"),
     ("settings", "journal", "border"),
     ("sandbox", "gateway", "review", "audit"),
-    ("session",),
+    ("session", "skills"),
     ("parts",),
     ("app", "events"),
     ("portal",),
