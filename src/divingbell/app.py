@@ -27,12 +27,20 @@ from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
-from divingbell.parts import Home, make_audit, make_backend, make_border, make_gateway
+from divingbell.parts import (
+    Home,
+    make_audit,
+    make_backend,
+    make_border,
+    make_gateway,
+    make_skills,
+)
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.base import Backend
 from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
+from divingbell.session.calls import ToolGateway
 from divingbell.session.engine import Engine
 from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.needs import Needs
@@ -232,6 +240,15 @@ class Divingbell:
                 self.settings, home, self.journal, self.border, self._on_approval, self._scratch
             )
             undo.push_async_callback(gateway.stop)
+            make_skills(
+                self.settings,
+                gateway,
+                self.journal,
+                self.border,
+                self._run_apart,
+                undo,
+                self._scratch,
+            )
             self._ledgers = await self._subscribe(gateway, undo)
             starting = Starting(self._progress)
             self._backend = make_backend(
@@ -369,6 +386,19 @@ class Divingbell:
         engine = self._running()
         await self.ready()
         return await engine.open(id, principal, limits, options)
+
+    async def _run_apart(
+        self, principal: Principal, door: ToolGateway, code: str, seconds: float
+    ) -> Result:
+        """Run code in a fresh session of a user, whose calls this door alone answers."""
+        engine = self._running()
+        await self.ready()
+        apart = Principal(principal.user, client=principal.client)
+        session = await engine.open(None, apart, {}, door=door)
+        try:
+            return await session.run(code, timeout=seconds)
+        finally:
+            await engine.release(session)
 
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""

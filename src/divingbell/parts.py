@@ -19,6 +19,7 @@ from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
 from divingbell.journal.journal import Journal
+from divingbell.review.reviewer import Reviewer
 from divingbell.sandbox import registry
 from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, BackendRequest
@@ -30,6 +31,7 @@ from divingbell.settings.servers import Server
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
     from divingbell.gateway.upstream.upstream import Upstream
+    from divingbell.skills.trial import RunApart
 
 log = logs.logger("divingbell")
 
@@ -175,6 +177,45 @@ async def make_audit(
     log = await opening.opened(settings, border, places.data_folder())
     undo.push_async_callback(log.close)
     undo.callback(journal.keep(log))
+
+
+def make_skills(
+    settings: Settings,
+    gateway: Gateway,
+    journal: Journal,
+    border: Border,
+    run: "RunApart",
+    undo: AsyncExitStack,
+    scratch: Path | None = None,
+) -> None:
+    """Have the gateway answer what code asks about skills, where the settings turn them on.
+
+    With `scratch` there are none: that is for those who leave no trace.
+    """
+    from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
+
+    if settings.skills != "on" or scratch is not None:
+        refuse(gateway)
+        return
+    from divingbell.skills.recordings import Recordings
+    from divingbell.skills.store import FOLDER_NAME, Stores
+    from divingbell.skills.trial import Trials
+
+    recordings = Recordings()
+    questions = SkillQuestions(
+        SkillServices(
+            gateway,
+            border,
+            Reviewer(settings.review),
+            settings.limits,
+            Stores(places.data_folder() / FOLDER_NAME),
+            Trials(gateway, border, recordings, run),
+            journal,
+        )
+    )
+    questions.register()
+    undo.callback(journal.watch(recordings.take))
+    undo.callback(journal.watch(questions.take))
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

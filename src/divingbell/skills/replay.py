@@ -15,6 +15,7 @@ from divingbell.gateway.functions.function import HostFunction
 from divingbell.gateway.gateway import Gateway
 from divingbell.principal import Principal
 from divingbell.shares import weight
+from divingbell.skills.answers import loaded
 from divingbell.skills.recordings import Recorded
 from divingbell.skills.skill import Skill
 from divingbell_inside import frames
@@ -55,7 +56,8 @@ class ReplayDoor:
         Raises:
             ToolFailed: a budget is used up, or no such call was made.
         """
-        await self._gateway.pipeline.meter.reserve(self._saver.key, self._saver.user, context.run)
+        saver = self._saver
+        await self._gateway.pipeline.meter.reserve(saver.key, saver.user, saver.run)
         self._gateway.policy.check_arguments(name[:MAX_NAME], arguments)
         if name == "load_skill":
             return self._load(await _parsed(name, arguments))
@@ -69,14 +71,13 @@ class ReplayDoor:
         return await self._replayed(name, arguments)
 
     def _load(self, given: Mapping[str, Any]) -> Answer:
-        if str(given.get("name")).replace("-", "_") != self._skill.module:
+        if str(given.get("name")) not in (self._skill.module, self._skill.name):
             raise ToolFailed(
                 "while an example is tried, other skills can't be imported: put what it needs of "
                 "them into the code",
                 "tool_unknown",
             )
-        told = {"name": self._skill.name, "code": self._skill.code, "files": {}}
-        return Answer(json.dumps(told).encode())
+        return loaded(self._skill, files=given.get("files") is True)
 
     async def _replayed(self, name: str, arguments: bytes) -> Answer:
         tool = self._gateway.host.find(name, self._saver.key) or self._gateway.catalog.known(name)
@@ -96,7 +97,7 @@ class ReplayDoor:
                 "example with a call that was made",
                 "tool_unavailable",
             )
-        value = json.loads(found.answer)
+        value = await weight.in_thread(lambda: json.loads(found.answer))
         shown = await self._border.outward(value, self.principal, "model", known)
         body = await weight.beside(lambda given: json.dumps(given).encode(), shown)
         return Answer(body, found.kind)
