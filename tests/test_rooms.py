@@ -50,7 +50,7 @@ BESIDE = {
 INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
-    "frames": ("session", "settings", "gateway"),
+    "frames": ("session", "settings", "gateway", "skills"),
     "layout": (
         "notebook",
         "host",
