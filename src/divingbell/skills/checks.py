@@ -116,22 +116,25 @@ def _check_names(tree: ast.Module, code: str) -> None:
 def _outside(top: symtable.SymbolTable) -> set[str]:
     used: set[str] = set()
     known: set[str] = set(_MODULE_NAMES)
-    for symbol in _symbols(top):
-        if symbol.is_global() and symbol.is_referenced():
+    for symbol in _global_symbols(top):
+        if symbol.is_referenced():
             used.add(symbol.get_name())
-        if symbol.is_global() and (symbol.is_assigned() or symbol.is_imported()):
+        if symbol.is_assigned() or symbol.is_imported():
             known.add(symbol.get_name())
-    # What is defined in the module itself is one of its own names, however it came about.
-    known.update(each.get_name() for each in top.get_symbols() if each.is_namespace())
     return used - known
 
 
-def _symbols(top: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
+def _global_symbols(top: symtable.SymbolTable) -> Iterator[symtable.Symbol]:
+    """Yield what is a name of the module, wherever it is used."""
     waiting = [top]
     while waiting:
         table = waiting.pop()
         waiting += table.get_children()
-        yield from table.get_symbols()
+        if isinstance(table, symtable.Function):
+            # Not `Symbol.is_global`: Python takes a function that is called `top` for the module.
+            yield from map(table.lookup, table.get_globals())
+        else:
+            yield from (symbol for symbol in table.get_symbols() if symbol.is_global())
 
 
 def _signature(own: _Defined) -> str:
