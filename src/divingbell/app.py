@@ -34,6 +34,7 @@ from divingbell.parts import (
     make_border,
     make_gateway,
     make_skills,
+    offer_skills,
 )
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
@@ -51,6 +52,7 @@ from divingbell.session.starting import Starting, Tell
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings, load
 from divingbell.shares import loop_thread
+from divingbell.skills.skills import Skills
 
 log = logs.logger("divingbell")
 logs.screen_by(BLOTTER.blotted)
@@ -240,16 +242,17 @@ class Divingbell:
                 self.settings, home, self.journal, self.border, self._on_approval, self._scratch
             )
             undo.push_async_callback(gateway.stop)
-            make_skills(
+            self._ledgers = await self._subscribe(gateway, undo)
+            self._skills = make_skills(self.settings, self.journal, undo, self._scratch)
+            self._skill_questions = offer_skills(
                 self.settings,
+                self._skills,
                 gateway,
-                self.journal,
                 self.border,
+                self.journal,
                 self._run_apart,
                 undo,
-                self._scratch,
             )
-            self._ledgers = await self._subscribe(gateway, undo)
             starting = Starting(self._progress)
             self._backend = make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
@@ -502,6 +505,12 @@ class Divingbell:
         self._started()
         assert self._gateway is not None
         return self._gateway
+
+    @property
+    def skills(self) -> Skills:
+        """The skills that are kept for each user, whether code may use them or not."""
+        self._started()
+        return self._skills
 
     def sessions(
         self, *, user: str | None = None, labels: Mapping[str, str] | None = None

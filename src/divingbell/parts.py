@@ -27,11 +27,16 @@ from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
 from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
+from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
+from divingbell.skills.recordings import Recordings
+from divingbell.skills.skills import Skills
+from divingbell.skills.store import FOLDER_NAME, Stores
+from divingbell.skills.trial import RunApart, Trials
+from divingbell.skills.uses import Uses
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
     from divingbell.gateway.upstream.upstream import Upstream
-    from divingbell.skills.trial import RunApart
 
 log = logs.logger("divingbell")
 
@@ -180,42 +185,45 @@ async def make_audit(
 
 
 def make_skills(
-    settings: Settings,
-    gateway: Gateway,
-    journal: Journal,
-    border: Border,
-    run: "RunApart",
-    undo: AsyncExitStack,
-    scratch: Path | None = None,
-) -> None:
-    """Have the gateway answer what code asks about skills, where the settings turn them on.
+    settings: Settings, journal: Journal, undo: AsyncExitStack, scratch: Path | None = None
+) -> Skills:
+    """Return the skills; where the settings have them on, their uses are counted until `undo`.
 
-    With `scratch` there are none: that is for those who leave no trace.
+    With `scratch` they are kept there.
     """
-    from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
+    stores = Stores((scratch or places.data_folder()) / FOLDER_NAME)
+    if settings.skills == "on":
+        uses = Uses(stores)
+        undo.push_async_callback(uses.close)
+        undo.callback(journal.watch(uses.take))
+    return Skills(stores, journal.note)
 
-    if settings.skills != "on" or scratch is not None:
+
+def offer_skills(
+    settings: Settings,
+    skills: Skills,
+    gateway: Gateway,
+    border: Border,
+    journal: Journal,
+    run: RunApart,
+    undo: AsyncExitStack,
+) -> SkillQuestions | None:
+    """Have the gateway answer what code asks about skills; None where the settings have them off.
+
+    `run` runs the examples of those that are saved.
+    """
+    if settings.skills != "on":
         refuse(gateway)
-        return
-    from divingbell.skills.recordings import Recordings
-    from divingbell.skills.store import FOLDER_NAME, Stores
-    from divingbell.skills.trial import Trials
-
+        return None
     recordings = Recordings()
-    questions = SkillQuestions(
-        SkillServices(
-            gateway,
-            border,
-            Reviewer(settings.review),
-            settings.limits,
-            Stores(places.data_folder() / FOLDER_NAME),
-            Trials(gateway, border, recordings, run),
-            journal,
-        )
-    )
+    trials = Trials(gateway, border, recordings, run)
+    reviewer = Reviewer(settings.review)
+    services = SkillServices(gateway, border, reviewer, settings.limits, skills, trials, journal)
+    questions = SkillQuestions(services)
     questions.register()
     undo.callback(journal.watch(recordings.take))
     undo.callback(journal.watch(questions.take))
+    return questions
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

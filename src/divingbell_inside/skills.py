@@ -30,7 +30,7 @@ _MAIN = "__main__"
 
 
 def save_skill(
-    name: str, code_or_function: Any, description: str, *, example: str | None = None
+    name: str, code_or_function: Any, description: str, example: str | None = None
 ) -> Any:
     """Save a function, so that later sessions have it: `from skills import NAME`.
 

@@ -158,16 +158,34 @@ async def test_an_example_that_does_not_end_is_ended(
 async def test_an_example_can_not_save_or_use_other_skills(ann: Session) -> None:
     await saved(ann)
     nested = 'def f():\n    """d"""\n    from skills import top_customers\n'
-    assert "other skills can't be imported" in await failure(ann, f"save_skill('f', {nested!r}, '-')")
+    assert "other skills can't be imported" in await failure(
+        ann, f"save_skill('f', {nested!r}, '-')"
+    )
     saving = (
         'from skills import save_skill\ndef f():\n    """d"""\n    save_skill("g", "x = 1", "d")\n'
     )
-    assert "was not called in this session" in await failure(ann, f"save_skill('f', {saving!r}, '-')")
+    assert "was not called in this session" in await failure(
+        ann, f"save_skill('f', {saving!r}, '-')"
+    )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["../../x", "/etc/x", "a\0b", ".", "..", "a/b", "a" * 256, "json", "os", "skills", "", "Ä", "a b"],
+    [
+        "../../x",
+        "/etc/x",
+        "a\0b",
+        ".",
+        "..",
+        "a/b",
+        "a" * 256,
+        "json",
+        "os",
+        "skills",
+        "",
+        "Ä",
+        "a b",
+    ],
 )
 async def test_names_that_lead_elsewhere_are_refused(
     house: Divingbell, home: Path, ann: Session, name: str
@@ -188,7 +206,7 @@ async def test_what_is_wrong_is_told(ann: Session) -> None:
     assert "takes a function" in await failure(ann, "save_skill('f', 7, 'd')")
     assert "takes a function" in await failure(ann, "save_skill('f', lambda: 1, 'd')")
     assert "are texts" in await failure(ann, "save_skill('f', 'x', None)")
-    code = "def f():\\n    \"d\"\\n    return \"jane.doe@acme-corp.com\""
+    code = 'def f():\\n    "d"\\n    return "jane.doe@acme-corp.com"'
     told = await failure(ann, f"save_skill('f', '{code}', 'd')")
     assert "personal data or a secret (EMAIL)" in told and "jane" not in told.splitlines()[-1]
 
@@ -249,7 +267,9 @@ async def test_code_that_patches_the_importer_harms_itself_alone(
 
 async def test_searches_find_by_words_and_show_as_much_as_was_asked_for(ann: Session) -> None:
     await saved(ann)
-    assert await value(ann, "search_skills('customers', 'name_only')") == [{"name": "top-customers"}]
+    assert await value(ann, "search_skills('customers', 'name_only')") == [
+        {"name": "top-customers"}
+    ]
     [item] = await value(ann, "search_skills('best')")
     assert item == {
         "name": "top-customers",
@@ -268,7 +288,11 @@ async def test_a_skill_brings_the_flow_labels_of_its_session(
 ) -> None:
     await saved(ann)
     send = "from servers.host import mail\nmail('x')"
-    for meet in ("from skills import top_customers", "search_skills()", "skills.path('top-customers')"):
+    for meet in (
+        "from skills import top_customers",
+        "search_skills()",
+        "skills.path('top-customers')",
+    ):
         async with house.session(user=ann.principal.user) as later:
             assert await value(later, send) == "x"
             assert (await later.run(meet)).status == "ok"
@@ -333,9 +357,10 @@ async def test_a_syntax_error_in_a_kept_skill_is_shown_where_it_is_imported(
 async def test_the_review_looks_at_skills_too(home: Path, tmp_path: Path) -> None:
     before, os.environ["XDG_DATA_HOME"] = os.environ["XDG_DATA_HOME"], str(tmp_path)
     try:
-        async with Divingbell(
-            pool=0, preload=[], skills="on", review={"imports": ["!ctypes"]}
-        ) as strict, strict.session(user="u") as session:
+        async with (
+            Divingbell(pool=0, preload=[], skills="on", review={"imports": ["!ctypes"]}) as strict,
+            strict.session(user="u") as session,
+        ):
             code = 'import ctypes\ndef f():\n    """d"""\n'
             told = await failure(session, f"save_skill('f', {code!r}, 'd')")
             assert "imports ctypes, which is not allowed" in told
@@ -354,9 +379,12 @@ async def test_where_they_are_off_code_is_told(session: Session) -> None:
 async def test_budgets_count_what_an_example_calls(tmp_path: Path) -> None:
     before, os.environ["XDG_DATA_HOME"] = os.environ["XDG_DATA_HOME"], str(tmp_path)
     try:
-        async with Divingbell(
-            pool=0, preload=[], skills="on", policy={"calls_per_session": 6}, tools=[orders]
-        ) as poor, poor.session(user="u") as session:
+        async with (
+            Divingbell(
+                pool=0, preload=[], skills="on", policy={"calls_per_session": 6}, tools=[orders]
+            ) as poor,
+            poor.session(user="u") as session,
+        ):
             await value(session, CALL)
             many = (
                 'from servers.host import orders\ndef f():\n    """d"""\n'

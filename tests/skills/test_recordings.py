@@ -12,7 +12,9 @@ from divingbell.skills.recordings import MAX_BYTES, MAX_CALL, MAX_CALLS, Recordi
 NOBODY = Principal()
 
 
-def ended(key: str, raw: bytes, body: bytes = b"{}", name: str = "a.b", **changes: Any) -> CallEnded:
+def ended(
+    key: str, raw: bytes, body: bytes = b"{}", name: str = "a.b", **changes: Any
+) -> CallEnded:
     given: dict[str, Any] = {
         "call": 1, "principal": NOBODY, "key": key, "cell": 1, "by": "code", "kind": "tool",
         "name": name, "outcome": "ok", "code": "", "sent": True, "arguments": {}, "raw": raw,

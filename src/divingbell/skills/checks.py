@@ -193,7 +193,9 @@ async def check_privacy(texts: dict[str, str], border: Border, principal: Princi
             raise _personal(what, text.index(token), text, f"the token {token}")
         finds = await weight.in_thread(lambda text=text: scanner.finds(text))  # type: ignore[misc]
         if finds:
-            raise _personal(what, finds[0].start, text, f"personal data or a secret ({finds[0].kind})")
+            raise _personal(
+                what, finds[0].start, text, f"personal data or a secret ({finds[0].kind})"
+            )
         shown = await border.outward(text, principal)
         if shown != text:
             at = next((at for at, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), 0)

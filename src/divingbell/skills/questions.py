@@ -27,12 +27,11 @@ from divingbell.skills.checks import Reading
 from divingbell.skills.record import OFFERED, Kept, Record, Summary
 from divingbell.skills.shelf import Shelf
 from divingbell.skills.skill import Skill
-from divingbell.skills.store import Stores
+from divingbell.skills.skills import Skills
 from divingbell.skills.trial import Trials
 
 RECEIVED = "load_skill"
 """The name that rules about flows have for a skill that comes into a session: `host.load_skill`."""
-MAX_LIMIT = 100
 MAX_REVIEWED = 1_000
 """Skills whose review is remembered; then all are looked at anew."""
 QUESTIONS = ("save_skill", "search_skills", "load_skill")
@@ -47,7 +46,7 @@ class SkillServices:
     border: Border
     reviewer: Reviewer
     limits: Limits
-    stores: Stores
+    skills: Skills
     trials: Trials
     journal: Journal
 
@@ -67,8 +66,8 @@ class SkillQuestions:
     def __init__(self, services: SkillServices) -> None:
         self._services = services
         self._gateway = services.gateway
-        self._stores = services.stores
-        self._shelf = Shelf(services.stores)
+        self._stores = services.skills.stores
+        self._shelf = Shelf(self._stores)
         self._reviews: dict[str, Review] = {}
         self._importers: dict[str, _Importer] = {}
         """Sessions that have imported one, by their keys."""
@@ -233,27 +232,18 @@ class SkillQuestions:
         if type(limit) is not int or limit < 1:
             raise SkillRefused("limit is a whole number from 1 on")
         query = str(given.get("query", ""))
-        found = await self._found(context.user, query, min(limit, MAX_LIMIT))
+        searched = self._services.skills.searches.of(context.user)
+        found = await weight.in_thread(lambda: searched.find(query, limit, lambda _: True))
         items, left_out = [], []
         for summary in found:
+            self._label(summary.record, context)
             changed = self._changed_tools(summary.record, context)
             if changed or summary.record.state not in OFFERED:
                 left_out.append(summary.name)
-                continue
-            self._label(summary.record, context)
-            items.append(await self._item(summary, str(detail), context.user))
+            else:
+                items.append(await self._item(summary, str(detail), context.user))
         note = f"search_skills: not offered until they were tried again: {', '.join(left_out)}"
         return answers.value(items, note if left_out else "")
-
-    async def _found(self, user: str, query: str, limit: int) -> list[Summary]:
-        summaries = await asyncio.to_thread(self._stores.of(user).summaries)
-        words = query.lower().split()
-        fitting = [
-            each
-            for each in summaries
-            if all(word in f"{each.name} {each.description}".lower() for word in words)
-        ]
-        return fitting[:limit]
 
     async def _item(self, summary: Summary, detail: str, user: str) -> dict[str, Any]:
         item: dict[str, Any] = {"name": summary.name}
