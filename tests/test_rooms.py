@@ -24,7 +24,7 @@ LAYERS = (
     ("host", "shares"),
     ("settings", "journal", "border"),
     ("sandbox", "gateway", "review", "audit"),
-    ("session",),
+    ("session", "skills"),
     ("parts",),
     ("app", "events"),
     ("portal",),
@@ -50,7 +50,7 @@ BESIDE = {
 INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
-    "frames": ("session", "settings", "gateway"),
+    "frames": ("session", "settings", "gateway", "skills"),
     "layout": (
         "notebook",
         "host",

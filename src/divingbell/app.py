@@ -27,12 +27,21 @@ from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
-from divingbell.parts import Home, make_audit, make_backend, make_border, make_gateway
+from divingbell.parts import (
+    Home,
+    make_audit,
+    make_backend,
+    make_border,
+    make_gateway,
+    make_skills,
+    offer_skills,
+)
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.base import Backend
 from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
+from divingbell.session.calls import ToolGateway
 from divingbell.session.engine import Engine
 from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.needs import Needs
@@ -43,6 +52,7 @@ from divingbell.session.starting import Starting, Tell
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings, load
 from divingbell.shares import loop_thread
+from divingbell.skills.skills import Skills
 
 log = logs.logger("divingbell")
 logs.screen_by(BLOTTER.blotted)
@@ -233,6 +243,16 @@ class Divingbell:
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
+            self._skills = make_skills(self.settings, self.journal, undo, self._scratch)
+            self._skill_questions = offer_skills(
+                self.settings,
+                self._skills,
+                gateway,
+                self.border,
+                self.journal,
+                self._run_apart,
+                undo,
+            )
             starting = Starting(self._progress)
             self._backend = make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
@@ -370,6 +390,19 @@ class Divingbell:
         await self.ready()
         return await engine.open(id, principal, limits, options)
 
+    async def _run_apart(
+        self, principal: Principal, door: ToolGateway, code: str, seconds: float
+    ) -> Result:
+        """Run code in a fresh session of a user, whose calls this door alone answers."""
+        engine = self._running()
+        await self.ready()
+        apart = Principal(principal.user, client=principal.client)
+        session = await engine.open(None, apart, {}, door=door)
+        try:
+            return await session.run(code, timeout=seconds)
+        finally:
+            await engine.release(session)
+
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
         await self._running().release(session)
@@ -472,6 +505,12 @@ class Divingbell:
         self._started()
         assert self._gateway is not None
         return self._gateway
+
+    @property
+    def skills(self) -> Skills:
+        """The skills that are kept for each user, whether code may use them or not."""
+        self._started()
+        return self._skills
 
     def sessions(
         self, *, user: str | None = None, labels: Mapping[str, str] | None = None

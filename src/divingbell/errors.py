@@ -15,6 +15,8 @@
     │   ├── FileMissing      there is no such file or folder
     │   ├── FileTooLarge     it has more bytes than were asked for
     │   └── DiskFull         the session's disk has no room for it
+    ├── SkillRefused         a skill that can't be kept, or used, as it is
+    │   └── SkillMissing     there is none of that name, or no such version
     └── ToolFailed           a call of a tool did not succeed; its code says how
 
 Each has a `code` that stays the same, for callers who are not in this process.
@@ -92,6 +94,14 @@ class FileTooLarge(FileRefused):
 
 class DiskFull(FileRefused):
     code = "disk_full"
+
+
+class SkillRefused(DivingbellError):
+    code = "skill_refused"
+
+
+class SkillMissing(SkillRefused):
+    code = "skill_missing"
 
 
 ToolFailure = Literal[

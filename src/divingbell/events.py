@@ -21,6 +21,9 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.journal.journal import Dropped
 
@@ -46,4 +49,7 @@ __all__ = [
     "SessionEnded",
     "SessionOpened",
     "SignedIn",
+    "SkillRemoved",
+    "SkillSaved",
+    "SkillUsed",
 ]

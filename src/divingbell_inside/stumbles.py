@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Iterator
 
-from divingbell_inside import layout, tools
+from divingbell_inside import layout, skills, tools
 
 MAX_CHAIN = 8
 UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
@@ -80,7 +80,7 @@ def _missing_module(error: ModuleNotFoundError) -> Stumble | None:
 def _not_installed(name: str) -> Stumble | None:
     is_there = (
         not name
-        or name == tools.PACKAGE
+        or name in (tools.PACKAGE, skills.PACKAGE)
         or name in sys.modules  # some of which have no spec, and asking for it raises
         or importlib.util.find_spec(name) is not None
     )
@@ -163,7 +163,7 @@ def _miscalled(error: TypeError) -> Stumble | None:
         full: module.__dict__.get(name)
         for full, module in list(sys.modules.items())
         if full.startswith(f"{tools.PACKAGE}.") and full.endswith(f".{name}") and module
-    } | {name: tools.NAMES.get(name)}
+    } | {name: (tools.NAMES | skills.NAMES).get(name)}
     meant = frame.f_locals.get(name, frame.f_globals.get(name))
     fitting = [full for full, function in known.items() if function is not None]
     if meant is not None:

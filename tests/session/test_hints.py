@@ -9,7 +9,7 @@ import pytest
 from divingbell import Divingbell, Result, Session
 from divingbell.models import Failure
 from divingbell.session.hints import OWN_FUNCTIONS, Hints
-from divingbell_inside import tools
+from divingbell_inside import skills, tools
 from tests import real_servers
 
 DENIED = {"tools": ["plenty.shelf_000"], "action": "deny", "reason": "it is full"}
@@ -157,7 +157,7 @@ async def test_our_own_functions_have_signatures_too(session: Session) -> None:
 
 def test_the_signatures_of_our_own_functions_are_those_that_they_have() -> None:
     real = {}
-    for function in tools.FUNCTIONS:
+    for function in (*tools.FUNCTIONS, *skills.FUNCTIONS):
         signature = inspect.signature(function)
         plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
         real[function.__name__] = ", ".join(map(str, plain))

@@ -99,6 +99,8 @@ class Request:
     """As it was asked for: `server.tool`, or for rules `server.read_resource` and the like."""
     context: CallContext
     send: Send | None = None
+    verbatim: bool = False
+    """Whether tokens in the arguments are left as they are: nobody gets the values."""
     raw: bytes | None = None
     """The arguments as they came, where they are not parsed yet."""
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -323,6 +325,8 @@ class Pipeline:
 
     async def restore(self, request: Request) -> None:
         """Put back what a model was shown something else for."""
+        if request.verbatim:
+            return
         server = "" if request.found is None else request.found.server
         given, principal, raw = request.given, request.context.principal, request.raw
         try:

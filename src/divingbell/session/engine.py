@@ -147,11 +147,13 @@ class Engine:
         principal: Principal,
         changes: Mapping[str, Any],
         options: SessionOptions | None = None,
+        door: ToolGateway | None = None,
     ) -> Session:
         """Return the user's session of that id, making it where there is none.
 
         The same id of another user is another session. `changes` are limits; for a session that
-        is open already they and the options have no effect, and the log says so once.
+        is open already they and the options have no effect, and the log says so once. `door`
+        answers the calls of a session that is made, in place of the gateway.
 
         Raises:
             InvalidInput: the id or the user is no text, or one that can't be used.
@@ -167,7 +169,7 @@ class Engine:
             async with opening.lock:
                 session = self._sessions.get(key)
                 if session is None or session.closed:
-                    session = await self._make(key[1], principal, changes, options)
+                    session = await self._make(key[1], principal, changes, options, door)
                 else:
                     session.joined(self._ignored(session, changes, options))
                 held = Session(session, opened=True)
@@ -215,6 +217,7 @@ class Engine:
         principal: Principal,
         changes: Mapping[str, Any],
         options: SessionOptions | None,
+        door: ToolGateway | None,
     ) -> LocalSession:
         key = (principal.user, identifier)
         limits = config.with_limits(self._settings.limits, changes)
@@ -240,7 +243,7 @@ class Engine:
             self._services,
             self._prepare,
             lambda closed: self._forget(key, closed),
-            self._gateway,
+            door or self._gateway,
             options,
         )
         self._sessions[key] = session
