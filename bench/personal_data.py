@@ -77,6 +77,8 @@ class Sample:
     text: str
     values: tuple[tuple[int, int, str], ...]
     template: int
+    has_words: bool = True
+    """Whether anything but values stands there."""
 
     @property
     def is_held_out(self) -> bool:

@@ -73,17 +73,17 @@ def asked(subject: str, texts: list[str], install: bool) -> tuple[Any, float]:
     Raises:
         Unable: it is not installed, or fails.
     """
-    answer = _answer("detectors.py", subject, json.dumps(texts), install)
+    answer = _answer("detectors.py", [subject], json.dumps(texts), install)
     return answer["found"], answer["seconds"]
 
 
-def _answer(script: str, argument: str, told: str, install: bool) -> Any:
+def _answer(script: str, arguments: Sequence[str], told: str, install: bool) -> Any:
     """What a script says in the environment of the peers."""
     done = subprocess.run(
         [
             environment(LOCK, install, "./dev bench privacy"),
             Path(__file__).with_name(script),
-            argument,
+            *arguments,
         ],
         input=told,
         capture_output=True,
@@ -95,15 +95,16 @@ def _answer(script: str, argument: str, told: str, install: bool) -> Any:
     return json.loads(done.stdout)
 
 
-def held_out(times: int, tuned: bool, install: bool) -> list[Sample]:
+def held_out(times: int, tuned: bool, install: bool, countries: str = "usual") -> list[Sample]:
     """One half of the set of held_out.py.
 
     Raises:
         Unable: Faker is not installed.
     """
-    made = _answer("held_out.py", str(times), "", install)
+    made = _answer("held_out.py", [str(times), countries], "", install)
     samples = (
-        Sample(each["text"], tuple(map(tuple, each["values"])), each["template"]) for each in made
+        Sample(each["text"], tuple(map(tuple, each["values"])), each["template"], each["has_words"])
+        for each in made
     )
     return [sample for sample in samples if sample.is_held_out != tuned]
 
