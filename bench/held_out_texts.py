@@ -119,7 +119,8 @@ SECOND = (
     "{time} INFO sms gateway: queued message {uuid} for {phone}",
     "name: {name}\nhome_phone: {phone}\nwork_phone: {phone}\n",
     "Old no. {phone}, new no. {phone}",
-    "   name          phone              total\n0  {name}  {phone}  {amount}\n1  {name}  {phone}  {amount}",
+    "   name          phone              total\n"
+    "0  {name}  {phone}  {amount}\n1  {name}  {phone}  {amount}",
     '{{"contact": {{"first": "{name}", "number": "{phone}"}}}}',
     "Save my new digits: {phone}",
     "Reservation for {name}, party of {small}, {phone}, {time}",
@@ -140,7 +141,8 @@ SECOND = (
     "Número de tarjeta: {card}",
     "Can you cancel the card ending in 0000? The full number is {card}.",
     "UPDATE wallets SET primary_card = '{card}' WHERE owner = {int6};",
-    "   name          card               total\n0  {name}  {card}  {amount}\n1  {name}  {card}  {amount}",
+    "   name          card               total\n"
+    "0  {name}  {card}  {amount}\n1  {name}  {card}  {amount}",
     "amount={amount}&currency=EUR&ccnum={card}&month=12",
     "{time} WARN pan {card} written in clear by billing-worker-{small}",
     "Bought tickets for {amount} using {card}.",
