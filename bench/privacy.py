@@ -20,6 +20,7 @@ import csv
 import dataclasses
 import html
 import io
+import ipaddress
 import json
 import pstats
 import re
@@ -73,17 +74,17 @@ def asked(subject: str, texts: list[str], install: bool) -> tuple[Any, float]:
     Raises:
         Unable: it is not installed, or fails.
     """
-    answer = _answer("detectors.py", subject, json.dumps(texts), install)
+    answer = _answer("detectors.py", [subject], json.dumps(texts), install)
     return answer["found"], answer["seconds"]
 
 
-def _answer(script: str, argument: str, told: str, install: bool) -> Any:
+def _answer(script: str, arguments: Sequence[str], told: str, install: bool) -> Any:
     """What a script says in the environment of the peers."""
     done = subprocess.run(
         [
             environment(LOCK, install, "./dev bench privacy"),
             Path(__file__).with_name(script),
-            argument,
+            *arguments,
         ],
         input=told,
         capture_output=True,
@@ -95,15 +96,16 @@ def _answer(script: str, argument: str, told: str, install: bool) -> Any:
     return json.loads(done.stdout)
 
 
-def held_out(times: int, tuned: bool, install: bool) -> list[Sample]:
+def held_out(times: int, tuned: bool, install: bool, countries: str = "usual") -> list[Sample]:
     """One half of the set of held_out.py.
 
     Raises:
         Unable: Faker is not installed.
     """
-    made = _answer("held_out.py", str(times), "", install)
+    made = _answer("held_out.py", [str(times), countries], "", install)
     samples = (
-        Sample(each["text"], tuple(map(tuple, each["values"])), each["template"]) for each in made
+        Sample(each["text"], tuple(map(tuple, each["values"])), each["template"], each["has_words"])
+        for each in made
     )
     return [sample for sample in samples if sample.is_held_out != tuned]
 
@@ -118,6 +120,11 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     scanner = Scanner(KINDS)
     found = [scanner.finds(sample.text) for sample in samples]
     yield from judged(samples, found, f"divingbell, {half}", wanted=True)
+    yield from judged_apart(samples, found, f"divingbell, {half}")
+    others = held_out(times, tuned, install, "other")
+    theirs = [scanner.finds(sample.text) for sample in others]
+    yield from judged(others, theirs, f"divingbell, {half}, other countries", wanted=False)
+    yield from judged_apart(others, theirs, f"divingbell, {half}, other countries")
     for peer in PEERS:
         try:
             theirs, _ = asked(peer, [sample.text for sample in samples], install)
@@ -144,6 +151,50 @@ def judged(
             target=target,
             runs=str(right[kind] + lost[kind]),
         )
+
+
+def judged_apart(samples: Sequence[Sample], found: Places, subject: str) -> Iterator[table.Row]:
+    """Recall of each kind without what nobody could find; a row for those that have such."""
+    lost, right, apart = Counter[str](), Counter[str](), Counter[str]()
+    for sample, finds in zip(samples, found, strict=True):
+        for start, end, kind in sample.values:
+            value = sample.text[start:end]
+            if is_no_value(value, kind) or is_untold(sample, value, kind):
+                apart[kind] += 1
+            elif any(a <= start and end <= b and of == kind for a, b, of in finds):
+                right[kind] += 1
+            else:
+                lost[kind] += 1
+    for kind, number in sorted(apart.items()):
+        yield table.Row(
+            f"{kind}: recall without {number} that nothing tells",
+            subject,
+            f"{right[kind] / max(1, right[kind] + lost[kind]):.3f}",
+            runs=str(right[kind] + lost[kind]),
+        )
+
+
+CHECKS: dict[str, Callable[[str], bool]] = {
+    "CARD": validators.is_card,
+    "SSN": validators.is_ssn,
+    "IBAN": validators.is_iban,
+    "IP": lambda value: ipaddress.ip_address(value).is_global,
+}
+
+
+def is_no_value(value: str, kind: str) -> bool:
+    """Whether it is labelled wrongly: check digits that fail, an address that nobody can have."""
+    return kind in CHECKS and not CHECKS[kind](value)
+
+
+def is_untold(sample: Sample, value: str, kind: str) -> bool:
+    """Whether nothing in the text tells it from any number: bare digits in a text without words.
+
+    Cards of the networks that `validators` knows tell themselves.
+    """
+    if sample.has_words or not value.isdecimal():
+        return False
+    return kind == "PHONE" or (kind == "CARD" and not validators.has_issuer(value))
 
 
 def counted(
@@ -417,6 +468,7 @@ def beside_peers(measure: str, texts: list[str], install: bool, rounds: int) -> 
 
     def ours_once() -> None:
         validators._is_international.cache_clear()  # peers see each text once, too
+        validators.is_public_ip.cache_clear()
         for text in texts:
             scanner.finds(text)
 

@@ -49,9 +49,12 @@ class Scanner:
             return views.finished(self.scanning(text, *more))
         # Most texts are one line: what a generator and its steps cost is a third of all then.
         scan = _Scan(self, text)
-        found = merged(scan.finds(scan.hits(0)))
+        hits = scan.hits_of_all()
+        if not hits and not more:
+            return []
+        found = scan.finds(hits)
         if not more and not scan.disguised:
-            return found
+            return merged(found)
         for finder in more:
             found += views.finished(finder.plain(text))
         for start, end in views.neighbourhoods(scan.disguised):
@@ -93,8 +96,8 @@ class _Scan:
         self._scanner, self._text = scanner, text
         self._decided: dict[int, int] = {}
         """Up to where a shape has decided, by its number."""
-        self._last: dict[str, int] = {}
-        """Where the last find of a kind ends."""
+        self._last: dict[str, tuple[int, int]] = {}
+        """The last find of a kind."""
         self.disguised: list[int] = []
         """Where disguises end, sorted."""
 
@@ -120,6 +123,14 @@ class _Scan:
                 self.disguised.append(end)
         return found
 
+    def hits_of_all(self) -> list[Hit]:
+        """The hits of a text that is one piece, by their places in it."""
+        data = f"\n{self._text}".encode("utf-8", "replace")
+        hits: Iterable[Hit] = self._scanner._engine.hits(data)
+        if hits and len(data) != len(self._text) + 1:
+            hits = _in_characters(hits, data)
+        return [(gate, start - 1, end - 1) for gate, start, end in hits]
+
     def hits(self, at: int) -> list[Hit]:
         """The hits that end in a piece, by their places in the text."""
         # One more character, because what follows a value decides where it ends; and one before
@@ -135,16 +146,19 @@ class _Scan:
         low, high = at - begin, at + PIECE - begin
         return [(gate, begin + a, begin + b) for gate, a, b in hits if low < b <= high]
 
-    def _finds_at(self, number: int, end: int) -> list[Find]:
+    def _finds_at(self, number: int, end: int) -> Iterable[Find]:
         shape = self._scanner._shapes[number]
-        decided = self._decided.get(number, 0)
-        # Most numbers are of several shapes of one kind.
-        if end < decided or self._last.get(shape.kind) == end:
-            return []
-        self._decided[number], places = shape.look(self._text, end, decided)
-        if places:
-            self._last[shape.kind] = places[-1][1]
-        return [Find(*place, shape.kind) for place in places]
+        kind = shape.kind
+        decided, (first, last) = self._decided.get(number, 0), self._last.get(kind, (0, 0))
+        # Most numbers are of several shapes of one kind, and let a gate through at each part.
+        if end < decided or first < end <= last:
+            return ()
+        known = max(decided, last) if end > last else decided
+        self._decided[number], places = shape.look(self._text, end, known)
+        if not places:
+            return ()
+        self._last[kind] = places[-1]
+        return [Find(start, stop, kind) for start, stop in places]
 
 
 def _near(text: str, start: int, end: int, finders: Sequence[views.Finder]) -> Iterator[Find]:
