@@ -85,8 +85,10 @@ class Border(Protocol):
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
         """Return a text with all values in it, for a person, and how many there are.
 
+        What this conversation does not have stays as it is.
+
         Raises:
-            UnknownToken: it names something that this conversation does not have.
+            UnknownToken: it can't be looked up now.
         """
 
     async def outward(

@@ -61,6 +61,8 @@ MOST_PARSED = 1 << 15
 MOST_CONVERSATIONS = 1000
 """Conversations of one user whose learned values are remembered; those used least recently go
 first."""
+MOST_TOLD = 20
+"""Unknown tokens of a text that are named in the log."""
 _CUT = ("stdout", "stderr")
 """Events whose texts are pieces of one long text."""
 _DRAWN = "image/svg+xml"
@@ -144,7 +146,9 @@ class PrivacyBorder:
             if entry.kind not in SECRETS and not entry.sealed
         }
 
-    async def _entries(self, value: object, principal: Principal) -> dict[str, Entry]:
+    async def _entries(
+        self, value: object, principal: Principal, *, needs_all: bool = True
+    ) -> dict[str, Entry]:
         """What the tokens in a value stand for, of those kinds that there are."""
         found_in = await _beside(_tokens_in, value)
         wanted = {token for token in found_in if tokens.kind_of(token) in self._kinds}
@@ -154,14 +158,26 @@ class PrivacyBorder:
         found = {token: conversation.entry_of(token) for token in wanted}
         missing = [token for token, entry in found.items() if entry is None]
         if missing:
-            found |= await self._vaults.entries(principal, missing)
+            look_up = self._vaults.entries if needs_all else self._vaults.known
+            found |= await look_up(principal, missing)
         entries = {token: entry for token, entry in found.items() if entry is not None}
         await _beside(conversation.remember, list(entries.values()))
         return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
-        entries = await self._entries(text, principal)
+        entries = await self._entries(text, principal, needs_all=False)
+        self._tell_of_unknown(tokens.in_text(text) - entries.keys())
         return tokens.replaced(text, lambda token: _value(entries, token)), len(entries)
+
+    def _tell_of_unknown(self, left: Iterable[str]) -> None:
+        unknown = sorted(token for token in left if tokens.kind_of(token) in self._kinds)
+        if unknown:
+            more = f" and {len(unknown) - MOST_TOLD} more" if len(unknown) > MOST_TOLD else ""
+            log.warning(
+                "a text was revealed but for %s%s: its conversation does not know them",
+                ", ".join(unknown[:MOST_TOLD]),
+                more,
+            )
 
     # Outward
 

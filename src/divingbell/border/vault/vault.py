@@ -173,6 +173,21 @@ class Vaults:
         Raises:
             UnknownToken: one of them is not of this conversation, or the store does not answer.
         """
+        asked = set(wanted)
+        found = await self.known(principal, asked)
+        for token in asked - found.keys():
+            raise UnknownToken(
+                f"{token[1:-1]} in brackets is not known in this conversation: use only what "
+                "stood in its results, to the letter"
+            )
+        return found
+
+    async def known(self, principal: Principal, wanted: Iterable[str]) -> dict[str, Entry]:
+        """Return what tokens stand for, of those that this conversation has.
+
+        Raises:
+            UnknownToken: the store does not answer.
+        """
         vault = self.of(principal)
         asked = set(wanted)
         missing = [token for token in asked if vault.entry_of(token) is None]
@@ -187,12 +202,6 @@ class Vaults:
                     "try again later"
                 ) from None
         found = {token: vault.entry_of(token) for token in asked}
-        for token, entry in found.items():
-            if entry is None:
-                raise UnknownToken(
-                    f"{token[1:-1]} in brackets is not known in this conversation: use only what "
-                    "stood in its results, to the letter"
-                )
         return {token: entry for token, entry in found.items() if entry is not None}
 
     async def anywhere(self, wanted: Iterable[str]) -> dict[str, dict[str, Entry]]:
