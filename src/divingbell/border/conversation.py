@@ -1,6 +1,8 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
+import bisect
 import functools
+import itertools
 import re
 import threading
 from collections import deque
@@ -125,6 +127,38 @@ class Conversation:
         if not self._learn() or is_second:
             return shown
         return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving, is_second=True)
+
+    def rejoined(self, texts: list[str]) -> list[str]:
+        """Return texts that are read one right after the other, with tokens for those values that
+        lie across two of them: each in its first text, and nothing of it in the others."""
+        self._learn()
+        whole, ends = "".join(texts), list(itertools.accumulate(map(len, texts)))
+        across = [
+            find
+            for find in self.screen.finds(whole)
+            if find.kind != LOOK_ALIKE and find.end > ends[bisect.bisect_right(ends, find.start)]
+        ]
+        if not across:
+            return texts
+        shown: list[str] = []
+        start = 0
+        for text, end in zip(texts, ends, strict=True):
+            shown.append(self._without(text, start, across, whole))
+            start = end
+        return shown
+
+    def _without(self, text: str, start: int, across: list[Find], whole: str) -> str:
+        """One of the texts that were joined, which begins there."""
+        parts: list[str] = []
+        at, end = start, start + len(text)
+        for find in across[bisect.bisect_right(across, start, key=lambda find: find.end) :]:
+            if find.start >= end:
+                break
+            parts.append(text[at - start : max(find.start, start) - start])
+            if find.start >= start:
+                parts.append(self._shown(whole[find.start : find.end], find.kind, ""))
+            at = min(find.end, end)
+        return "".join((*parts, text[at - start :]))
 
     def _all_finds(self, texts: list[str], whole: str, leaving: Collection[str]) -> list[Find]:
         finds = self._with_cuts(texts, whole, self.screen.values(whole))

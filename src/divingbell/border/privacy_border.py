@@ -15,6 +15,7 @@ from divingbell import logs
 from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import Conversation
+from divingbell.border.parted_outputs import is_parted, without_parted
 from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
@@ -191,6 +192,8 @@ class PrivacyBorder:
             await _learn_shown(conversation, _shown_in(value))
 
         def changed(given: Any) -> Any:
+            if isinstance(given, Result) and is_parted(given):
+                given = without_parted(given, conversation.rejoined)
             leaves = Leaves(given)
             if reader == "sandbox":
                 return self._entering(conversation, leaves, given, origin)
@@ -326,7 +329,18 @@ class PrivacyPassage:
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
             return [passed]
+        if event.type == "display":
+            return [*await self._decided(), passed]
         return [*await self.end(), passed]
+
+    async def _decided(self) -> list[Any]:
+        """What has waited and is decided. What may be half a value goes on waiting: shown before a
+        display, the other half after it, it would be read as a whole."""
+        fed = [
+            (name, await _beside(pieces.feed, "", self._charge))
+            for name, pieces in self._pieces.items()
+        ]
+        return [dataclasses.replace(self._last[name], text=text) for name, text in fed if text]
 
     async def end(self) -> Iterable[Any]:
         left, self._pieces = self._pieces, {}
