@@ -442,3 +442,29 @@ async def test_what_was_sealed_stays_so_in_another_process(
         back = await session.run(f"servers.host.mail({token!r}, 'x')[::-1]")
         assert office.sent[-1][0] == "zelda@jazz.org"
         assert "gro.zzaj" not in str(back.value), back
+
+
+async def test_after_a_restart_a_value_has_the_same_token_and_names_are_known(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    options: dict[str, Any] = {"pool": 0, "preload": [], "tools": office.tools()}
+    code = "print('Sayrefitz, zelda@jazz.org')"
+    async with Divingbell(privacy="personal", **options) as bell:
+        async with bell.session("letters", user="ann") as session:
+            await session.run("servers.host.find('x')")
+            first = (await session.run(code)).text
+            assert TOKEN.sub("", first) == ", \n", first
+    async with Divingbell(privacy="personal", **options) as bell:
+        async with bell.session("letters", user="ann") as session:
+            streamed = [event.text async for event in session.stream(code)]
+            assert "".join(streamed) == first
+            assert (await session.run(code)).text == first
+        async with bell.session("others", user="ann") as session:
+            assert TOKEN.sub("", (await session.run(code)).text) == "Sayrefitz, \n"
+        async with bell.session("letters", user="bob") as session:
+            assert TOKEN.findall((await session.run(code)).text) != TOKEN.findall(first)[1:]
+    # What is no longer to be hidden is not hidden because it once was.
+    async with Divingbell(privacy="secrets", **options) as bell:
+        async with bell.session("letters", user="ann") as session:
+            assert (await session.run(code)).text == "Sayrefitz, zelda@jazz.org\n"

@@ -1,5 +1,6 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
+import asyncio
 import bisect
 import functools
 import itertools
@@ -62,6 +63,9 @@ class Conversation:
         self._sealed_tokens: dict[str, str] = {}
         """Tokens of sealed values, by the values in small letters."""
         self._joined: list[Conversation] = []
+        self.is_recalled = False
+        """Whether it knows what the store has kept of it."""
+        self.recalling = asyncio.Lock()
         self._guard = threading.Lock()
         self._first_shown = ""
         self._is_told = False

@@ -185,7 +185,7 @@ class PrivacyBorder:
     async def outward(
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
     ) -> Value:
-        conversation = self._of(principal)
+        conversation = await self.recalled(principal)
         if reader == "model" and self.is_personal:
             value = _without_binary(value)
         if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
@@ -271,6 +271,20 @@ class PrivacyBorder:
         first.join(second)
         second.join(first)
 
+    async def recalled(self, principal: Principal) -> Conversation:
+        """Return a conversation that knows what was kept of it: the same value has the same token,
+        and what has one is found again, also after a restart."""
+        conversation = self._of(principal)
+        if not conversation.is_recalled:
+            async with conversation.recalling:
+                if not conversation.is_recalled:
+                    kept = await self._vaults.recall(principal)
+                    ours = [entry for entry in kept if entry.kind in self._kinds]
+                    if ours:
+                        await weight.in_thread(lambda: conversation.remember(ours))
+                    conversation.is_recalled = True
+        return conversation
+
     def _of(self, principal: Principal) -> Conversation:
         known = self._conversations.setdefault(principal.user, OrderedDict())
         found = known.get(principal.conversation)
@@ -318,6 +332,7 @@ class PrivacyPassage:
         self._last: dict[str, Any] = {}
 
     async def event(self, event: Shown) -> Iterable[Shown]:
+        await self._border.recalled(self._principal)
         if event.type in _CUT:
             if event.type not in self._pieces:
                 self._pieces[event.type] = self._conversation.pieces()
