@@ -450,11 +450,13 @@ async def test_after_a_restart_a_value_has_the_same_token_and_names_are_known(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     options: dict[str, Any] = {"pool": 0, "preload": [], "tools": office.tools()}
     code = "print('Sayrefitz, zelda@jazz.org')"
-    async with Divingbell(privacy="personal", **options) as bell:
-        async with bell.session("letters", user="ann") as session:
-            await session.run("servers.host.find('x')")
-            first = (await session.run(code)).text
-            assert TOKEN.sub("", first) == ", \n", first
+    async with (
+        Divingbell(privacy="personal", **options) as bell,
+        bell.session("letters", user="ann") as session,
+    ):
+        await session.run("servers.host.find('x')")
+        first = (await session.run(code)).text
+        assert TOKEN.sub("", first) == ", \n", first
     async with Divingbell(privacy="personal", **options) as bell:
         async with bell.session("letters", user="ann") as session:
             streamed = [event.text async for event in session.stream(code)]
@@ -465,6 +467,8 @@ async def test_after_a_restart_a_value_has_the_same_token_and_names_are_known(
         async with bell.session("letters", user="bob") as session:
             assert TOKEN.findall((await session.run(code)).text) != TOKEN.findall(first)[1:]
     # What is no longer to be hidden is not hidden because it once was.
-    async with Divingbell(privacy="secrets", **options) as bell:
-        async with bell.session("letters", user="ann") as session:
-            assert (await session.run(code)).text == "Sayrefitz, zelda@jazz.org\n"
+    async with (
+        Divingbell(privacy="secrets", **options) as bell,
+        bell.session("letters", user="ann") as session,
+    ):
+        assert (await session.run(code)).text == "Sayrefitz, zelda@jazz.org\n"

@@ -318,7 +318,7 @@ async def test_what_the_instructions_say_of_tokens_is_so(
             [(example, kind)] = EXAMPLE.findall(words)
             assert "as it stands and in quotes, in code or arguments" in words
             look_at = {"EMAIL": "email", "API_KEY": "key"}[kind]
-            value = look_at == "key" and KEY or "ann@example.org"
+            value = KEY if look_at == "key" else "ann@example.org"
             shown = await token_in(client, f"servers.host.look()['{look_at}']", kind)
             assert re.sub("[0-9]+", "", shown) == re.sub("[0-9]+", "", example)
             # In code, as a text and in a longer one; "arguments" are those of tools.

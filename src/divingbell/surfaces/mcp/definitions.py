@@ -38,9 +38,9 @@ Servers: {servers}
 2. Call them: `from servers.SERVER import TOOL`
 3. Loop, filter and join in code."""
 _TOKENS = {
-    "secrets": "\nSecrets are not shown to you: words such as [API_KEY_482715] stand for them. Write "
-    "such a word as it stands and in quotes, in code or arguments: tools of the server that it "
-    "came from get the value.",
+    "secrets": "\nSecrets are not shown to you: words such as [API_KEY_482715] stand for them. "
+    "Write such a word as it stands and in quotes, in code or arguments: tools of the server that "
+    "it came from get the value.",
     "personal": "\nPersonal data and secrets are not shown to you: words such as [EMAIL_482715] "
     "stand for them. Write such a word as it stands and in quotes, in code or arguments: tools get "
     "the value (of a secret, those of the server that it came from).",
