@@ -116,7 +116,7 @@ class Border(Protocol):
     def reading(self, name: str, principal: Principal) -> Reading:
         """Return what reads along when a program puts a file into a session."""
 
-    def holds_back(self, principal: Principal) -> bool:
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         """Whether content that can't be looked through, such as an image, is held back."""
 
 
@@ -175,5 +175,5 @@ class OpenBorder:
     def reading(self, name: str, principal: Principal) -> Reading:
         return Unread()
 
-    def holds_back(self, principal: Principal) -> bool:
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         return False

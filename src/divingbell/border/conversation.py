@@ -19,6 +19,7 @@ from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
+from divingbell.border.pictures import Pictures
 from divingbell.border.token_screen import LOOK_ALIKE, TokenScreen
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vault
@@ -67,6 +68,7 @@ class Conversation:
         """Whether it knows what the store has kept of it."""
         self.recalling = asyncio.Lock()
         self._guard = threading.Lock()
+        self.pictures = Pictures(self._kinds_in)
         self._first_shown = ""
         self._is_told = False
         self._scanner = scanner
@@ -209,6 +211,16 @@ class Conversation:
         """Return all that is found in texts, as it stands there."""
         whole = BETWEEN.join(texts)
         return {whole[find.start : find.end] for find in self.screen.values(whole)}
+
+    def has_shown(self, picture: bytes) -> bool:
+        """Whether this very picture was shown, here or where tokens are known."""
+        return any(each.pictures.has(picture) for each in self._reached())
+
+    def _kinds_in(self, texts: Iterable[str]) -> set[str]:
+        """The kinds of what is found in texts that were drawn, here or where tokens are known."""
+        self._learn()
+        whole = BETWEEN.join(texts)
+        return {find.kind for each in self._reached() for find in each.screen.values(whole)}
 
     def kinds_of(self, values: Iterable[str]) -> dict[str, str]:
         """Return the kinds of those values that are of one as a whole, by their shapes."""

@@ -16,6 +16,7 @@ from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import Conversation
 from divingbell.border.parted_outputs import is_parted, without_parted
+from divingbell.border.pictures import HELD_BACK, Pictures
 from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
@@ -47,7 +48,6 @@ NOTE = (
 NOTE_ON_SEALS = (
     ". Of some tools the code has such words as well: there only arguments of tools become values"
 )
-HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -186,12 +186,12 @@ class PrivacyBorder:
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
     ) -> Value:
         conversation = await self.recalled(principal)
-        if reader == "model" and self.is_personal:
-            value = _without_binary(value)
         if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
             await _learn_shown(conversation, _shown_in(value))
 
         def changed(given: Any) -> Any:
+            if reader == "model" and self.is_personal:
+                given = _without_binary(given, self._looker(conversation))
             if isinstance(given, Result) and is_parted(given):
                 given = without_parted(given, conversation.rejoined)
             leaves = Leaves(given)
@@ -212,7 +212,7 @@ class PrivacyBorder:
         if seals.is_by_field or seals.whole.reader == "sandbox":
             value = binary.taken_out(value)
             sealed = self._sealed_in(conversation, Leaves(value), value, origin, seals)
-            return binary.put_back(sealed, is_held=False)
+            return binary.put_back(sealed, is_held=binary.held_never)
         return self._sealed_in(conversation, leaves, value, origin, seals)
 
     def _sealed_in(
@@ -263,8 +263,14 @@ class PrivacyBorder:
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
 
-    def holds_back(self, principal: Principal) -> bool:
-        return self.is_personal
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
+        # Threads ask, too: nothing is made or moved for it.
+        known = self._conversations.get(principal.user, {}).get(principal.conversation)
+        return self.is_personal and (known is None or not known.has_shown(content))
+
+    def _looker(self, conversation: Conversation) -> Pictures | None:
+        """Who looks at pictures, where some may be shown."""
+        return conversation.pictures if self._rules.images == "checked" else None
 
     def join(self, client: Principal, session: Principal) -> None:
         first, second = self._of(client), self._of(session)
@@ -389,18 +395,24 @@ def _may_tell(shown: Any) -> bool:
     )
 
 
-def _without_binary(value: Any) -> Any:
+def _without_binary(value: Any, pictures: Pictures | None = None) -> Any:
     """Hold back what can't be looked through."""
     if isinstance(value, Event | Result) and value.outputs:
-        return dataclasses.replace(value, outputs=tuple(map(_looked_through, value.outputs)))
+        outputs = tuple(_looked_through(output, pictures) for output in value.outputs)
+        return dataclasses.replace(value, outputs=outputs)
     return value
 
 
-def _looked_through(output: Output) -> Output:
+def _looked_through(output: Output, pictures: Pictures | None) -> Output:
     if isinstance(output.data, str) and output.type != _DRAWN:
         return output
+    why = HELD_BACK
+    if pictures is not None and isinstance(output.data, bytes):
+        why = pictures.problem_of(output.data, output.texts)
+        if not why:
+            return dataclasses.replace(output, texts=None)
     kept = f"; code finds it in {output.path}" if output.path else ""
-    words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}{kept}]"
+    words = f"[{output.type} of {len(output.data):,} bytes is held back: {why}{kept}]"
     return Output("text/plain", words, output.name, output.cell)
 
 

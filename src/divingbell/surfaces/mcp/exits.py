@@ -128,9 +128,12 @@ class Exits:
             apart = await self._border.outward(apart, principal)
             visibly = await weight.beside(seen, apart, text=LONG)
         shown = await self._border.outward(visibly, principal)
-        is_held = self._border.holds_back(principal)
         return await weight.beside(
-            lambda found: binary.put_back(found, is_held=is_held), shown, text=LONG
+            lambda found: binary.put_back(
+                found, is_held=lambda content: self._border.holds_back(principal, content)
+            ),
+            shown,
+            text=LONG,
         )
 
     async def question(self, key: str, model: Model, principal: Principal) -> Model:
