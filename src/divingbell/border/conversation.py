@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from divingbell import logs
+from divingbell.border.pictures import Pictures
 from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.find import Find, merged
@@ -19,7 +20,6 @@ from divingbell.border.privacy.learner import Learner
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
-from divingbell.border.pictures import Pictures
 from divingbell.border.token_screen import LOOK_ALIKE, TokenScreen
 from divingbell.border.vault import tokens
 from divingbell.border.vault.vault import Entry, Vault
