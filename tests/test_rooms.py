@@ -50,6 +50,7 @@ BESIDE = {
 INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
+    "drawn_texts": ("session",),
     "frames": ("session", "settings", "gateway", "skills"),
     "layout": (
         "notebook",

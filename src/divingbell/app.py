@@ -21,6 +21,7 @@ from divingbell.gateway.functions.function import (
 )
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy.approvals import Approver
+from divingbell.gateway.policy.privacy_lines import PrivacyLines
 from divingbell.gateway.upstream.fleet import load_sdk
 from divingbell.host import places
 from divingbell.journal import log_lines, totals
@@ -51,6 +52,7 @@ from divingbell.session.session import Session
 from divingbell.session.starting import Starting, Tell
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings, load
+from divingbell.settings.privacy import PrivacyRules
 from divingbell.shares import loop_thread
 from divingbell.skills.skills import Skills
 
@@ -253,6 +255,7 @@ class Divingbell:
                 self._run_apart,
                 undo,
             )
+            lines = self._privacy_lines(gateway, undo)
             starting = Starting(self._progress)
             self._backend = make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
@@ -271,6 +274,7 @@ class Divingbell:
             # The servers come up while the sandbox does; loading the SDK takes as long as either.
             starting.begin(engine.start())
             await self._start_servers(gateway)
+            lines.check_servers(gateway.catalog.servers)
             self._engine, self._gateway, self._starting = engine, gateway, starting
             self._guard = guard
             atexit.register(self._abandon, home)
@@ -294,6 +298,16 @@ class Divingbell:
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))
         return ledgers
+
+    def _privacy_lines(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> PrivacyLines:
+        """Have lines of [privacy_rules] compared with the tools that servers tell of."""
+        is_used = self.settings.privacy not in (None, "off")
+        rules = self.settings.privacy_rules if is_used else PrivacyRules()
+        lines = PrivacyLines(
+            rules, lambda server: [tool.full_name for tool in gateway.catalog.tools(server)]
+        )
+        undo.callback(gateway.on_change(lines.tools_changed))
+        return lines
 
     async def _start_servers(self, gateway: Gateway) -> None:
         entries = self.settings.servers

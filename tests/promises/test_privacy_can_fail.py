@@ -117,7 +117,7 @@ def with_values_put_back_late(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_pictures(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(privacy_border, "_without_binary", lambda value: value)
+    patch.setattr(privacy_border, "_without_binary", lambda value, *_: value)
 
 
 def with_binary_content_for_clients(patch: pytest.MonkeyPatch) -> None:

@@ -266,6 +266,14 @@ def test_of_a_forged_stumble_no_more_than_a_name_is_repeated() -> None:
     assert made.error is not None and made.error.hint.startswith("a.b_c is not installed here. ")
 
 
+def test_only_where_there_are_tokens_a_name_is_taken_for_one() -> None:
+    result = Result("error", error=Failure("NameError", "x"))
+    header = {"error": {"stumble": ["token", "EMAIL_482715"]}}
+    assert Hints().added(result, header, "") == result
+    made = Hints(has_tokens=True).added(result, header, "")
+    assert made.error is not None and "write it in quotes" in made.error.hint
+
+
 async def test_an_exception_that_is_hostile_to_being_looked_at_is_shown_all_the_same(
     session: Session,
 ) -> None:

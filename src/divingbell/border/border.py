@@ -90,8 +90,10 @@ class Border(Protocol):
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
         """Return a text with all values in it, for a person, and how many there are.
 
+        What this conversation does not have stays as it is.
+
         Raises:
-            UnknownToken: it names something that this conversation does not have.
+            UnknownToken: it can't be looked up now.
         """
 
     async def outward(
@@ -119,7 +121,7 @@ class Border(Protocol):
     def reading(self, name: str, principal: Principal) -> Reading:
         """Return what reads along when a program puts a file into a session."""
 
-    def holds_back(self, principal: Principal) -> bool:
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         """Whether content that can't be looked through, such as an image, is held back."""
 
 
@@ -182,5 +184,5 @@ class OpenBorder:
     def reading(self, name: str, principal: Principal) -> Reading:
         return Unread()
 
-    def holds_back(self, principal: Principal) -> bool:
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         return False

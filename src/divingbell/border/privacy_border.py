@@ -15,6 +15,8 @@ from divingbell import logs
 from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import BETWEEN, Conversation
+from divingbell.border.parted_outputs import is_parted, without_parted
+from divingbell.border.pictures import HELD_BACK, Pictures
 from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
@@ -46,7 +48,6 @@ NOTE = (
 NOTE_ON_SEALS = (
     ". Of some tools the code has such words as well: there only arguments of tools become values"
 )
-HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
 Given = TypeVar("Given")
 Made = TypeVar("Made")
@@ -61,6 +62,8 @@ MOST_PARSED = 1 << 15
 MOST_CONVERSATIONS = 1000
 """Conversations of one user whose learned values are remembered; those used least recently go
 first."""
+MOST_TOLD = 20
+"""Unknown tokens of a text that are named in the log."""
 _CUT = ("stdout", "stderr")
 """Events whose texts are pieces of one long text."""
 _DRAWN = "image/svg+xml"
@@ -151,11 +154,15 @@ class PrivacyBorder:
             if entry.kind not in SECRETS and not entry.sealed
         }
 
-    async def _entries_in(self, value: object, principal: Principal) -> dict[str, Entry]:
+    async def _entries_in(
+        self, value: object, principal: Principal, *, needs_all: bool = True
+    ) -> dict[str, Entry]:
         words = await _words_in(value)
-        return {} if words is None else await self._entries(words, principal)
+        return {} if words is None else await self._entries(words, principal, needs_all=needs_all)
 
-    async def _entries(self, words: "_Words", principal: Principal) -> dict[str, Entry]:
+    async def _entries(
+        self, words: "_Words", principal: Principal, *, needs_all: bool = True
+    ) -> dict[str, Entry]:
         """What the tokens in a value stand for, of those kinds that there are."""
         wanted = {token for token in words.tokens if tokens.kind_of(token) in self._kinds}
         if not wanted:
@@ -164,25 +171,41 @@ class PrivacyBorder:
         found = {token: conversation.entry_of(token) for token in wanted}
         missing = [token for token, entry in found.items() if entry is None]
         if missing:
-            found |= await self._vaults.entries(principal, missing)
+            look_up = self._vaults.entries if needs_all else self._vaults.known
+            found |= await look_up(principal, missing)
         entries = {token: entry for token, entry in found.items() if entry is not None}
         await _beside(conversation.remember, list(entries.values()))
         return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
-        entries = await self._entries_in(text, principal)
+        entries = await self._entries_in(text, principal, needs_all=False)
+        self._tell_of_unknown(tokens.in_text(text) - entries.keys())
         return tokens.replaced(text, lambda token: _value(entries, token)), len(entries)
+
+    def _tell_of_unknown(self, left: Iterable[str]) -> None:
+        unknown = sorted(token for token in left if tokens.kind_of(token) in self._kinds)
+        if unknown:
+            more = f" and {len(unknown) - MOST_TOLD} more" if len(unknown) > MOST_TOLD else ""
+            log.warning(
+                "a text was revealed but for %s%s: its conversation does not know them",
+                ", ".join(unknown[:MOST_TOLD]),
+                more,
+            )
 
     # Outward
 
     async def outward(
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
     ) -> Value:
-        conversation = self._of(principal)
-        if reader == "model" and self.is_personal:
-            value = _without_binary(value)
+        conversation = await self.recalled(principal)
         if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
             await _learn_shown(conversation, _shown_in(value))
+
+        holds_back = self.is_personal and reader == "model" and not _is_readable_whole(value)
+        if holds_back or (isinstance(value, Result) and is_parted(value)):
+            value = await _beside(
+                lambda given: self._as_shown(given, conversation, holds_back=holds_back), value
+            )
 
         def changed(leaves: Leaves) -> Any:
             if reader == "sandbox":
@@ -191,6 +214,14 @@ class PrivacyBorder:
 
         passed: Value = await _with_leaves(changed, value)
         return passed
+
+    def _as_shown(self, value: Any, conversation: Conversation, *, holds_back: bool) -> Any:
+        """A value without what can't be looked through, and without values that its outputs part."""
+        if holds_back:
+            value = _without_binary(value, self._looker(conversation))
+        if isinstance(value, Result) and is_parted(value):
+            value = without_parted(value, conversation.rejoined)
+        return value
 
     def _entering(self, conversation: Conversation, leaves: Leaves, value: Any, origin: str) -> Any:
         """A result as code gets it. What is known of it now is found again later.
@@ -202,7 +233,7 @@ class PrivacyBorder:
         if seals.is_by_field or seals.whole.reader == "sandbox":
             value = binary.taken_out(value)
             sealed = self._sealed_in(conversation, Leaves(value), value, origin, seals)
-            return binary.put_back(sealed, is_held=False)
+            return binary.put_back(sealed, is_held=binary.held_never)
         return self._sealed_in(conversation, leaves, value, origin, seals)
 
     def _sealed_in(
@@ -253,13 +284,33 @@ class PrivacyBorder:
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
 
-    def holds_back(self, principal: Principal) -> bool:
-        return self.is_personal
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
+        # Threads ask, too: nothing is made or moved for it.
+        known = self._conversations.get(principal.user, {}).get(principal.conversation)
+        return self.is_personal and (known is None or not known.has_shown(content))
+
+    def _looker(self, conversation: Conversation) -> Pictures | None:
+        """Who looks at pictures, where some may be shown."""
+        return conversation.pictures if self._rules.images == "checked" else None
 
     def join(self, client: Principal, session: Principal) -> None:
         first, second = self._of(client), self._of(session)
         first.join(second)
         second.join(first)
+
+    async def recalled(self, principal: Principal) -> Conversation:
+        """Return a conversation that knows what was kept of it: the same value has the same token,
+        and what has one is found again, also after a restart."""
+        conversation = self._of(principal)
+        if not conversation.is_recalled:
+            async with conversation.recalling:
+                if not conversation.is_recalled:
+                    kept = await self._vaults.recall(principal)
+                    ours = [entry for entry in kept if entry.kind in self._kinds]
+                    if ours:
+                        await weight.in_thread(lambda: conversation.remember(ours))
+                    conversation.is_recalled = True
+        return conversation
 
     def _of(self, principal: Principal) -> Conversation:
         known = self._conversations.setdefault(principal.user, OrderedDict())
@@ -308,6 +359,7 @@ class PrivacyPassage:
         self._last: dict[str, Any] = {}
 
     async def event(self, event: Shown) -> Iterable[Shown]:
+        await self._border.recalled(self._principal)
         if event.type in _CUT:
             if event.type not in self._pieces:
                 self._pieces[event.type] = self._conversation.pieces()
@@ -319,7 +371,18 @@ class PrivacyPassage:
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
             return [passed]
+        if event.type == "display":
+            return [*await self._decided(), passed]
         return [*await self.end(), passed]
+
+    async def _decided(self) -> list[Any]:
+        """What has waited and is decided. What may be half a value goes on waiting: shown before a
+        display, the other half after it, it would be read as a whole."""
+        fed = [
+            (name, await _beside(pieces.feed, "", self._charge))
+            for name, pieces in self._pieces.items()
+        ]
+        return [dataclasses.replace(self._last[name], text=text) for name, text in fed if text]
 
     async def end(self) -> Iterable[Any]:
         left, self._pieces = self._pieces, {}
@@ -353,22 +416,33 @@ def _may_tell(shown: Any) -> bool:
     )
 
 
-def _without_binary(value: Any) -> Any:
+def _without_binary(value: Any, pictures: Pictures | None = None) -> Any:
     """Hold back what can't be looked through."""
-    if isinstance(value, Event | Result) and not all(map(_is_readable, value.outputs)):
-        return dataclasses.replace(value, outputs=tuple(map(_looked_through, value.outputs)))
+    if isinstance(value, Event | Result) and value.outputs:
+        outputs = tuple(_looked_through(output, pictures) for output in value.outputs)
+        return dataclasses.replace(value, outputs=outputs)
     return value
+
+
+def _is_readable_whole(value: Any) -> bool:
+    """Whether all that it shows is text."""
+    return not isinstance(value, Event | Result) or all(map(_is_readable, value.outputs))
 
 
 def _is_readable(output: Output) -> bool:
     return isinstance(output.data, str) and output.type != _DRAWN
 
 
-def _looked_through(output: Output) -> Output:
+def _looked_through(output: Output, pictures: Pictures | None) -> Output:
     if _is_readable(output):
         return output
+    why = HELD_BACK
+    if pictures is not None and isinstance(output.data, bytes):
+        why = pictures.problem_of(output.data, output.texts)
+        if not why:
+            return dataclasses.replace(output, texts=None)
     kept = f"; code finds it in {output.path}" if output.path else ""
-    words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}{kept}]"
+    words = f"[{output.type} of {len(output.data):,} bytes is held back: {why}{kept}]"
     return Output("text/plain", words, output.name, output.cell)
 
 

@@ -406,12 +406,13 @@ class SessionHandle(ABC):
     @abstractmethod
     async def reveal(self, text: str) -> str:
         """Return a text with the values that tokens stand for, such as `[EMAIL_482715]`, for a
-        person: an answer of a model, or a file that it wrote. The journal says that it was done.
+        person: an answer of a model, or a file that it wrote. A token that is none of this
+        conversation stays as it is, and the log names it. The journal says that it was done.
 
         Raises:
             InvalidInput: it is no text.
             SessionClosed: the session has ended.
-            UnknownToken: a token in it is not one of this conversation.
+            UnknownToken: tokens can't be looked up now, because the vault does not answer.
         """
 
     @abstractmethod

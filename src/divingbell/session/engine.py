@@ -67,7 +67,12 @@ class Engine:
         self._services = SessionServices(
             settings.interrupt_grace,
             self._copies,
-            Hints(requirements.at_hand(settings.packages), gateway, tuple(settings.mounts)),
+            Hints(
+                requirements.at_hand(settings.packages),
+                gateway,
+                tuple(settings.mounts),
+                has_tokens=settings.privacy not in (None, "off"),
+            ),
             journal or Journal(),
             border or OpenBorder(),
             ledgers,

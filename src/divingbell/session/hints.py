@@ -69,6 +69,8 @@ class Hints:
     surroundings: Surroundings | None = None
     mounts: Sequence[str] = ()
     """Folders of the machine that code can read, by their paths inside."""
+    has_tokens: bool = False
+    """Whether words stand for values that a model is not shown."""
 
     def added(self, result: Result, header: Mapping[str, Any] | None, user: str) -> Result:
         """Return the result of a failed cell with a hint, where there is one to give."""
@@ -140,6 +142,11 @@ class Hints:
             "have their own: call a tool of one."
         )
 
+    def _token(self, name: str, user: str) -> str:
+        if not self.has_tokens:
+            return ""
+        return f"{name} looks like a token, and a token is text: write it in quotes, with brackets."
+
     def _loop(self, _: str, user: str) -> str:
         return "An event loop runs in a cell that awaits: write `await f()` for `asyncio.run(f())`."
 
@@ -153,6 +160,7 @@ _KINDS: Mapping[str, Callable[[Hints, str, str], str]] = {
     "file": Hints._file,
     "key": Hints._key,
     "loop": Hints._loop,
+    "token": Hints._token,
 }
 
 

@@ -14,6 +14,7 @@ from divingbell.settings.rules import tool_pattern
 Privacy = Literal["off", "secrets", "personal"]
 """Nothing is replaced; secrets are; secrets and personal data are."""
 Reader = Literal["model", "sandbox"]
+Images = Literal["held", "checked"]
 
 MOST_OWN = 100
 """Expressions of one's own. All are looked for in one pass."""
@@ -80,6 +81,9 @@ class PrivacyRules:
         few_enough(MOST_PATTERNS),
     ] = field(default_factory=dict)
     """Who does not see the real values of a tool or field: the "model", or the "sandbox" too."""
+    images: Images = "held"
+    """What a model sees of images with "personal": none of them ("held"), or charts of matplotlib
+    in whose texts nothing is found ("checked")."""
     _borders: tuple[tuple[Pattern, Reader], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

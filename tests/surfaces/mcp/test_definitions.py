@@ -29,6 +29,15 @@ def test_the_whole_surface_fits_its_budget() -> None:
     assert read(texts(TEN, packages)) <= WITH_TEN
 
 
+def test_tokens_are_spoken_of_where_there_are_some_and_in_few_words() -> None:
+    plain = texts(TEN, at_hand(()))
+    assert texts(TEN, at_hand(()), privacy="off") == plain and "shown" not in plain.instructions
+    for privacy in ("secrets", "personal"):
+        made = texts(TEN, at_hand(()), privacy=privacy)
+        assert read(made) - read(plain) <= 70
+        assert made.instructions.startswith(plain.instructions) and made.tools == plain.tools
+
+
 def test_the_surface_is_the_same_in_every_process_and_for_every_order_of_servers() -> None:
     """Caches keep it only as long as no byte changes: whoever changes it, does so on purpose."""
     made = [texts(names, at_hand(["polars"])).as_read() for names in (TEN, TEN[::-1], set(TEN))]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import mcp_types as types
 
 from divingbell.gateway.catalog.catalog import MAX_LIMIT, package_names
+from divingbell.settings.privacy import Privacy
 from divingbell.settings.servers import Entry, Server
 
 NAME = "divingbell"
@@ -36,6 +37,15 @@ Servers: {servers}
 `!cat /servers/SERVER/README.md`, `dir(servers.SERVER)`
 2. Call them: `from servers.SERVER import TOOL`
 3. Loop, filter and join in code."""
+_TOKENS = {
+    "secrets": "\nSecrets are not shown to you: words such as [API_KEY_482715] stand for them. "
+    "Write such a word as it stands and in quotes, in code or arguments: tools of the server that "
+    "it came from get the value.",
+    "personal": "\nPersonal data and secrets are not shown to you: words such as [EMAIL_482715] "
+    "stand for them. Write such a word as it stands and in quotes, in code or arguments: tools get "
+    "the value (of a secret, those of the server that it came from).",
+}
+"""What stands for values, by the setting `privacy`."""
 
 _EXECUTE = (
     "Run Python in a sealed, persistent session (with {packages}). Returns what is printed, the "
@@ -121,10 +131,13 @@ class Texts:
 
 
 def texts(
-    servers: Iterable[str] = (), packages: Sequence[str] = (), mounts: Iterable[str] = ()
+    servers: Iterable[str] = (),
+    packages: Sequence[str] = (),
+    mounts: Iterable[str] = (),
+    privacy: Privacy | None = None,
 ) -> Texts:
-    """Return the texts, for servers by the names of their packages, packages of Python, and folders
-    of the machine that code can read."""
+    """Return the texts, for servers by the names of their packages, packages of Python, folders of
+    the machine that code can read, and what a model does not see."""
     known, importable, folders = sorted(servers), joined(packages), joined(sorted(mounts))
     code = _CODE.format(packages=importable)
     if folders:
@@ -136,6 +149,7 @@ def texts(
     else:
         code += _ALONE
         search = _SEARCH + _NONE
+    code += _TOKENS.get(privacy or "off", "")
     described = (
         EXECUTE.model_copy(update={"description": execute}),
         SEARCH.model_copy(update={"description": search}),

@@ -140,8 +140,11 @@ class Exits:
             apart = await self._border.outward(apart, principal)
             visibly = await do(lambda: seen(apart))
         shown = await self._border.outward(visibly, principal)
-        is_held = self._border.holds_back(principal)
-        return await do(lambda: binary.put_back(shown, is_held=is_held))
+        return await do(
+            lambda: binary.put_back(
+                shown, is_held=lambda content: self._border.holds_back(principal, content)
+            )
+        )
 
     async def question(self, key: str, model: Model, principal: Principal) -> Model:
         """Return a question with all its texts made visible; an approval with its real values."""

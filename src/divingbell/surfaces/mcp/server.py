@@ -112,7 +112,8 @@ class Surface:
 
     def _texts_for(self, servers: Iterable[str]) -> Texts:
         settings = self._bell.settings
-        return definitions.texts(servers, requirements.at_hand(settings.packages), settings.mounts)
+        packages = requirements.at_hand(settings.packages)
+        return definitions.texts(servers, packages, settings.mounts, settings.privacy)
 
     def _build(self) -> Server[Any]:
         passes = bool(self._passthrough)
