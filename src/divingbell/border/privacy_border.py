@@ -216,7 +216,7 @@ class PrivacyBorder:
         return passed
 
     def _as_shown(self, value: Any, conversation: Conversation, *, holds_back: bool) -> Any:
-        """A value without what can't be looked through, and without values that its outputs part."""
+        """A value without what can't be looked through, and without values that outputs part."""
         if holds_back:
             value = _without_binary(value, self._looker(conversation))
         if isinstance(value, Result) and is_parted(value):

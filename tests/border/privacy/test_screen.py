@@ -128,12 +128,16 @@ def test_every_sample_is_found_at_once_as_in_steps(sample: str) -> None:
 
 def test_a_short_text_is_one_pass_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     passes = []
-    hits = scanner._Scan.hits
+    hits = scanner._Scan.hits_of_all
 
-    def counted(self: scanner._Scan, at: int) -> list[tuple[int, int, int]]:
-        passes.append(at)
-        return hits(self, at)
+    def counted(self: scanner._Scan) -> list[tuple[int, int, int]]:
+        passes.append(self)
+        return hits(self)
 
-    monkeypatch.setattr(scanner._Scan, "hits", counted)
+    def never(self: scanner._Scan, at: int) -> list[tuple[int, int, int]]:
+        raise AssertionError("it was read in pieces")
+
+    monkeypatch.setattr(scanner._Scan, "hits_of_all", counted)
+    monkeypatch.setattr(scanner._Scan, "hits", never)
     screen(*LEARNED).finds("a line of Ann Lee, with nothing more in it")
-    assert passes == [0]
+    assert len(passes) == 1
