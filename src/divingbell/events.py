@@ -20,6 +20,9 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.journal.journal import Dropped
 
@@ -44,4 +47,7 @@ __all__ = [
     "SessionEnded",
     "SessionOpened",
     "SignedIn",
+    "SkillRemoved",
+    "SkillSaved",
+    "SkillUsed",
 ]

@@ -18,6 +18,9 @@ from divingbell.journal.events import (
     Revealed,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.models import Failure, Result
 from divingbell.principal import Principal
@@ -55,10 +58,13 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
         ApprovalAnswered(1, "shop.refund", EMAIL, key, 1, "no", said),
         SignedIn(f"server-of-{EMAIL}"),
         Revealed(BOB, 3, "program"),
+        SkillSaved(BOB, said, 1, "sha256:0", "session", key, 1),
+        SkillUsed(BOB, said, 1, key, 2),
+        SkillRemoved(BOB, said, 1),
     )
     for value in (EMAIL, "bob.miller", CARD, CARD.replace(" ", ""), TOKEN):
         assert value not in text
-    assert len(making.records(tmp_path)) == 13
+    assert len(making.records(tmp_path)) == 16
     assert "[EMAIL]" in text and "[CARD]" in text
 
 

@@ -24,6 +24,9 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.models import Usage
 from divingbell.principal import Principal
@@ -71,6 +74,9 @@ class Records:
             ApprovalAnswered: self._approval_answered,
             SignedIn: self._signed_in,
             Revealed: self._revealed,
+            SkillSaved: self._skill_saved,
+            SkillUsed: self._skill_used,
+            SkillRemoved: self._skill_removed,
         }
 
     def of(self, event: JournalEvent) -> Record | None:
@@ -224,6 +230,26 @@ class Records:
     def _revealed(self, event: Revealed) -> Record:
         said = {"count": event.count, "by": event.by}
         return {"kind": "revealed", **self._who(event.principal), **said}
+
+    def _skill_saved(self, event: SkillSaved) -> Record:
+        said = {"digest": event.digest, "origin": event.origin}
+        return {"kind": "skill.saved", **self._skill(event), **said}
+
+    def _skill_used(self, event: SkillUsed) -> Record:
+        return {"kind": "skill.used", **self._skill(event)}
+
+    def _skill(self, event: SkillSaved | SkillUsed) -> Record:
+        return {
+            **self._who(event.principal),
+            "session": self._whole(event.key),
+            "cell": event.cell,
+            "skill": self._name(event.name),
+            "version": event.version,
+        }
+
+    def _skill_removed(self, event: SkillRemoved) -> Record:
+        said = {"skill": self._name(event.name), "versions": event.versions}
+        return {"kind": "skill.removed", **self._who(event.principal), **said}
 
 
 def _usage(usage: Usage) -> Record:

@@ -16,6 +16,8 @@ from divingbell.journal.events import (
     Revealed,
     SessionEnded,
     SessionOpened,
+    SkillRemoved,
+    SkillSaved,
 )
 from divingbell.text import one_line
 
@@ -42,6 +44,8 @@ def write(event: JournalEvent) -> None:
         _write_command(event)
     elif isinstance(event, Revealed):
         _write_revealed(event)
+    elif isinstance(event, SkillSaved | SkillRemoved):
+        _write_skill(event)
 
 
 def _write_session(event: SessionOpened | SessionEnded, what: str) -> None:
@@ -71,6 +75,15 @@ def _write_revealed(event: Revealed) -> None:
     extra = logs.marks(event.principal, None)
     count = amount(event.count, "value")
     log.info("%s of %s: revealed to a %s", count, whose, event.by, extra=extra)
+
+
+def _write_skill(event: SkillSaved | SkillRemoved) -> None:
+    whose = event.principal.user or "nobody"
+    extra = logs.marks(event.principal, None)
+    how = "removed"
+    if isinstance(event, SkillSaved):
+        how = f"version {event.version} saved ({event.origin})"
+    log.info("skill %s of %s: %s", one_line(event.name, MAX_NAME), whose, how, extra=extra)
 
 
 def _write_call(event: CallEnded) -> None:

@@ -24,6 +24,7 @@ from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy, PrivacyRules
 from divingbell.settings.review import ReviewSettings
 from divingbell.settings.servers import Entry, read_entries
+from divingbell.settings.skills import SkillsMode
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
 from divingbell.settings.vault import VaultSettings
@@ -115,6 +116,9 @@ class Settings:
     """Where the audit log lies, and what proves it: the table [audit_log]."""
     review: ReviewSettings = field(default_factory=ReviewSettings)
     """What happens about code that is looked at before it runs: the table [review]."""
+    skills: Annotated[SkillsMode | None, Described('"on" or "off"')] = None
+    """Skills, which code can save and use again: "on" or "off"; if it is not set, "on" in
+    `divingbell serve` and "off" elsewhere."""
     GONE: ClassVar[Mapping[str, str]] = {
         "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
     }
