@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         ProfileError,
         SandboxUnavailable,
         SessionClosed,
+        SkillMissing,
+        SkillRefused,
         ToolFailed,
         UnknownToken,
         WrongLoop,
@@ -117,6 +119,12 @@ if TYPE_CHECKING:
     from divingbell.settings.policy import (
         Policy,
     )
+    from divingbell.skills.skill import (
+        Skill,
+    )
+    from divingbell.skills.skills import (
+        Skills,
+    )
     from divingbell.tool import (
         Tool,
     )
@@ -171,6 +179,10 @@ __all__ = [
     "SessionLimits",
     "Settings",
     "SettingsArguments",
+    "Skill",
+    "SkillMissing",
+    "SkillRefused",
+    "Skills",
     "Source",
     "State",
     "Status",
@@ -237,6 +249,10 @@ _HOMES = {
     "SessionLimits": "divingbell.models",
     "Settings": "divingbell.settings.config",
     "SettingsArguments": "divingbell.settings.arguments",
+    "Skill": "divingbell.skills.skill",
+    "SkillMissing": "divingbell.errors",
+    "SkillRefused": "divingbell.errors",
+    "Skills": "divingbell.skills.skills",
     "Source": "divingbell.session.source",
     "State": "divingbell.models",
     "Status": "divingbell.models",

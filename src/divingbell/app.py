@@ -27,7 +27,14 @@ from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
-from divingbell.parts import Home, make_audit, make_backend, make_border, make_gateway
+from divingbell.parts import (
+    Home,
+    make_audit,
+    make_backend,
+    make_border,
+    make_gateway,
+    make_skills,
+)
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.base import Backend
@@ -43,6 +50,7 @@ from divingbell.session.starting import Starting, Tell
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings, load
 from divingbell.shares import loop_thread
+from divingbell.skills.skills import Skills
 
 log = logs.logger("divingbell")
 logs.screen_by(BLOTTER.blotted)
@@ -233,6 +241,7 @@ class Divingbell:
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
+            self._skills = make_skills(self.settings, self.journal, undo, self._scratch)
             starting = Starting(self._progress)
             self._backend = make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
@@ -472,6 +481,12 @@ class Divingbell:
         self._started()
         assert self._gateway is not None
         return self._gateway
+
+    @property
+    def skills(self) -> Skills:
+        """The skills that are kept for each user, whether code may use them or not."""
+        self._started()
+        return self._skills
 
     def sessions(
         self, *, user: str | None = None, labels: Mapping[str, str] | None = None

@@ -26,6 +26,9 @@ from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
 from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
+from divingbell.skills.skills import Skills
+from divingbell.skills.store import FOLDER_NAME, Stores
+from divingbell.skills.uses import Uses
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
@@ -175,6 +178,21 @@ async def make_audit(
     log = await opening.opened(settings, border, places.data_folder())
     undo.push_async_callback(log.close)
     undo.callback(journal.keep(log))
+
+
+def make_skills(
+    settings: Settings, journal: Journal, undo: AsyncExitStack, scratch: Path | None = None
+) -> Skills:
+    """Return the skills; where the settings have them on, their uses are counted until `undo`.
+
+    With `scratch` they are kept there.
+    """
+    stores = Stores((scratch or places.data_folder()) / FOLDER_NAME)
+    if settings.skills == "on":
+        uses = Uses(stores)
+        undo.push_async_callback(uses.close)
+        undo.callback(journal.watch(uses.take))
+    return Skills(stores, journal.note)
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

@@ -41,6 +41,9 @@ from divingbell.session.source import Source
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Entry
+from divingbell.skills.record import Kept, Summary
+from divingbell.skills.skill import Skill
+from divingbell.skills.skills import Skills as _Skills
 from divingbell.tool import Tool
 
 
@@ -540,6 +543,93 @@ class Gateway(Face[_Gateway]):
         return found
 
 
+class Skills(Face[_Skills]):
+    """The skills that are kept on this machine, each user's by themselves."""
+
+    def get(self, name: str, version: int | None = None, *, user: str | None = None) -> Kept:
+        """Return a version of a skill, with all its files; without a number the one offered.
+
+        Raises:
+            SkillMissing: there is none of that name, or no such version.
+        """
+        found: Kept = self._call(self._of.get, name, version, user=user)
+        return found
+
+    def versions(self, name: str, *, user: str | None = None) -> list[Kept]:
+        """Return all versions of a skill, the oldest first.
+
+        Raises:
+            SkillMissing: there is none of that name.
+        """
+        found: list[Kept] = self._call(self._of.versions, name, user=user)
+        return found
+
+    def search(self, query: str, limit: int = 10, *, user: str | None = None) -> list[Summary]:
+        """Return the skills that fit a query best and are offered, the best first."""
+        found: list[Summary] = self._call(self._of.search, query, limit, user=user)
+        return found
+
+    def add(self, skill: Skill | str | Path, *, user: str | None = None) -> Kept:
+        """Keep a skill, or the one in a folder, as a new version, which is offered from now on.
+
+        Its code is not run.
+
+        Raises:
+            SkillMissing: there is no such folder, or no SKILL.md in it.
+            SkillRefused: it is not in the Agent Skills format, or larger than a skill may be.
+        """
+        found: Kept = self._call(self._of.add, skill, user=user)
+        return found
+
+    def import_folder(self, folder: str | Path, *, user: str | None = None) -> list[Kept]:
+        """Take over skills that were made for another agent, as they are: all or none.
+
+        They are those right below the folder, such as `~/.claude/skills`, or that folder itself.
+        Their code is not run.
+
+        Raises:
+            SkillMissing: there is no such folder, or no skill in it.
+            SkillRefused: one of them is no skill, or larger than one may be; it says which.
+        """
+        found: list[Kept] = self._call(self._of.import_folder, folder, user=user)
+        return found
+
+    def export(
+        self, name: str, folder: str | Path, version: int | None = None, *, user: str | None = None
+    ) -> Path:
+        """Write a skill out into a folder that is there, and return its own folder.
+
+        Raises:
+            SkillMissing: there is no such skill, version or folder.
+            SkillRefused: there is something of that name in the folder already.
+        """
+        found: Path = self._call(self._of.export, name, folder, version, user=user)
+        return found
+
+    def rollback(self, name: str, version: int | None = None, *, user: str | None = None) -> Kept:
+        """Offer an earlier version again; without a number the one before what is offered.
+
+        Raises:
+            SkillMissing: there is no such version.
+        """
+        found: Kept = self._call(self._of.rollback, name, version, user=user)
+        return found
+
+    def remove(self, name: str, *, user: str | None = None) -> int:
+        """Remove a skill with all its versions, and return how many there were.
+
+        Raises:
+            SkillMissing: there is none of that name.
+        """
+        found: int = self._call(self._of.remove, name, user=user)
+        return found
+
+    def list(self, *, user: str | None = None) -> list[Summary]:
+        """Return all skills, in the order of their names, with their uses."""
+        found: list[Summary] = self._call(self._of.list, user=user)
+        return found
+
+
 class Divingbell(Running[_Divingbell]):
     """A sandbox service for this process: `with Divingbell() as bell: …`"""
 
@@ -763,6 +853,12 @@ class Divingbell(Running[_Divingbell]):
         found: Gateway = self._face(self._of.gateway)
         return found
 
+    @property
+    def skills(self) -> Skills:
+        """The skills that are kept for each user, whether code may use them or not."""
+        found: Skills = self._face(self._of.skills)
+        return found
+
     def sessions(
         self, *, user: str | None = None, labels: Mapping[str, str] | None = None
     ) -> list[Session]:
@@ -795,5 +891,6 @@ Face.faces.update(
         _LocalCommandHandle: CommandHandle,
         _Session: Session,
         _Gateway: Gateway,
+        _Skills: Skills,
     }
 )

@@ -18,6 +18,8 @@ from divingbell.skills.skill import Skill
 
 MAX_ENTRIES = 2_000
 """Files and folders below one skill that are looked at."""
+MAX_FOUND = 20_000
+"""Names in a folder of skills that are looked at."""
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -37,7 +39,7 @@ def read(folder: Path, *, foreign: bool = False) -> Skill:
         files = read_files(descriptor)
     skill_md = files.pop(names.SKILL_FILE, None)
     if skill_md is None:
-        raise SkillMissing(f"there is no {names.SKILL_FILE} in {folder}: it is no skill")
+        raise no_skill(folder)
     skill = skill_file.parse(skill_md, files, foreign=foreign)
     if (called := folder.absolute().name) != skill.name:
         raise SkillRefused(
@@ -45,6 +47,11 @@ def read(folder: Path, *, foreign: bool = False) -> Skill:
             "one name for both, rename one of them"
         )
     return skill
+
+
+def no_skill(folder: Path) -> SkillMissing:
+    """Return the error for a folder without any skill."""
+    return SkillMissing(f"there is no {names.SKILL_FILE} in {folder}, nor right below it")
 
 
 def read_files(folder: int) -> dict[str, bytes]:
@@ -68,9 +75,6 @@ def find(folder: Path) -> list[Path]:
             return [folder]
         found = _listed(descriptor, MAX_FOUND)
         return [folder / name for name in found if _has_skill_file(name, descriptor)]
-
-
-MAX_FOUND = 20_000
 
 
 def write(skill: Skill, above: Path) -> Path:

@@ -66,6 +66,13 @@ class Usage:
     """Uses in cells that then failed."""
     tokens_saved: int = 0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.uses + other.uses,
+            self.failures + other.failures,
+            self.tokens_saved + other.tokens_saved,
+        )
+
     @property
     def success_rate(self) -> float | None:
         """The share of uses that went well; None before the first."""

@@ -1,15 +1,9 @@
-"""SKILL.md, read and written: a head of YAML between two lines of `---`, then Markdown.
-
-All scalars of the head are texts: `yes`, `1.0` and a date stay what was written. Anchors, aliases
-and tags are refused, so nothing grows when it is read; duplicate keys too, which readers take
-differently.
-"""
+"""SKILL.md, read and written: a head of YAML between two lines of `---`, then Markdown."""
 
 import re
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any
-
-import yaml
 
 from divingbell.errors import SkillRefused
 from divingbell.skills import names
@@ -27,11 +21,8 @@ MAX_BYTES = 8 << 20
 MAX_METADATA = 64
 FIELDS = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 """All that the specification has."""
-_MAX_NESTING = 4
 _HEAD = re.compile(r"\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE)
 _TOOL = re.compile(r"[^\s,()]+(?:\([^()]*\))?")
-_Loader: Any = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
-_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 def parse(skill_md: bytes, files: Mapping[str, bytes], *, foreign: bool = False) -> Skill:
@@ -48,7 +39,7 @@ def parse(skill_md: bytes, files: Mapping[str, bytes], *, foreign: bool = False)
     """
     _check_size(skill_md, files)
     head, body = _split(skill_md)
-    fields = _fields(head)
+    fields = _head().fields(head)
     if (unknown := fields.keys() - set(FIELDS)) and not foreign:
         raise SkillRefused(
             f"the head of SKILL.md has {', '.join(sorted(unknown))[:200]}, which the Agent Skills "
@@ -88,19 +79,18 @@ def make(
     head |= {field: value for field, value in given.items() if value}
     if tools := " ".join(allowed_tools):
         head["allowed-tools"] = tools
+    text = f"---\n{_head().written(head)}---\n\n{body.strip()}\n"
     try:
-        written = yaml.dump(
-            head, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000
-        )
-        if "---" in written:
-            raise SkillRefused(
-                "there is --- in the head of SKILL.md, where some readers take it for the end: "
-                "write it another way"
-            )
-        text = f"---\n{written}---\n\n{body.strip()}\n"
         return parse(text.encode(), files or {})
-    except (yaml.YAMLError, UnicodeEncodeError) as error:
-        raise SkillRefused(f"SKILL.md can't be written: {_first_line(error)}") from None
+    except UnicodeEncodeError:
+        raise SkillRefused("SKILL.md can't be written in UTF-8: it has half characters") from None
+
+
+def _head() -> ModuleType:
+    # When it is needed: YAML takes 20 ms to load, and most have no skills.
+    from divingbell.skills import head
+
+    return head
 
 
 def _check_size(skill_md: bytes, files: Mapping[str, bytes]) -> None:
@@ -137,49 +127,6 @@ def _split(skill_md: bytes) -> tuple[str, str]:
     return found[1], text[found.end() :].lstrip("\r\n")
 
 
-def _fields(head: str) -> dict[str, Any]:
-    try:
-        _check_events(head)
-        value = _plain(yaml.compose(head, Loader=_Loader))
-    except yaml.YAMLError as error:
-        raise SkillRefused(f"the head of SKILL.md is no YAML: {_first_line(error)}") from None
-    if not isinstance(value, dict):
-        raise SkillRefused("the head of SKILL.md has no fields: it needs name and description")
-    return value
-
-
-def _check_events(head: str) -> None:
-    """Refuse what could grow or nest without end, before anything is built of it."""
-    depth = 0
-    for event in yaml.parse(head, Loader=_Loader):
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise SkillRefused(
-                "the head of SKILL.md has anchors or aliases (& and *): spell it out"
-            )
-        if getattr(event, "tag", None):
-            raise SkillRefused("the head of SKILL.md has tags (!): write plain texts")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        if depth > _MAX_NESTING:
-            raise SkillRefused("the head of SKILL.md is nested too deep: its fields are texts")
-
-
-def _plain(node: yaml.Node | None) -> Any:
-    if isinstance(node, yaml.MappingNode):
-        found: dict[str, Any] = {}
-        for key, value in node.value:
-            name = key.value if isinstance(key, yaml.ScalarNode) else ""
-            if not name or name in found:
-                raise SkillRefused(f"SKILL.md has the key {name[:80]!r} twice, or an empty one")
-            found[name] = _plain(value)
-        return found
-    if isinstance(node, yaml.SequenceNode):
-        return [_plain(each) for each in node.value]
-    return "" if node is None else node.value
-
-
 def _text(fields: Mapping[str, Any], name: str, most: int, *, needed: bool = False) -> str:
     value = fields.get(name, "")
     if not isinstance(value, str):
@@ -210,7 +157,3 @@ def _metadata(value: Any, *, foreign: bool) -> dict[str, str]:
     if len(texts) < len(value) and not foreign:
         raise SkillRefused("what is under metadata in SKILL.md must be texts")
     return texts
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or ["it can't be read"])[0][:200]

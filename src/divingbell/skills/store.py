@@ -9,7 +9,7 @@ import contextlib
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -150,33 +150,17 @@ class Store:
         Raises:
             SkillRefused: this user has as many skills, versions or bytes as one may have.
         """
-        hashed = skill.digest
+        [kept] = self.save_all([(skill, record)])
+        return kept
+
+    def save_all(self, given: Iterable[tuple[Skill, Record]]) -> list[Kept]:
+        """Keep skills as `save` does, all of them or none: for many it takes no longer than one.
+
+        Raises:
+            SkillRefused: as `save`.
+        """
         with self._writing() as database:
-            known = _numbers(database, skill.name)
-            if not known:
-                _check_room(database)
-            same = database.execute(
-                "SELECT version FROM offered JOIN versions USING (name, version) "
-                "WHERE name = ? AND digest = ?",
-                (skill.name, hashed),
-            ).fetchone()
-            if not same and len(known) >= MAX_VERSIONS:
-                raise SkillRefused(
-                    f"there are {MAX_VERSIONS:,} versions of {skill.name}: export it, remove it "
-                    "and add it again"
-                )
-            number = same[0] if same else max(known, default=0) + 1
-            now = time.time()
-            database.execute(
-                "INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?)",
-                (skill.name, number, skill.description, hashed, now, record.to_json()),
-            )
-            database.executemany(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)",
-                [(skill.name, number, path, data) for path, data in skill.all_files.items()],
-            )
-            _offer(database, skill.name, number)
-        return Kept(skill, number, record, now)
+            return [_save(database, skill, record) for skill, record in given]
 
     def rollback(self, name: str, version: int | None = None) -> Kept:
         """Offer an earlier version again; without a number the one before what is offered.
@@ -259,8 +243,8 @@ class Store:
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection that only reads; None where nothing was ever saved."""
         with self._translated():
-            there = owned_folder.check(self.folder) and owned_folder.check_file(self._path)
-            if not there:
+            # In a folder that nobody else can write to, the file is nobody else's either.
+            if not (owned_folder.check(self.folder) and self._path.exists()):
                 yield None
                 return
             with contextlib.closing(self._connected()) as database:
@@ -308,6 +292,34 @@ class Store:
     def _shown(self) -> str:
         """The user for people who look into the file."""
         return self._user.encode("utf-8", "replace").decode()[:1_000]
+
+
+def _save(database: sqlite3.Connection, skill: Skill, record: Record) -> Kept:
+    hashed, known = skill.digest, _numbers(database, skill.name)
+    if not known:
+        _check_room(database)
+    same = database.execute(
+        "SELECT version FROM offered JOIN versions USING (name, version) "
+        "WHERE name = ? AND digest = ?",
+        (skill.name, hashed),
+    ).fetchone()
+    if not same and len(known) >= MAX_VERSIONS:
+        raise SkillRefused(
+            f"there are {MAX_VERSIONS:,} versions of {skill.name}: export it, remove it and add "
+            "it again"
+        )
+    number = same[0] if same else max(known, default=0) + 1
+    now = time.time()
+    database.execute(
+        "INSERT OR REPLACE INTO versions VALUES (?, ?, ?, ?, ?, ?)",
+        (skill.name, number, skill.description, hashed, now, record.to_json()),
+    )
+    database.executemany(
+        "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?)",
+        [(skill.name, number, path, data) for path, data in skill.all_files.items()],
+    )
+    _offer(database, skill.name, number)
+    return Kept(skill, number, record, now)
 
 
 def _numbers(database: sqlite3.Connection, name: str) -> list[int]:
