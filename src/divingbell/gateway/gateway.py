@@ -6,7 +6,7 @@ server passes the pipeline (divingbell.gateway.pipeline), and nowhere else.
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from divingbell import logs
@@ -27,6 +27,7 @@ from divingbell.gateway.search.index import Index
 from divingbell.gateway.upstream.fleet import Fleet, MakeUpstream, OnChange, ServerState
 from divingbell.gateway.visible_tools import VisibleTools
 from divingbell.journal.journal import Journal
+from divingbell.principal import Principal
 from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.tables import Place
@@ -174,6 +175,12 @@ class Gateway:
 
     def received(self, session: str, user: str, source: str) -> None:
         self.labels.add(session, user, Source(f"{HOST}.{source}"))
+
+    def brought(self, client: Principal, source: str, tools: Iterable[str]) -> None:
+        """Take it that a client gets something of the host's, which was made of what these tools
+        (`server.tool`) have returned to others."""
+        for tool in (f"{HOST}.{source}", *tools):
+            self.labels.add(client, client.user, Source(tool))
 
     def cost(self, arguments: bytes) -> int:
         if len(arguments) > self.policy.max_arguments:

@@ -36,10 +36,14 @@ MAX_MESSAGE = 4_000
 LONG = 8_000
 """Characters; where there are more, they are made visible beside the event loop. Measured: a hidden
 one takes 2 µs, a hundred times as long as others."""
+READ = "resources/read"
 APPROVAL = f"{NAME}-approval-{secrets.token_hex(8)}"
 """The names of our own questions begin with this: no server can guess it."""
 INTERNAL = "internal error: the log of divingbell says more"
 DOCUMENTATION = ("initialize", "server/discover", "tools/list")
+SKILLS = ("skills/list", "skills/get")
+"""What they tell has passed the border already: it is made of files as `content` returns them, and
+a digest that passed again might be taken for a secret."""
 
 _BRACKETED = re.compile(r"((?:\[|%5[Bb])[A-Z0-9_]{1,64}(?:\]|%5[Dd]))")
 Model = TypeVar("Model", bound=BaseModel)
@@ -105,7 +109,7 @@ class Exits:
                 return dict(answer)
             return await self._shown(answer, principal, dict)
         seen = functools.partial(result, ctx.method)
-        if ctx.method in DOCUMENTATION:
+        if ctx.method in (*DOCUMENTATION, *SKILLS):
             return await weight.beside(seen, answer, text=LONG)
         asked = answer.get("inputRequests")
         if not isinstance(asked, Mapping):
@@ -130,7 +134,7 @@ class Exits:
         self, value: Any, principal: Principal, seen: Callable[[Any], Any] = _made_visible
     ) -> Any:
         """Pass JSON over the border, with its words as `seen` makes them visible."""
-        if type(self._border) is OpenBorder:
+        if self.is_open:
             return await weight.beside(seen, value, text=LONG)
         # To ask how large a value is takes as long as most of what is done with it here.
         do = weight.in_thread if weight.is_large(value, text=LONG) else _at_once
@@ -145,6 +149,15 @@ class Exits:
                 shown, is_held=lambda content: self._border.holds_back(principal, content)
             )
         )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the border changes nothing, for anybody."""
+        return type(self._border) is OpenBorder
+
+    async def content(self, answer: Mapping[str, Any], principal: Principal) -> dict[str, Any]:
+        """Return the answer to `resources/read` as the client will get it."""
+        return dict(await self._over(answer, principal, functools.partial(result, READ)))
 
     async def question(self, key: str, model: Model, principal: Principal) -> Model:
         """Return a question with all its texts made visible; an approval with its real values."""
@@ -190,7 +203,7 @@ class Exits:
 
 def result(method: str, answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return an answer with its words made visible, and its data as it is."""
-    if method not in ("tools/call", "resources/read") or answer.get("isError"):
+    if method not in ("tools/call", READ) or answer.get("isError"):
         return dict(everywhere(answer, MAX_TEXT))
     return {name: _part(name, part) for name, part in answer.items()}
 
