@@ -67,6 +67,15 @@ class AuditLog:
         if record is not None:
             await self._written(await self._handed_over(record))
 
+    async def check(self) -> None:
+        """Make sure that it can be written, by a record that says so, before something is changed
+        of which only the outcome is recorded.
+
+        Raises:
+            NotRecorded: it can't.
+        """
+        await self._written(await self._handed_over({"at": now(), "kind": "log.checked"}))
+
     async def _handed_over(self, record: Record) -> "asyncio.Future[None]":
         with self._refusing():
             async with asyncio.timeout(WRITE_TIMEOUT):
