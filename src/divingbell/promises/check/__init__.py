@@ -26,6 +26,7 @@ from divingbell.promises.check import (
     sessions,
     settings,
     sign_ins,
+    skills,
 )
 from divingbell.promises.check.privacy_rig import PRIVACY_CHECKS, PrivacyRig
 from divingbell.promises.check.rig import ALONE, CHECKS, CheckRig, PromiseBroken, Watch, judged
@@ -62,4 +63,5 @@ __all__ = [
     "sessions",
     "settings",
     "sign_ins",
+    "skills",
 ]
