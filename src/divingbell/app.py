@@ -33,7 +33,7 @@ from divingbell.parts import (
     make_backend,
     make_border,
     make_gateway,
-    make_skills,
+    open_skills,
 )
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
@@ -241,7 +241,7 @@ class Divingbell:
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
-            self._skills = make_skills(self.settings, self.journal, undo, self._scratch)
+            self._skills = open_skills(self.settings, self.journal, undo, self._scratch)
             starting = Starting(self._progress)
             self._backend = make_backend(
                 self.settings, starting.report, home.servers.path, self._needs

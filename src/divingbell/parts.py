@@ -180,7 +180,7 @@ async def make_audit(
     undo.callback(journal.keep(log))
 
 
-def make_skills(
+def open_skills(
     settings: Settings, journal: Journal, undo: AsyncExitStack, scratch: Path | None = None
 ) -> Skills:
     """Return the skills; where the settings have them on, their uses are counted until `undo`.
