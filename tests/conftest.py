@@ -68,6 +68,7 @@ SLOW = (
     "surfaces/mcp/test_http.py",
     "surfaces/mcp/test_inspector.py",
     "surfaces/mcp/test_quotas.py",
+    "surfaces/mcp/test_skills.py",
     "surfaces/mcp/test_starting.py",
     "surfaces/mcp/test_stdio.py",
     "surfaces/mcp/test_told.py",

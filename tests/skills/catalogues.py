@@ -71,7 +71,10 @@ class Reader:
             return self.installer.propose(catalogue, name, key=key, digest=digest)
 
     def install(self, place: str, name: str, *, key: str = "") -> Kept:
-        return self.installer.install(self.propose(place, name, key=key))
+        return self.keep(self.propose(place, name, key=key))
+
+    def keep(self, proposal: Proposal) -> Kept:
+        return self.store.save(proposal.skill, self.installer.agree(proposal))
 
     def publish(self, skill: Skill, place: str, key: SigningKey = OURS) -> Published:
         return publish(skill, self.catalogue(place), key, self.seen)

@@ -322,7 +322,7 @@ def test_code_that_the_rules_ask_about_or_forbid(
     asking = Reader(tmp_path / "a", ReviewSettings(rules=ReviewRules(process="ask")))
     proposal = asking.propose(place, NAME, key=OURS.public)
     assert proposal.doubts == ["the review has found what a person has to decide"]
-    assert asking.installer.install(proposal).version == 1
+    assert asking.keep(proposal).version == 1
     forbidding = Reader(tmp_path / "f", ReviewSettings(rules=ReviewRules(process="deny")))
     with pytest.raises(SkillRefused, match=r"was not installed: .*starts a process"):
         forbidding.install(place, NAME)
@@ -345,6 +345,15 @@ def test_scripts_that_nobody_reads_are_named(place: str, publisher: Reader, read
     proposal = reader.propose(place, NAME, key=OURS.public)
     assert proposal.unread == ("scripts/run.sh", "scripts/tool")
     assert proposal.doubts == ["it has code that the review does not read"]
+
+
+def test_characters_that_nobody_sees_are_a_doubt(
+    place: str, publisher: Reader, reader: Reader
+) -> None:
+    publisher.publish(made(code="# \u202e\n"), place)
+    proposal = reader.propose(place, NAME, key=OURS.public)
+    assert proposal.hiding == ("scripts/top_customers.py",)
+    assert proposal.doubts == ["it has characters that nobody sees"]
 
 
 def test_tools_are_named(place: str, publisher: Reader, reader: Reader) -> None:

@@ -5,7 +5,7 @@ without doubts, a program may go on by itself.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 from divingbell.errors import SkillMissing, SkillRefused
@@ -17,11 +17,15 @@ from divingbell.skills.catalogue import Catalogue, Offer
 from divingbell.skills.record import Kept, Record
 from divingbell.skills.seen import Known, Seen
 from divingbell.skills.skill import Skill
+from divingbell.skills.skills import first_record
 from divingbell.skills.store import Store
+from divingbell.text import is_hiding
 
 MAX_REVIEWED = 50
 """Files of Python that are read. Each takes 45 ms at worst."""
 PYTHON = ".py"
+READ = (".md", ".py", ".txt")
+"""Files that a model reads, or a person."""
 RUNNABLE = (".bash", ".bat", ".cjs", ".js", ".mjs", ".pl", ".ps1", ".rb", ".sh", ".ts")
 
 
@@ -38,6 +42,8 @@ class Proposal:
     """The review of each file of Python."""
     unread: tuple[str, ...]
     """Files that can be run and that nobody has read."""
+    hiding: tuple[str, ...]
+    """Texts with characters in them that nobody sees."""
     replaces: Kept | None
     """The skill of that name that the user has."""
     is_named: bool = False
@@ -81,8 +87,16 @@ class Proposal:
             yield "the review has found what a person has to decide"
         if self.unread:
             yield "it has code that the review does not read"
+        if self.hiding:
+            yield "it has characters that nobody sees"
         if self.replaces is not None and not _is_of(self.replaces, self.offer):
             yield "it takes the place of a skill of yours that came from elsewhere"
+
+
+def _hiding(skill: Skill) -> tuple[str, ...]:
+    texts = {path: data for path, data in skill.all_files.items() if path.endswith(READ)}
+    decoded = {path: data.decode("utf-8", "replace") for path, data in texts.items()}
+    return tuple(path for path in decoded if is_hiding(decoded[path].replace("\r\n", "\n")))
 
 
 def _is_of(kept: Kept | None, offer: Offer) -> TypeGuard[Kept]:
@@ -93,7 +107,7 @@ def _is_of(kept: Kept | None, offer: Offer) -> TypeGuard[Kept]:
 
 @dataclass(frozen=True, slots=True)
 class Installer:
-    """Installs skills of catalogues into a store. It blocks: call it in a thread."""
+    """Looks at skills of catalogues for whoever has a store. It blocks: call it in a thread."""
 
     store: Store
     seen: Seen
@@ -130,6 +144,7 @@ class Installer:
             is_known_key=bool(key) or offer.statement.key in self.seen.keys(catalogue.place),
             reviews=reviews,
             unread=unread,
+            hiding=_hiding(offer.skill),
             replaces=self._there(name),
             is_named=bool(digest),
         )
@@ -154,11 +169,12 @@ class Installer:
         except SkillMissing:
             return None
 
-    def install(self, proposal: Proposal) -> Kept:
-        """Keep a skill that was agreed to, and its publisher's key.
+    def agree(self, proposal: Proposal) -> Record:
+        """Remember the publisher's key of a skill that a person has agreed to; return what is
+        known of the skill, to be kept with it.
 
         Raises:
-            SkillRefused: the rules of the review forbid it, or there is no room for it.
+            SkillRefused: the rules of the review forbid it.
             ConfigError: what was seen of catalogues can't be written.
         """
         if self.reviewer.enabled and proposal.action == "deny":
@@ -166,12 +182,5 @@ class Installer:
             raise SkillRefused(f"{proposal.skill.name} was not installed: {refusals[0]}")
         # First what was seen: a skill must not be there whose key nobody remembers.
         self.seen.remember(proposal.offer.catalogue, proposal.offer.statement)
-        has_code = bool(proposal.reviews or proposal.unread)
-        record = Record(
-            origin="catalogue",
-            source=proposal.offer.catalogue,
-            key=proposal.offer.statement.key,
-            state="untried" if has_code else "ready",
-            reason="it came from a catalogue, and its code never ran here" if has_code else "",
-        )
-        return self.store.save(proposal.skill, record)
+        record = first_record("catalogue", proposal.skill, proposal.offer.catalogue)
+        return replace(record, key=proposal.offer.statement.key)

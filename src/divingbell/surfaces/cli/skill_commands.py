@@ -8,6 +8,16 @@ from cyclopts import App, Parameter
 from divingbell.surfaces.cli.options import HostOptions
 
 Name = Annotated[str, Parameter(help="The skill, such as top-customers.")]
+Key = Annotated[
+    str, Parameter(help="The publisher's key, if they have told you of it.", metavar="KEY")
+]
+Yes = Annotated[
+    bool,
+    Parameter(
+        negative=(),
+        help="Do not ask, where the key is known and nothing has to be decided, or with --sha256.",
+    ),
+]
 User = Annotated[
     str,
     Parameter(help="Whose skills they are [default: nobody's in particular].", metavar="NAME"),
@@ -131,3 +141,65 @@ def remove_skill(
 
     settings = options.load()
     return signals.run(lambda _: skills.remove(name, user, settings))
+
+
+@skills.command(name="publish")
+def publish_skill(
+    name: Name,
+    /,
+    *,
+    to: Annotated[str, Parameter(help="A folder, or the address of a git repository.")],
+    version: Version = None,
+    user: User = "",
+) -> int:
+    """Sign a skill with your key, and put it into a catalogue as its next version."""
+    from divingbell.surfaces.cli import catalogues
+    from divingbell.surfaces.cli.terminal import signals
+
+    return signals.run(lambda _: catalogues.publish(name, to, version, user))
+
+
+@skills.command(name="install")
+def install_skill(
+    name: Name,
+    /,
+    *,
+    source: Annotated[
+        str,
+        Parameter(
+            name="--from", help="The catalogue: a folder, or the address of a git repository."
+        ),
+    ],
+    sha256: Annotated[
+        str, Parameter(help="The digest that it must have, as it is shown.", metavar="DIGEST")
+    ] = "",
+    key: Key = "",
+    yes: Yes = False,
+    user: User = "",
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Show a skill of a catalogue, with its publisher's key and its review, and keep it if you
+    agree. It is not run."""
+    from divingbell.surfaces.cli import catalogues
+    from divingbell.surfaces.cli.terminal import signals
+
+    settings = options.load()
+    wanted = catalogues.Wanted(key=key, digest=sha256, yes=yes)
+    return signals.run(lambda _: catalogues.install(name, source, wanted, user, settings))
+
+
+@skills.command(name="update")
+def update_skills(
+    name: Annotated[str, Parameter(help="The skill [default: all of catalogues].")] = "",
+    /,
+    *,
+    yes: Yes = False,
+    user: User = "",
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Look for newer versions in the catalogues that skills were installed from."""
+    from divingbell.surfaces.cli import catalogues
+    from divingbell.surfaces.cli.terminal import signals
+
+    settings = options.load()
+    return signals.run(lambda _: catalogues.update(name, yes, user, settings))

@@ -156,7 +156,7 @@ def export(name: str, folder: Path, version: int | None, user: str) -> int:
 
 
 @asynccontextmanager
-async def _changing(settings: "Settings") -> AsyncIterator[Skills]:
+async def changing(settings: "Settings") -> AsyncIterator[Skills]:
     """The skills, of whose changes the audit log is told."""
     async with recorded(settings) as events:
         yield Skills(stores(), events.append, client="command")
@@ -169,7 +169,7 @@ async def add(folder: Path, user: str, settings: "Settings") -> int:
         SkillRefused: it can't be kept; the message says why.
         NotRecorded: there is an audit log, and it can't be written.
     """
-    async with _changing(settings) as skills:
+    async with changing(settings) as skills:
         kept = await skills.add(folder, user=user)
     _tell(kept, "kept")
     return exit_status.OK
@@ -177,7 +177,7 @@ async def add(folder: Path, user: str, settings: "Settings") -> int:
 
 async def take_over(folder: Path, user: str, settings: "Settings") -> int:
     """Take over the skills of another agent. Raises: as `add`."""
-    async with _changing(settings) as skills:
+    async with changing(settings) as skills:
         found = await skills.import_folder(folder.expanduser(), user=user)
     for kept in found:
         _tell(kept, "taken over")
@@ -187,7 +187,7 @@ async def take_over(folder: Path, user: str, settings: "Settings") -> int:
 
 async def roll_back(name: str, version: int | None, user: str, settings: "Settings") -> int:
     """Offer an earlier version again. Raises: as `add`."""
-    async with _changing(settings) as skills:
+    async with changing(settings) as skills:
         kept = await skills.rollback(name, version, user=user)
     _tell(kept, "offered again")
     return exit_status.OK
@@ -195,7 +195,7 @@ async def roll_back(name: str, version: int | None, user: str, settings: "Settin
 
 async def remove(name: str, user: str, settings: "Settings") -> int:
     """Remove a skill. Raises: as `add`."""
-    async with _changing(settings) as skills:
+    async with changing(settings) as skills:
         gone = await skills.remove(name, user=user)
     print(f"{name}: removed, with {amount(gone, 'version')}")
     return exit_status.OK
