@@ -15,6 +15,7 @@ from divingbell.journal.events import (
     CellRefused,
     CellStarted,
     CommandStarted,
+    ExecutionRefused,
     Revealed,
     SessionOpened,
     SignedIn,
@@ -50,6 +51,8 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
         CellStarted(BOB, key, 1, f"x = '{said}'"),
         CellEnded(BOB, key, 1, said, Result("error", error=Failure(f"E{EMAIL}", said))),
         CellRefused(BOB, key, 2, said, said),
+        ExecutionRefused(BOB, key, "cell", said, 1.0),
+        ExecutionRefused(BOB, key, "command", said, 1.0),
         CommandStarted(BOB, key, 1, f"echo '{said}'"),
         CallDecided(1, "shop.refund", "deny", 3, said),
         making.ended(1, "denied", was_sent=False, arguments={EMAIL: said, "n": 4111111111111111}),
@@ -64,7 +67,7 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
     )
     for value in (EMAIL, "bob.miller", CARD, CARD.replace(" ", ""), TOKEN):
         assert value not in text
-    assert len(making.records(tmp_path)) == 16
+    assert len(making.records(tmp_path)) == 17
     assert "[EMAIL]" in text and "[CARD]" in text
 
 

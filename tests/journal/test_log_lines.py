@@ -13,6 +13,7 @@ from divingbell.journal.events import (
     CallEnded,
     CellEnded,
     CellRefused,
+    ExecutionRefused,
     Revealed,
     SkillRemoved,
     SkillSaved,
@@ -103,6 +104,14 @@ def test_a_cell_that_was_refused_has_one_without_its_code(
     [record] = caplog.records
     assert record.getMessage() == "session k: cell 2: refused"
     assert marks_of(record) == ("k", "ada", 2, None)
+
+
+def test_an_execution_that_was_over_its_rate_has_one(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "divingbell"):
+        log_lines.write(ExecutionRefused(Principal("ada"), "k", "command", SECRET, 3.0))
+    [record] = caplog.records
+    assert record.getMessage() == "session k: command: refused, over its rate"
+    assert marks_of(record) == ("k", "ada", None, None)
 
 
 @pytest.mark.parametrize("count", [1, 3])

@@ -263,6 +263,7 @@ class SessionHandle(ABC):
             InvalidInput: the code is no text or too long, a context value can't be passed exactly
                 as it is, or a function can't be a tool.
             ConfigError: functions were given, and a server is called `host`.
+            RateExceeded: its user has used up a rate of the policy; nothing was run.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.
         """
@@ -315,6 +316,7 @@ class SessionHandle(ABC):
         Raises:
             InvalidInput: the command or an option can't be given to a session.
             CapacityError: the session runs as many commands as it may.
+            RateExceeded: its user has used up a rate of the policy; nothing was run.
             SessionClosed: the session has ended.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the command runs, so it was not run.
