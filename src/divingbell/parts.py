@@ -25,6 +25,7 @@ from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
+from divingbell.settings.kinds import VALUE
 from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
 from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
@@ -151,6 +152,8 @@ async def make_border(
     await asyncio.to_thread(BLOTTER.make().join)
     rules, vault = settings.privacy_rules, settings.vault
     kinds = KINDS_OF[privacy] | rules.patterns.keys()
+    if rules.analyzer:
+        kinds |= {VALUE}  # what it could not read is held back as one
     scanner = await asyncio.to_thread(make_scanner, privacy, rules)
     fields = Fields(chosen_fields(privacy, rules), kinds)
     if scratch is None:

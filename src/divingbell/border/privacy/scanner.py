@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 from divingbell.border.privacy import endings, shapes, views
+from divingbell.border.privacy.analyzer import Analyzer
 from divingbell.border.privacy.engines import Gate, Hit, engine
 from divingbell.border.privacy.find import Find, merged
 
@@ -21,13 +22,19 @@ class Scanner:
 
     `kinds` are names of `kinds.KINDS`; `patterns` are expressions of one's own by the name of
     their kind, in the syntax of RE2. The time grows with the text, whatever stands in it. May be
-    used by several threads.
+    used by several threads. What an `analyzer` finds in a text as it stands is added.
 
     Raises:
         ConfigError: a kind is not known, an expression can't be used, or a package is missing.
     """
 
-    def __init__(self, kinds: Iterable[str], patterns: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kinds: Iterable[str],
+        patterns: Mapping[str, str] | None = None,
+        analyzer: Analyzer | None = None,
+    ) -> None:
+        self._analyzer = analyzer
         self._shapes = shapes.of_kinds(frozenset(kinds))
         self._endings = endings.Endings(self._shapes)
         self._own = list(patterns or {})
@@ -43,9 +50,14 @@ class Scanner:
         self.longest = max(*longest, LONGEST_OWN, 2 * views.AROUND)
         """The most characters that a find can have together with what decides about it."""
 
+    @property
+    def waits(self) -> bool:
+        """Whether finds wait for an analyzer, so that an event loop should not."""
+        return self._analyzer is not None
+
     def finds(self, text: str, *more: views.Finder) -> list[Find]:
         """Return the finds, sorted and disjoint: what `scanning` returns, without giving way."""
-        if len(text) > PIECE:
+        if len(text) > PIECE or self._analyzer:
             return views.finished(self.scanning(text, *more))
         # Most texts are one line: what a generator and its steps cost is a third of all then.
         scan = _Scan(self, text)
@@ -69,6 +81,8 @@ class Scanner:
         """
         scan = _Scan(self, text)
         found = yield from scan.steps()
+        if self._analyzer:
+            found += yield from self._analyzer.finding(text)
         for finder in more:
             found += yield from finder.plain(text)
         for start, end in views.neighbourhoods(scan.disguised):
