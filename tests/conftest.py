@@ -49,6 +49,7 @@ SLOW = (
     "session/test_starting.py",
     "session/test_user_rates.py",
     "session/test_users.py",
+    "skills/test_skills.py",
     "smoke",
     "surfaces/cli/test_app.py",
     "surfaces/cli/test_demo.py",
