@@ -33,8 +33,8 @@ from divingbell.parts import (
     make_backend,
     make_border,
     make_gateway,
-    make_skills,
     offer_skills,
+    open_skills,
 )
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
@@ -243,8 +243,8 @@ class Divingbell:
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
-            self._skills = make_skills(self.settings, self.journal, undo, self._scratch)
-            self._skill_questions = offer_skills(
+            self._skills = open_skills(self.settings, self.journal, undo, self._scratch)
+            offer_skills(
                 self.settings,
                 self._skills,
                 gateway,

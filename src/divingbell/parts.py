@@ -184,7 +184,7 @@ async def make_audit(
     undo.callback(journal.keep(log))
 
 
-def make_skills(
+def open_skills(
     settings: Settings, journal: Journal, undo: AsyncExitStack, scratch: Path | None = None
 ) -> Skills:
     """Return the skills; where the settings have them on, their uses are counted until `undo`.
@@ -207,14 +207,14 @@ def offer_skills(
     journal: Journal,
     run: RunApart,
     undo: AsyncExitStack,
-) -> SkillQuestions | None:
-    """Have the gateway answer what code asks about skills; None where the settings have them off.
+) -> None:
+    """Have the gateway answer what code asks about skills: that there are none, where they are off.
 
-    `run` runs the examples of those that are saved.
+    `run` runs their examples.
     """
     if settings.skills != "on":
         refuse(gateway)
-        return None
+        return
     recordings = Recordings()
     trials = Trials(gateway, border, recordings, run)
     reviewer = Reviewer(settings.review)
@@ -222,8 +222,8 @@ def offer_skills(
     questions = SkillQuestions(services)
     questions.register()
     undo.callback(journal.watch(recordings.take))
+    skills.tester = questions.test
     undo.callback(journal.watch(questions.take))
-    return questions
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

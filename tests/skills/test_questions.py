@@ -135,7 +135,7 @@ async def test_the_example_runs_in_a_fresh_sandbox_and_nothing_goes_to_a_server(
     sent = len([event for event in events if isinstance(event, CallSent)])
     await value(ann, SAVE)
     assert len([event for event in events if isinstance(event, CallSent)]) == sent == 1
-    hidden = 'def f():\n    """Uses what is only here.\n    """\n    import __main__\n    return __main__.secret'
+    hidden = 'def f():\n    """d"""\n    import __main__\n    return __main__.secret'
     assert "has no attribute 'secret'" in await failure(ann, f"save_skill('f', {hidden!r}, 'd')")
 
 
@@ -258,7 +258,8 @@ async def test_code_that_patches_the_importer_harms_itself_alone(
         "inside._asked = lambda *a, **k: {'name': 'x', 'code': 'top_customers = 1', 'files': {}}\n"
         "inside.source_of = lambda f: 'evil = 1'\n"
         "sys.meta_path.clear()\nsys.modules['skills'] = 7\n"
-        "tools.call('save_skill', {'name': 'top_customers', 'code': 'evil = 1', 'description': 'd'})"
+        "given = {'name': 'top_customers', 'code': 'evil = 1', 'description': 'd'}\n"
+        "tools.call('save_skill', given)"
     )
     assert "no function top_customers" in await failure(ann, patch)
     async with house.session(user=ann.principal.user) as later:
@@ -394,3 +395,32 @@ async def test_budgets_count_what_an_example_calls(tmp_path: Path) -> None:
             assert "all 6 calls are used" in told
     finally:
         os.environ["XDG_DATA_HOME"] = before
+
+
+async def test_a_skill_is_tested_with_the_real_tools_and_offered_again(
+    house: Divingbell, home: Path, ann: Session, events: list[Any]
+) -> None:
+    await saved(ann)
+    user, store = ann.principal.user, store_of(house, home, ann)
+    store.write_record("top-customers", 1, tools={"host.orders": "another"}, state="changed")
+    before = len([event for event in events if isinstance(event, CallSent)])
+    result = await house.skills.test("top-customers", user=user)
+    assert result.status == "ok" and len(result.value) == 2
+    assert len([event for event in events if isinstance(event, CallSent)]) == before + 1
+    assert store.get("top-customers").record.state == "ready"
+    assert len(await value(ann, "from skills import top_customers\ntop_customers()")) == 3
+
+
+async def test_a_test_that_fails_takes_a_skill_back(
+    house: Divingbell, home: Path, ann: Session
+) -> None:
+    code = "\n".join([
+        "from servers.host import mail, orders", "def tell():", '    """Tell."""', "    orders(4)",
+        "    return mail('x')",
+    ])  # fmt: skip
+    await value(ann, "from servers.host import mail, orders\nmail('x')\n_ = orders(4)")
+    await value(ann, f"save_skill('tell', {code!r}, 'd')")
+    result = await house.skills.test("tell", user=ann.principal.user)
+    assert result.status == "error" and "denied by policy" in str(result.error)
+    assert store_of(house, home, ann).get("tell").record.state == "failed"
+    assert await value(ann, "search_skills()") == []

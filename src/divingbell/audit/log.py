@@ -47,6 +47,15 @@ class AuditLog:
         if record is not None:
             await self._written(record)
 
+    async def check(self) -> None:
+        """Make sure that it can be written, by a record that says so, before something is changed
+        of which only the outcome is recorded.
+
+        Raises:
+            NotRecorded: it can't.
+        """
+        await self._written({"at": now(), "kind": "log.checked"})
+
     async def _written(self, record: Record) -> None:
         try:
             async with asyncio.timeout(WRITE_TIMEOUT):

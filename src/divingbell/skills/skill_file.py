@@ -43,7 +43,8 @@ def parse(skill_md: bytes, files: Mapping[str, bytes], *, foreign: bool = False)
     if (unknown := fields.keys() - set(FIELDS)) and not foreign:
         raise SkillRefused(
             f"the head of SKILL.md has {', '.join(sorted(unknown))[:200]}, which the Agent Skills "
-            f"format does not know: it has {', '.join(FIELDS)}. Put your own under metadata"
+            f"format does not know: it has {', '.join(FIELDS)}. Put your own under metadata, "
+            "or import it as one of another agent"
         )
     return Skill(
         name=names.check(_text(fields, "name", names.MAX_NAME, needed=True)),

@@ -347,7 +347,9 @@ def _changed(database: sqlite3.Connection) -> None:
 
 def _missing(name: str, version: int | None = None) -> SkillMissing:
     if version is None:
-        return SkillMissing(f"there is no skill {name}: search_skills or `skills list` shows them")
+        return SkillMissing(
+            f"there is no skill {name}: search_skills() or `divingbell skills list` shows all"
+        )
     return SkillMissing(f"there is no version {version} of the skill {name}")
 
 
