@@ -27,6 +27,10 @@ _CODE = """\
 Work by writing Python for execute_python. Variables, imports and files in /workspace persist \
 between calls; print only what you need to read. Packages: {packages}. """
 _MOUNTED = "Folders to read: {folders}. "
+_SKILLS = """
+Skills outlast sessions. Before larger work: `search_skills("what you want to do")`, then \
+`from skills import NAME`. Keep a function that will be of use again: \
+`save_skill("NAME", function, "what it does")`."""
 _ALONE = "There is no network."
 _WITH_SERVERS = """\
 There is no network except the tools of MCP servers, which that code calls, so that their \
@@ -121,10 +125,14 @@ class Texts:
 
 
 def texts(
-    servers: Iterable[str] = (), packages: Sequence[str] = (), mounts: Iterable[str] = ()
+    servers: Iterable[str] = (),
+    packages: Sequence[str] = (),
+    mounts: Iterable[str] = (),
+    *,
+    skills: bool = False,
 ) -> Texts:
     """Return the texts, for servers by the names of their packages, packages of Python, and folders
-    of the machine that code can read."""
+    of the machine that code can read; `skills` says whether code can save some."""
     known, importable, folders = sorted(servers), joined(packages), joined(sorted(mounts))
     code = _CODE.format(packages=importable)
     if folders:
@@ -136,6 +144,8 @@ def texts(
     else:
         code += _ALONE
         search = _SEARCH + _NONE
+    if skills:
+        code += _SKILLS
     described = (
         EXECUTE.model_copy(update={"description": execute}),
         SEARCH.model_copy(update={"description": search}),

@@ -112,7 +112,12 @@ class Surface:
 
     def _texts_for(self, servers: Iterable[str]) -> Texts:
         settings = self._bell.settings
-        return definitions.texts(servers, requirements.at_hand(settings.packages), settings.mounts)
+        return definitions.texts(
+            servers,
+            requirements.at_hand(settings.packages),
+            settings.mounts,
+            skills=settings.skills == "on",
+        )
 
     def _build(self) -> Server[Any]:
         passes = bool(self._passthrough)
