@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import skills_ref
 
 from divingbell import Divingbell, Result, Session
 from divingbell.journal.events import CallSent, SkillSaved, SkillUsed
@@ -424,3 +425,19 @@ async def test_a_test_that_fails_takes_a_skill_back(
     assert result.status == "error" and "denied by policy" in str(result.error)
     assert store_of(house, home, ann).get("tell").record.state == "failed"
     assert await value(ann, "search_skills()") == []
+
+
+async def test_what_code_saves_is_in_the_format_and_any_agent_can_read_it(
+    house: Divingbell, ann: Session, tmp_path: Path
+) -> None:
+    await saved(ann)
+    written = await house.skills.export("top-customers", tmp_path, user=ann.principal.user)
+    assert skills_ref.validate(written) == []
+    assert "top_customers(limit=3)" in (written / "SKILL.md").read_text()
+
+
+async def test_names_that_begin_with_a_digit_have_a_module_too(ann: Session) -> None:
+    code = 'def _3d():\n    """d"""\n    return 3\n'
+    told = await value(ann, f"save_skill('3d', {code!r}, 'd')")
+    assert told["import"] == "from skills import _3d"
+    assert await value(ann, "from skills import _3d\n_3d()") == 3
