@@ -441,3 +441,43 @@ async def test_names_that_begin_with_a_digit_have_a_module_too(ann: Session) -> 
     told = await value(ann, f"save_skill('3d', {code!r}, 'd')")
     assert told["import"] == "from skills import _3d"
     assert await value(ann, "from skills import _3d\n_3d()") == 3
+
+
+async def test_an_example_gets_tokens_in_place_of_what_is_hidden(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def people() -> list[dict[str, str]]:
+        """People."""
+        return [{"email": "jane.doe@acme-corp.com"}]
+
+    def orders_of(email: str) -> int:
+        """Count orders."""
+        seen.append(email)
+        return 7
+
+    code = (
+        "from servers.host import orders_of, people\n\ndef count():\n    '''Count.'''\n"
+        "    email = people()[0]['email']\n    assert {0}\n    return orders_of(email)\n"
+    )
+    before, os.environ["XDG_DATA_HOME"] = os.environ["XDG_DATA_HOME"], str(tmp_path)
+    try:
+        async with (
+            Divingbell(
+                pool=0, preload=[], skills="on", privacy="personal", tools=[people, orders_of]
+            ) as private,
+            private.session(user="u") as session,
+        ):
+            use = "from servers.host import orders_of, people\norders_of(people()[0]['email'])"
+            assert await value(session, use) == 7
+            told = await failure(session, f"save_skill('count', {code.format('0')!r}, 'd')")
+            assert "AssertionError" in told
+            hidden = code.format("email.startswith('[EMAIL_')")
+            assert (await value(session, f"save_skill('count', {hidden!r}, 'd')"))["version"] == 1
+            token = await value(session, "people()[0]['email']")
+            kept = f"save_skill('f', \"def f():\\n    'd'\\n    return '{token}'\", 'd')"
+            assert "personal data" in await failure(session, kept)
+            raw = "'def f():\\n    \"d\"\\n    return \"[EMAIL_' + '482715]\"'"
+            assert "has the token" in await failure(session, f"save_skill('f', {raw}, 'd')")
+    finally:
+        os.environ["XDG_DATA_HOME"] = before
+    assert seen == ["jane.doe@acme-corp.com"]
