@@ -246,7 +246,7 @@ class Divingbell:
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
             self._skills = open_skills(self.settings, self.journal, undo, self._scratch)
-            self._skill_questions = offer_skills(
+            offer_skills(
                 self.settings,
                 self._skills,
                 gateway,

@@ -210,14 +210,14 @@ def offer_skills(
     journal: Journal,
     run: RunApart,
     undo: AsyncExitStack,
-) -> SkillQuestions | None:
-    """Have the gateway answer what code asks about skills; None where the settings have them off.
+) -> None:
+    """Have the gateway answer what code asks about skills: that there are none, where they are off.
 
-    `run` runs the examples of those that are saved.
+    `run` runs their examples.
     """
     if settings.skills != "on":
         refuse(gateway)
-        return None
+        return
     recordings = Recordings()
     trials = Trials(gateway, border, recordings, run)
     reviewer = Reviewer(settings.review)
@@ -225,8 +225,8 @@ def offer_skills(
     questions = SkillQuestions(services)
     questions.register()
     undo.callback(journal.watch(recordings.take))
+    skills.tester = questions.test
     undo.callback(journal.watch(questions.take))
-    return questions
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

@@ -549,6 +549,18 @@ class Gateway(Face[_Gateway]):
 class Skills(Face[_Skills]):
     """The skills that are kept on this machine, each user's by themselves."""
 
+    def test(self, name: str, *, user: str | None = None) -> Result:
+        """Run the example of a skill in a fresh session with the real tools; return the result.
+
+        Rules, budgets and approvals hold as for any code. One that went well is offered again.
+
+        Raises:
+            SkillMissing: there is none of that name.
+            SkillRefused: it has no example, or skills are off.
+        """
+        found: Result = self._call(self._of.test, name, user=user)
+        return found
+
     def get(self, name: str, version: int | None = None, *, user: str | None = None) -> Kept:
         """Return a version of a skill, with all its files; without a number the one offered.
 

@@ -145,7 +145,7 @@ class _Finder(MetaPathFinder):
         self, name: str, path: Sequence[str] | None, target: types.ModuleType | None = None
     ) -> ModuleSpec | None:
         above, _, skill = name.partition(".")
-        if above != PACKAGE or not skill or skill.startswith("_") or "." in skill:
+        if above != PACKAGE or not skill or _is_private(skill) or "." in skill:
             return None
         told = _asked(skill, name)
         if told["code"] is None:
@@ -157,6 +157,11 @@ class _Finder(MetaPathFinder):
         file = FILE.format(skill)
         sources.remember(file, told["code"])
         return ModuleSpec(name, _Loader(file, told["code"]), origin=file)
+
+
+def _is_private(name: str) -> bool:
+    """Whether no skill has this name. One that begins with a digit has `_` before it in code."""
+    return name.startswith("_") and not name[1:2].isdigit()
 
 
 def _asked(skill: str, module: str, *, files: bool = False) -> Any:
@@ -172,7 +177,7 @@ class _Skills(types.ModuleType):
     """`from skills import NAME` gives the function of that name, or the module if it has none."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
+        if _is_private(name):
             raise AttributeError(name)
         # What is raised is no AttributeError: Python would say "cannot import name", and not why.
         module = importlib.import_module(f"{PACKAGE}.{name}")

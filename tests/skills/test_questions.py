@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import skills_ref
 
 from divingbell import Divingbell, Result, Session
 from divingbell.journal.events import CallSent, SkillSaved, SkillUsed
@@ -135,7 +136,7 @@ async def test_the_example_runs_in_a_fresh_sandbox_and_nothing_goes_to_a_server(
     sent = len([event for event in events if isinstance(event, CallSent)])
     await value(ann, SAVE)
     assert len([event for event in events if isinstance(event, CallSent)]) == sent == 1
-    hidden = 'def f():\n    """Uses what is only here.\n    """\n    import __main__\n    return __main__.secret'
+    hidden = 'def f():\n    """d"""\n    import __main__\n    return __main__.secret'
     assert "has no attribute 'secret'" in await failure(ann, f"save_skill('f', {hidden!r}, 'd')")
 
 
@@ -258,7 +259,8 @@ async def test_code_that_patches_the_importer_harms_itself_alone(
         "inside._asked = lambda *a, **k: {'name': 'x', 'code': 'top_customers = 1', 'files': {}}\n"
         "inside.source_of = lambda f: 'evil = 1'\n"
         "sys.meta_path.clear()\nsys.modules['skills'] = 7\n"
-        "tools.call('save_skill', {'name': 'top_customers', 'code': 'evil = 1', 'description': 'd'})"
+        "given = {'name': 'top_customers', 'code': 'evil = 1', 'description': 'd'}\n"
+        "tools.call('save_skill', given)"
     )
     assert "no function top_customers" in await failure(ann, patch)
     async with house.session(user=ann.principal.user) as later:
@@ -394,3 +396,88 @@ async def test_budgets_count_what_an_example_calls(tmp_path: Path) -> None:
             assert "all 6 calls are used" in told
     finally:
         os.environ["XDG_DATA_HOME"] = before
+
+
+async def test_a_skill_is_tested_with_the_real_tools_and_offered_again(
+    house: Divingbell, home: Path, ann: Session, events: list[Any]
+) -> None:
+    await saved(ann)
+    user, store = ann.principal.user, store_of(house, home, ann)
+    store.write_record("top-customers", 1, tools={"host.orders": "another"}, state="changed")
+    before = len([event for event in events if isinstance(event, CallSent)])
+    result = await house.skills.test("top-customers", user=user)
+    assert result.status == "ok" and len(result.value) == 2
+    assert len([event for event in events if isinstance(event, CallSent)]) == before + 1
+    assert store.get("top-customers").record.state == "ready"
+    assert len(await value(ann, "from skills import top_customers\ntop_customers()")) == 3
+
+
+async def test_a_test_that_fails_takes_a_skill_back(
+    house: Divingbell, home: Path, ann: Session
+) -> None:
+    code = "\n".join([
+        "from servers.host import mail, orders", "def tell():", '    """Tell."""', "    orders(4)",
+        "    return mail('x')",
+    ])  # fmt: skip
+    await value(ann, "from servers.host import mail, orders\nmail('x')\n_ = orders(4)")
+    await value(ann, f"save_skill('tell', {code!r}, 'd')")
+    result = await house.skills.test("tell", user=ann.principal.user)
+    assert result.status == "error" and "denied by policy" in str(result.error)
+    assert store_of(house, home, ann).get("tell").record.state == "failed"
+    assert await value(ann, "search_skills()") == []
+
+
+async def test_what_code_saves_is_in_the_format_and_any_agent_can_read_it(
+    house: Divingbell, ann: Session, tmp_path: Path
+) -> None:
+    await saved(ann)
+    written = await house.skills.export("top-customers", tmp_path, user=ann.principal.user)
+    assert skills_ref.validate(written) == []
+    assert "top_customers(limit=3)" in (written / "SKILL.md").read_text()
+
+
+async def test_names_that_begin_with_a_digit_have_a_module_too(ann: Session) -> None:
+    code = 'def _3d():\n    """d"""\n    return 3\n'
+    told = await value(ann, f"save_skill('3d', {code!r}, 'd')")
+    assert told["import"] == "from skills import _3d"
+    assert await value(ann, "from skills import _3d\n_3d()") == 3
+
+
+async def test_an_example_gets_tokens_in_place_of_what_is_hidden(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    def people() -> list[dict[str, str]]:
+        """People."""
+        return [{"email": "jane.doe@acme-corp.com"}]
+
+    def orders_of(email: str) -> int:
+        """Count orders."""
+        seen.append(email)
+        return 7
+
+    code = (
+        "from servers.host import orders_of, people\n\ndef count():\n    '''Count.'''\n"
+        "    email = people()[0]['email']\n    assert {0}\n    return orders_of(email)\n"
+    )
+    before, os.environ["XDG_DATA_HOME"] = os.environ["XDG_DATA_HOME"], str(tmp_path)
+    try:
+        async with (
+            Divingbell(
+                pool=0, preload=[], skills="on", privacy="personal", tools=[people, orders_of]
+            ) as private,
+            private.session(user="u") as session,
+        ):
+            use = "from servers.host import orders_of, people\norders_of(people()[0]['email'])"
+            assert await value(session, use) == 7
+            told = await failure(session, f"save_skill('count', {code.format('0')!r}, 'd')")
+            assert "AssertionError" in told
+            hidden = code.format("email.startswith('[EMAIL_')")
+            assert (await value(session, f"save_skill('count', {hidden!r}, 'd')"))["version"] == 1
+            token = await value(session, "people()[0]['email']")
+            kept = f"save_skill('f', \"def f():\\n    'd'\\n    return '{token}'\", 'd')"
+            assert "personal data" in await failure(session, kept)
+            raw = "'def f():\\n    \"d\"\\n    return \"[EMAIL_' + '482715]\"'"
+            assert "has the token" in await failure(session, f"save_skill('f', {raw}, 'd')")
+    finally:
+        os.environ["XDG_DATA_HOME"] = before
+    assert seen == ["jane.doe@acme-corp.com"]

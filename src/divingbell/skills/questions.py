@@ -18,7 +18,8 @@ from divingbell.gateway.policy.labels import Source
 from divingbell.journal import tokens
 from divingbell.journal.events import SessionEnded, SkillRemoved, SkillSaved, SkillUsed
 from divingbell.journal.journal import Journal
-from divingbell.models import Limits
+from divingbell.models import Limits, Result
+from divingbell.principal import Principal
 from divingbell.review.finding import Review
 from divingbell.review.reviewer import Reviewer
 from divingbell.shares import weight
@@ -28,10 +29,12 @@ from divingbell.skills.record import OFFERED, Kept, Record, Summary
 from divingbell.skills.shelf import Shelf
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills
-from divingbell.skills.trial import Trials
+from divingbell.skills.trial import Trials, words
+from divingbell.text import one_line
 
 RECEIVED = "load_skill"
 """The name that rules about flows have for a skill that comes into a session: `host.load_skill`."""
+MAX_REASON = 300
 MAX_REVIEWED = 1_000
 """Skills whose review is remembered; then all are looked at anew."""
 QUESTIONS = ("save_skill", "search_skills", "load_skill")
@@ -215,6 +218,30 @@ class SkillQuestions:
             lambda: store.write_record(name, kept.version, tools=tools, state="ready", reason="")
         )
         return replace(kept, record=record)
+
+    async def test(self, name: str, user: str) -> Result:
+        """Run the example of a skill with the real tools, and note how it ended.
+
+        Raises:
+            SkillMissing: this user has none of that name.
+            SkillRefused: it has no example, the review refuses it, or it could not be run.
+        """
+        kept = await self._shelf.get(user, names.of_module(name))
+        skill, store, principal = kept.skill, self._stores.of(user), Principal(user, client="cli")
+        example = document.example_in(skill.body)
+        if not example or skill.code is None:
+            raise SkillRefused(f"the skill {skill.name} has no example that could be run")
+        context = CallContext(principal, "", f"test of {skill.name}")
+        await self._reviewed(skill.code, context)
+        result, called = await self._services.trials.run_live(
+            skill, example, principal, lambda asking: self._label(kept.record, asking)
+        )
+        tools = self._digests({*called, *kept.record.tools}, context)
+        changes: dict[str, Any] = {"state": "ready", "reason": "", "tools": tools}
+        if result.status != "ok":
+            changes = {"state": "failed", "reason": one_line(words(result), MAX_REASON)}
+        await asyncio.to_thread(lambda: store.write_record(skill.name, kept.version, **changes))
+        return result
 
     def _changed_tools(self, record: Record, context: CallContext) -> list[str]:
         known = self._digests(set(record.tools), context)

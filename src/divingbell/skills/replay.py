@@ -16,17 +16,17 @@ from divingbell.gateway.gateway import Gateway
 from divingbell.principal import Principal
 from divingbell.shares import weight
 from divingbell.skills.answers import loaded
+from divingbell.skills.door import Door, parsed
 from divingbell.skills.recordings import Recorded
 from divingbell.skills.skill import Skill
-from divingbell_inside import frames
 
 MAX_NAME = 200
 MAX_SHOWN = 200
 """Characters of arguments that a message shows."""
 
 
-class ReplayDoor:
-    """Answers what the code of one trial asks (divingbell.session.calls.ToolGateway)."""
+class ReplayDoor(Door):
+    """Answers what the code of one trial asks."""
 
     def __init__(
         self,
@@ -36,13 +36,9 @@ class ReplayDoor:
         skill: Skill,
         recorded: Sequence[Recorded],
     ) -> None:
-        self.calls_at_once = gateway.calls_at_once
-        self.called: set[str] = set()
-        """The tools that the example has called."""
-        self._gateway = gateway
+        super().__init__(gateway, skill)
         self._border = border
         self._saver = saver
-        self._skill = skill
         self._recorded = recorded
         self._answers: Mapping[tuple[str, bytes], Recorded] | None = None
 
@@ -60,9 +56,9 @@ class ReplayDoor:
         await self._gateway.pipeline.meter.reserve(saver.key, saver.user, saver.run)
         self._gateway.policy.check_arguments(name[:MAX_NAME], arguments)
         if name == "load_skill":
-            return self._load(await _parsed(name, arguments))
+            return self._load(await parsed(name, arguments))
         if name == "await_server":
-            given = await _parsed(name, arguments)
+            given = await parsed(name, arguments)
             server = self._gateway.catalog.check_server(str(given.get("server")))
             tool = given.get("tool")
             return self._gateway.discovery.told(
@@ -71,7 +67,7 @@ class ReplayDoor:
         return await self._replayed(name, arguments)
 
     def _load(self, given: Mapping[str, Any]) -> Answer:
-        if str(given.get("name")) not in (self._skill.module, self._skill.name):
+        if not self._is_ours(given):
             raise ToolFailed(
                 "while an example is tried, other skills can't be imported: put what it needs of "
                 "them into the code",
@@ -104,7 +100,7 @@ class ReplayDoor:
 
     async def _canonical(self, arguments: bytes) -> bytes:
         """Return arguments in one form, with tokens for what is hidden: an example has those."""
-        given = await _parsed("the example", arguments)
+        given = await parsed("the example", arguments)
         hidden = await self._border.outward(given, self.principal)
         return await weight.beside(_written, hidden)
 
@@ -119,9 +115,6 @@ class ReplayDoor:
     def received(self, session: str, user: str, source: str) -> None:
         """Take note of nothing: nothing leaves from here."""
 
-    def cost(self, arguments: bytes) -> int:
-        return self._gateway.cost(arguments)
-
     async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
         await self._gateway.approve_code(self._saver, findings, kinds)
 
@@ -131,23 +124,6 @@ class ReplayDoor:
     async def forget(self, session: str) -> None:
         """Forget nothing: the session that saves goes on."""
 
-    @property
-    def has_servers(self) -> bool:
-        return self._gateway.has_servers
-
-    def fetching(self, user: str) -> list[str]:
-        return self._gateway.fetching(user)
-
-    def signature_of(self, name: str, user: str) -> str | None:
-        return self._gateway.signature_of(name, user)
-
 
 def _written(given: Mapping[str, Any]) -> bytes:
     return json.dumps(given, sort_keys=True, separators=(",", ":")).encode()
-
-
-async def _parsed(name: str, arguments: bytes) -> Mapping[str, Any]:
-    try:
-        return await weight.in_thread(lambda: frames.parse(arguments))
-    except frames.FrameError as error:
-        raise ToolFailed(f"{name}: the arguments: {error}", "tool_arguments") from None

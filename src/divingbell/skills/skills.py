@@ -1,12 +1,13 @@
 """The skills of all users, for a program: listed, searched, added, removed, rolled back."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from divingbell.errors import SkillRefused
 from divingbell.journal import tokens
 from divingbell.journal.events import JournalEvent, SkillRemoved, SkillSaved
+from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.skills import folder as folders
 from divingbell.skills.record import Kept, Origin, Record, State, Summary
@@ -18,6 +19,9 @@ MAX_AT_ONCE = 256 << 20
 """Bytes of all skills that are taken over together: they are in memory until all are read."""
 MOST_REASONS = 5
 """Skills of a folder that can't be taken over and are named one by one."""
+
+
+Tester = Callable[[str, str], Awaitable[Result]]
 
 
 class Skills:
@@ -34,6 +38,21 @@ class Skills:
         self.searches = Searches(stores)
         self._tell = tell
         self._client = client
+        self.tester: Tester | None = None
+        """Runs the example of a user's skill; None where skills are off."""
+
+    async def test(self, name: str, *, user: str | None = None) -> Result:
+        """Run the example of a skill in a fresh session with the real tools; return the result.
+
+        Rules, budgets and approvals hold as for any code. One that went well is offered again.
+
+        Raises:
+            SkillMissing: there is none of that name.
+            SkillRefused: it has no example, or skills are off.
+        """
+        if self.tester is None:
+            raise SkillRefused('skills are off here: turn them on with skills = "on"')
+        return await self.tester(name, user or "")
 
     async def get(self, name: str, version: int | None = None, *, user: str | None = None) -> Kept:
         """Return a version of a skill, with all its files; without a number the one offered.

@@ -261,6 +261,7 @@ class Store:
     def _reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection that only reads; None where nothing was ever saved."""
         with self._translated():
+            self._refuse_links()
             # In a folder that nobody else can write to, the file is nobody else's either.
             if not (owned_folder.check(self.folder) and self._path.exists()):
                 yield None
@@ -272,11 +273,20 @@ class Store:
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that no other process writes beside."""
         with self._translated():
+            self._refuse_links()
             owned_folder.make(self.folder, 0o700)
             with contextlib.closing(self._connected()) as database:
                 database.execute("BEGIN IMMEDIATE")
                 with database:
                     yield database
+
+    def _refuse_links(self) -> None:
+        """Refuse a store that is a link to another one: then two users would have the same."""
+        for path in (self.folder, self._path):
+            if path.is_symlink():
+                raise SkillRefused(
+                    f"{path} is a link, and skills are not kept behind one: remove it"
+                )
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:

@@ -10,6 +10,7 @@ from divingbell.gateway.context import CallContext
 from divingbell.gateway.gateway import Gateway
 from divingbell.models import Result
 from divingbell.principal import Principal
+from divingbell.skills.door import Door
 from divingbell.skills.recordings import Recordings
 from divingbell.skills.replay import ReplayDoor
 from divingbell.skills.skill import Skill
@@ -21,7 +22,7 @@ PATIENCE = 60.0
 """Seconds for all of it: a place for the session, the session, and the run."""
 MAX_WORDS = 2_000
 
-RunApart = Callable[[Principal, ReplayDoor, str, float], Awaitable[Result]]
+RunApart = Callable[[Principal, Door, str, float], Awaitable[Result]]
 """Runs code within so many seconds in a fresh session of this user, which has this door alone."""
 
 
@@ -47,10 +48,34 @@ class Trials:
         """
         recorded = self._recordings.of(context.key)
         door = ReplayDoor(self._gateway, self._border, context, skill, recorded)
-        turn = self._turns.setdefault(context.user, asyncio.Lock())
+        result = await self._result(context.principal, door, example)
+        if result.status != "ok":
+            raise SkillRefused(f"its example fails: {words(result)}")
+        return frozenset(door.called)
+
+    async def run_live(
+        self,
+        skill: Skill,
+        example: str,
+        principal: Principal,
+        loading: Callable[[CallContext], None],
+    ) -> tuple[Result, frozenset[str]]:
+        """Run an example with the real tools, under all rules, and return the tools it has called.
+
+        `loading` is told of the import, before anything of the skill comes in.
+
+        Raises:
+            SkillRefused: it could not be run.
+        """
+        door = Door(self._gateway, skill, loading)
+        result = await self._result(principal, door, example)
+        return result, frozenset(door.called)
+
+    async def _result(self, principal: Principal, door: Door, example: str) -> Result:
+        turn = self._turns.setdefault(principal.user, asyncio.Lock())
         try:
             async with asyncio.timeout(PATIENCE), turn:
-                result = await self._run(context.principal, door, example, SECONDS)
+                return await self._run(principal, door, example, SECONDS)
         except TimeoutError:
             raise SkillRefused(
                 f"the example could not be run within {PATIENCE:g} s: save it again later, or with "
@@ -60,12 +85,10 @@ class Trials:
             raise
         except DivingbellError as error:
             raise SkillRefused(f"the example could not be run: {error}") from None
-        if result.status != "ok":
-            raise SkillRefused(f"its example fails: {_words(result)}")
-        return frozenset(door.called)
 
 
-def _words(result: Result) -> str:
+def words(result: Result) -> str:
+    """Say how an example ended that did not end well."""
     if result.error is None:
         return f"it ended with {result.status}"
     return visible(str(result.error), MAX_WORDS)

@@ -56,6 +56,25 @@ def show_skill(
     return skills.show(name, version, user, as_json=json)
 
 
+@skills.command(name="test")
+def test_skill(
+    name: Name,
+    /,
+    *,
+    user: User = "",
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Run the example of a skill in a fresh session, with the real tools, under all rules.
+
+    One that went well is offered again, also where a tool of it had changed.
+    """
+    from divingbell.surfaces.cli import skill_test
+    from divingbell.surfaces.cli.terminal import signals
+
+    settings = options.load()
+    return signals.run(lambda _: skill_test.run(name, user, settings))
+
+
 @skills.command(name="add")
 def add_skill(
     folder: Annotated[Path, Parameter(help="The folder with SKILL.md.")],

@@ -28,6 +28,10 @@ _CODE = """\
 Work by writing Python for execute_python. Variables, imports and files in /workspace persist \
 between calls; print only what you need to read. Packages: {packages}. """
 _MOUNTED = "Folders to read: {folders}. "
+_SKILLS = """
+Skills outlast sessions. Before larger work: `search_skills("what you want to do")`, then \
+`from skills import NAME`. Keep a function that will be of use again: \
+`save_skill("NAME", function, "what it does")`."""
 _ALONE = "There is no network."
 _WITH_SERVERS = """\
 There is no network except the tools of MCP servers, which that code calls, so that their \
@@ -135,9 +139,12 @@ def texts(
     packages: Sequence[str] = (),
     mounts: Iterable[str] = (),
     privacy: Privacy | None = None,
+    *,
+    skills: bool = False,
 ) -> Texts:
     """Return the texts, for servers by the names of their packages, packages of Python, folders of
-    the machine that code can read, and what a model does not see."""
+    the machine that code can read, and what a model does not see; `skills` says whether code can
+    save some."""
     known, importable, folders = sorted(servers), joined(packages), joined(sorted(mounts))
     code = _CODE.format(packages=importable)
     if folders:
@@ -149,6 +156,8 @@ def texts(
     else:
         code += _ALONE
         search = _SEARCH + _NONE
+    if skills:
+        code += _SKILLS
     code += _TOKENS.get(privacy or "off", "")
     described = (
         EXECUTE.model_copy(update={"description": execute}),

@@ -129,8 +129,13 @@ class Surface:
 
     def _texts_for(self, servers: Iterable[str]) -> Texts:
         settings = self._bell.settings
-        packages = requirements.at_hand(settings.packages)
-        return definitions.texts(servers, packages, settings.mounts, settings.privacy)
+        return definitions.texts(
+            servers,
+            requirements.at_hand(settings.packages),
+            settings.mounts,
+            settings.privacy,
+            skills=settings.skills == "on",
+        )
 
     def _build(self) -> Server[Any]:
         passes = bool(self._passthrough)
