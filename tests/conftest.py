@@ -49,6 +49,7 @@ SLOW = (
     "session/test_starting.py",
     "smoke",
     "surfaces/cli/test_app.py",
+    "surfaces/cli/test_catalogues.py",
     "surfaces/cli/test_demo.py",
     "surfaces/cli/test_doctor.py",
     "surfaces/cli/test_greeting.py",
