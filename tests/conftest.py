@@ -47,6 +47,7 @@ SLOW = (
     "session/test_loop_guard.py",
     "session/test_pool.py",
     "session/test_starting.py",
+    "skills/test_skills.py",
     "smoke",
     "surfaces/cli/test_app.py",
     "surfaces/cli/test_catalogues.py",

@@ -555,13 +555,13 @@ class Skills(Face[_Skills]):
         found: Kept = self._call(self._of.get, name, version, user=user)
         return found
 
-    def versions(self, name: str, *, user: str | None = None) -> list[Kept]:
-        """Return all versions of a skill, the oldest first.
+    def versions(self, name: str, *, user: str | None = None) -> list[Summary]:
+        """Return all versions of a skill, the oldest first, as `list` does.
 
         Raises:
             SkillMissing: there is none of that name.
         """
-        found: list[Kept] = self._call(self._of.versions, name, user=user)
+        found: list[Summary] = self._call(self._of.versions, name, user=user)
         return found
 
     def search(self, query: str, limit: int = 10, *, user: str | None = None) -> list[Summary]:

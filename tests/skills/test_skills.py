@@ -8,6 +8,7 @@ from divingbell import Divingbell
 from divingbell.errors import SkillMissing, SkillRefused
 from divingbell.events import JournalEvent, SkillRemoved, SkillSaved
 from divingbell.skills import folder
+from divingbell.skills import skills as taking_over
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import Stores
 from tests.skills.samples import made
@@ -105,3 +106,30 @@ async def test_a_divingbell_has_them(bell: Divingbell) -> None:
     stop()
     assert [type(event) for event in seen] == [SkillSaved]
     assert [each.name for each in await bell.skills.list(user=user)] == ["top-customers"]
+
+
+async def test_ten_thousand_skills_are_taken_over_at_once(skills: Skills, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    for number in range(10_000):
+        (theirs / f"skill-{number}").mkdir(parents=True)
+        (theirs / f"skill-{number}/SKILL.md").write_text(
+            f"---\nname: skill-{number}\ndescription: Does number {number}.\n---\n"
+        )
+    assert len(await skills.import_folder(theirs)) == len(await skills.list()) == 10_000
+    [best] = await skills.search("number 4321", 1)
+    assert best.name == "skill-4321"
+    with pytest.raises(SkillRefused, match="10,000 skills"):
+        await skills.add(made())
+
+
+async def test_more_than_fits_into_memory_is_not_read(
+    skills: Skills, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking_over, "MAX_AT_ONCE", 1_000)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    for name in ("first", "second"):
+        folder.write(made(name, "x" * 600), theirs)
+    with pytest.raises(SkillRefused, match="some of them at a time"):
+        await skills.import_folder(theirs)
+    assert await skills.list() == []

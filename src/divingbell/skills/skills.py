@@ -14,6 +14,8 @@ from divingbell.skills.search import Searches
 from divingbell.skills.skill import SCRIPTS, Skill
 from divingbell.skills.store import Stores
 
+MAX_AT_ONCE = 256 << 20
+"""Bytes of all skills that are taken over together: they are in memory until all are read."""
 MOST_REASONS = 5
 """Skills of a folder that can't be taken over and are named one by one."""
 
@@ -41,8 +43,8 @@ class Skills:
         """
         return await asyncio.to_thread(self.stores.of(user or "").get, name, version)
 
-    async def versions(self, name: str, *, user: str | None = None) -> list[Kept]:
-        """Return all versions of a skill, the oldest first.
+    async def versions(self, name: str, *, user: str | None = None) -> list[Summary]:
+        """Return all versions of a skill, the oldest first, as `list` does.
 
         Raises:
             SkillMissing: there is none of that name.
@@ -156,11 +158,18 @@ def first_record(origin: Origin, skill: Skill, source: str = "") -> Record:
 def _read_all(folder: Path) -> list[tuple[Skill, Record]]:
     """Read all skills in a folder; where some can't be, say so of each, and take none."""
     read, wrong = [], []
+    size = 0
     for path in folders.find(folder):
         try:
             read.append(folders.read(path, foreign=True))
+            size += sum(map(len, read[-1].all_files.values()))
         except SkillRefused as error:
             wrong.append(f"{path.name}: {error}")
+        if size > MAX_AT_ONCE:
+            raise SkillRefused(
+                f"the skills in {folder} have more than {MAX_AT_ONCE >> 20} MB: import some of "
+                "them at a time"
+            )
     if wrong:
         more = f"; and {len(wrong) - MOST_REASONS} more" if len(wrong) > MOST_REASONS else ""
         raise SkillRefused(f"nothing was taken over: {'; '.join(wrong[:MOST_REASONS])}{more}")

@@ -51,8 +51,9 @@ PRAGMA user_version = {_FORMAT};
 _SUMMARY = """
 SELECT name, version, description, digest, record, saved_at,
     ifnull(uses, 0), ifnull(failures, 0), ifnull(tokens_saved, 0)
-FROM offered JOIN versions USING (name, version) LEFT JOIN usage USING (name)
+FROM versions LEFT JOIN usage USING (name)
 """
+_OFFERED = "WHERE (name, version) IN (SELECT name, version FROM offered) ORDER BY name"
 
 
 class Stores:
@@ -99,7 +100,7 @@ class Store:
         with self._reading() as database:
             if database is None:
                 return []
-            return [_summary(row) for row in database.execute(f"{_SUMMARY} ORDER BY name")]
+            return [_summary(row) for row in database.execute(f"{_SUMMARY} {_OFFERED}")]
 
     def get(self, name: str, version: int | None = None) -> Kept:
         """Return a version of a skill; without a number the one that is offered.
@@ -120,13 +121,22 @@ class Store:
             )
         return _kept(name, row, files)
 
-    def versions(self, name: str) -> list[Kept]:
-        """Return all versions of a skill, the oldest first.
+    def versions(self, name: str) -> list[Summary]:
+        """Return all versions of a skill, the oldest first, without their files: of those there
+        may be a gigabyte.
 
         Raises:
             SkillMissing: there is none of that name.
         """
-        return [self.get(name, number) for number in self.numbers(name)]
+        names.check(name)
+        with self._reading() as database:
+            if database is None:
+                raise _missing(name)
+            asked = f"{_SUMMARY} WHERE name = ? ORDER BY version"
+            found = [_summary(row) for row in database.execute(asked, (name,))]
+        if not found:
+            raise _missing(name)
+        return found
 
     def numbers(self, name: str) -> list[int]:
         """Return the numbers of all versions of a skill, in order.
