@@ -52,6 +52,7 @@ SLOW = (
     "skills/test_skills.py",
     "smoke",
     "surfaces/cli/test_app.py",
+    "surfaces/cli/test_catalogues.py",
     "surfaces/cli/test_demo.py",
     "surfaces/cli/test_doctor.py",
     "surfaces/cli/test_greeting.py",

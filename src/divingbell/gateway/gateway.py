@@ -6,7 +6,7 @@ server passes the pipeline (divingbell.gateway.pipeline), and nowhere else.
 
 import asyncio
 import functools
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from divingbell import logs
@@ -176,7 +176,7 @@ class Gateway:
     def received(self, session: str, user: str, source: str) -> None:
         self.labels.add(session, user, Source(f"{HOST}.{source}"))
 
-    def brought(self, client: Principal, source: str, tools: Iterable[str]) -> None:
+    def brought(self, client: Principal, source: str, tools: Sequence[str]) -> None:
         """Take it that a client gets something of the host's, which was made of what these tools
         (`server.tool`) have returned to others."""
         for tool in (f"{HOST}.{source}", *tools):

@@ -5,9 +5,7 @@ last: a history that was rewritten is refused. Files are read out of the objects
 """
 
 import contextlib
-import fcntl
 import hashlib
-import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from divingbell.errors import SkillRefused
-from divingbell.host import owned_folder
+from divingbell.host import lock_file
 from divingbell.skills.git_command import Git, GitFailed
 
 SEEN, OFFERED = "refs/heads/seen", "refs/heads/offered"
 MOST_LISTED = 4 << 20
 """Bytes of a list of names."""
 MOST_REFERENCES = 64 << 10
+LOCK_TIMEOUT = 150.0
+"""Seconds to wait for another process that fetches: a little more than git has for that."""
 FILE_MODES = ("100644", "100755")
 BRANCHES = ("main", "master")
 """The branches that are looked for where a repository does not say which is its first."""
@@ -59,20 +59,12 @@ class Repository:
         """Enter a block in which no other process uses the copy.
 
         Raises:
-            SkillRefused: the copy can't be made.
+            ConfigError: the copy can't be made, or another process uses it for too long.
         """
-        try:
-            owned_folder.make(self.folder.parent, 0o700)
-            lock = os.open(self.folder.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise SkillRefused(f"{self.folder} can't be made: {error.strerror}") from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not self.folder.exists():
+        with lock_file.alone(self.folder.with_suffix(".lock"), LOCK_TIMEOUT):
+            if not (self.folder / "HEAD").exists():  # again, where it was interrupted
                 self._git("init", "--quiet", "--bare", "--template=")
             yield
-        finally:
-            os.close(lock)
 
     def fetch(self) -> str | None:
         """Return the newest commit of the repository's first branch; None if it has none yet.

@@ -5,21 +5,21 @@ other one is for that skill in that catalogue. A version stays what it was, and 
 after it.
 """
 
-import contextlib
-import fcntl
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from divingbell.errors import ConfigError, SkillRefused
-from divingbell.host import owned_folder, private_file
+from divingbell.host import lock_file, private_file
 from divingbell.skills.statement import Statement
 
 FILE_NAME = "catalogues.json"
 MAX_FILE = 32 << 20
+LOCK_TIMEOUT = 10.0
+"""Seconds to wait for another process that writes to it, which takes milliseconds."""
 MAX_VERSIONS = 200
 """Versions of a skill that are remembered; the oldest are forgotten, and never taken again."""
 
@@ -105,7 +105,7 @@ class Seen:
         Raises:
             ConfigError: it can't be written.
         """
-        with self._alone():
+        with lock_file.alone(self._path.with_suffix(".lock"), LOCK_TIMEOUT):
             found = self._read()
             known = found.setdefault(catalogue, {}).get(said.name, Known(said.key))
             versions = {**known.versions, str(said.version): said.digest}
@@ -113,19 +113,6 @@ class Seen:
             kept = {version: versions[version] for version in newest}
             found[catalogue][said.name] = Known(said.key, kept)
             self._write(found)
-
-    @contextlib.contextmanager
-    def _alone(self) -> Iterator[None]:
-        try:
-            owned_folder.make(self._path.parent, 0o700)
-            lock = os.open(self._path.with_suffix(".lock"), os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            raise self._unwritable(error) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
     def _read(self) -> dict[str, dict[str, Known]]:
         data = private_file.read(self._path, MAX_FILE)
@@ -151,10 +138,7 @@ class Seen:
         try:
             private_file.write(self._path, json.dumps(plain, indent=1).encode())
         except OSError as error:
-            raise self._unwritable(error) from None
-
-    def _unwritable(self, error: OSError) -> ConfigError:
-        return ConfigError(f"{self._path} can't be written: {error.strerror}")
+            raise ConfigError(f"{self._path} can't be written: {error.strerror}") from None
 
 
 def _known(plain: Any) -> Known:

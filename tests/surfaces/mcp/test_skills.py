@@ -372,3 +372,19 @@ async def test_a_client_gets_the_labels_of_a_skill_with_it(
                 await client.read_resource(URI)
             assert len(bell.gateway.labels) == 1
         await surface.close()
+
+
+async def test_skills_that_can_not_be_read_are_in_nobodys_way(
+    bell: Divingbell, client: Client
+) -> None:
+    keep(bell, made())
+    store = bell.skills.stores.of("")
+    [path] = store.folder.glob("*.db")
+    whole = path.read_bytes()
+    path.write_bytes(b"no database" * 1000)
+    try:
+        assert (await client.list_resources()).resources == []
+        with pytest.raises(MCPError, match="can't be used"):
+            await ask(client, "skills/list")
+    finally:
+        path.write_bytes(whole)
