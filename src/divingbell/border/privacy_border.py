@@ -139,6 +139,8 @@ class PrivacyBorder:
         )
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
+        if "[" not in code:
+            return {}
         try:
             entries = await self._entries_in(code, principal)
         except UnknownToken:
