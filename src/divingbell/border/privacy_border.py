@@ -8,7 +8,7 @@ the sandbox's border, code gets tokens too, and only the arguments of tools have
 import ast
 import dataclasses
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from divingbell import logs
@@ -101,12 +101,13 @@ class PrivacyBorder:
     async def inward(
         self, value: Value, principal: Principal, to: str = "", written: bytes | None = None
     ) -> Value:
-        words = await _words_in(value, written)
-        if words is None:
-            return value
-        entries = await self._entries(words, principal)
-        if to:
-            self._refuse(words.near_misses)
+        words = await self._words_in(value, written)
+        entries = await self._entries(words.tokens, principal)
+        if to and words.near_miss:
+            raise UnknownToken(
+                f"{words.near_miss[1:-1]!r} in brackets looks like a word that stands for a hidden "
+                "value, and is none: write it as it stood in the result, letter by letter"
+            )
 
         def back(token: str) -> str:
             entry = entries.get(token)
@@ -123,25 +124,24 @@ class PrivacyBorder:
         )
         return changed
 
-    def _refuse(self, near_misses: Iterable[str]) -> None:
-        """Refuse what a model or code has changed: a tool would get it as it stands."""
-        for word in near_misses:
-            if tokens.kind_of(word.upper().replace(" ", "_").replace("-", "_")) in self._kinds:
-                raise UnknownToken(
-                    f"{word[1:-1]!r} in brackets looks like a word that stands for a hidden "
-                    "value, and is none: write it as it stood in the result, letter by letter"
-                )
+    async def _words_in(self, value: object, written: bytes | None = None) -> "_Words":
+        """Find what looks like tokens, unless the JSON that was written says there is none."""
+        if written is not None and not await weight.beside(tokens.may_be_in_json, written):
+            return _Words()
+        return await _with_leaves(lambda leaves: _Words.of(leaves, self._kinds), value)
 
     async def restored(
         self, value: object, principal: Principal, written: bytes | None = None
     ) -> tuple[Restored, ...]:
-        words = await _words_in(value, written)
-        entries = {} if words is None else await self._entries(words, principal)
+        words = await self._words_in(value, written)
+        entries = await self._entries(words.tokens, principal)
         return tuple(
             Restored(token, entry.kind, entry.origins) for token, entry in sorted(entries.items())
         )
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
+        if "[" not in code:
+            return {}
         try:
             entries = await self._entries_in(code, principal)
         except UnknownToken:
@@ -157,14 +157,13 @@ class PrivacyBorder:
     async def _entries_in(
         self, value: object, principal: Principal, *, needs_all: bool = True
     ) -> dict[str, Entry]:
-        words = await _words_in(value)
-        return {} if words is None else await self._entries(words, principal, needs_all=needs_all)
+        wanted = (await self._words_in(value)).tokens
+        return await self._entries(wanted, principal, needs_all=needs_all)
 
     async def _entries(
-        self, words: "_Words", principal: Principal, *, needs_all: bool = True
+        self, wanted: frozenset[str], principal: Principal, *, needs_all: bool = True
     ) -> dict[str, Entry]:
-        """What the tokens in a value stand for, of those kinds that there are."""
-        wanted = {token for token in words.tokens if tokens.kind_of(token) in self._kinds}
+        """What tokens stand for."""
         if not wanted:
             return {}
         conversation = self._of(principal)
@@ -495,23 +494,23 @@ def _kept_secret(entry: Entry, to: str) -> str:
 
 
 class _Words(NamedTuple):
-    """What looks like tokens in a value."""
+    """What looks like tokens in a value, of those kinds that there are."""
 
-    tokens: set[str]
-    near_misses: list[str]
+    tokens: frozenset[str] = frozenset()
+    near_miss: str = ""
+    """The first word that a model or code has changed: a tool would get it as it stands."""
 
     @classmethod
-    def of(cls, leaves: Leaves) -> "_Words":
+    def of(cls, leaves: Leaves, kinds: Container[str]) -> "_Words":
         # As one text: neither goes over a line, so that none is made of two texts.
         whole = BETWEEN.join(leaves.texts)
-        return cls(tokens.in_text(whole), list(tokens.near_misses(whole)))
+        meant = (token for token in tokens.in_text(whole) if tokens.kind_of(token) in kinds)
+        near = (word for word in tokens.near_misses(whole) if _kind_meant_by(word) in kinds)
+        return cls(frozenset(meant), next(near, ""))
 
 
-async def _words_in(value: Any, written: bytes | None = None) -> _Words | None:
-    """Find what looks like tokens; None where the JSON that was written says there is none."""
-    if written is not None and not await weight.beside(tokens.may_be_in_json, written):
-        return None
-    return await _with_leaves(_Words.of, value)
+def _kind_meant_by(near_miss: str) -> str:
+    return tokens.kind_of(near_miss.upper().replace(" ", "_").replace("-", "_"))
 
 
 async def _with_leaves(work: Callable[[Leaves], Made], value: Any) -> Made:

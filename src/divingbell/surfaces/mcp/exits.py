@@ -65,7 +65,8 @@ def _taken_apart(value: Any, seen: Callable[[Any], Any]) -> tuple[Any, Any, bool
     """JSON with bytes for base64, the same as it is seen, and whether some of that was cut."""
     apart = binary.taken_out(value)
     visibly = seen(apart)
-    return apart, visibly, _is_cut(visibly)
+    # What is the same was not cut: told in a tenth of the time that a look at each text takes.
+    return apart, visibly, visibly != apart and _is_cut(visibly)
 
 
 async def _at_once(work: Callable[[], Any]) -> Any:
