@@ -71,9 +71,8 @@ async def test_a_little_room_is_enough_for_a_record(tmp_path: Path) -> None:
     """The zeros that are written ahead need not find any."""
     async with making.writing(tmp_path) as log:
         await log.intend(making.sent(1))
-        with full(tmp_path):
-            with pytest.raises(NotRecorded):
-                await log.intend(making.sent(2))
+        with full(tmp_path), pytest.raises(NotRecorded):
+            await log.intend(making.sent(2))
         with full(tmp_path, room=20_000):
             for call in range(3, 10):
                 await log.intend(making.sent(call))
