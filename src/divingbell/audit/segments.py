@@ -111,6 +111,7 @@ class Segments:
             raise
         self._is_torn = False
         self._size += len(data)
+        self._room = max(self._room, self._size)
         self.end = end
 
     def close(self) -> None:
@@ -126,9 +127,15 @@ class Segments:
         self._file = -1
 
     def _make_room(self, size: int) -> None:
-        while self._size + size > self._room:
-            _write_all(self._file, bytes(AHEAD), self._room)
-            self._room += AHEAD
+        """Write zeros ahead. Where these find no room, a record may: it is written without."""
+        try:
+            while self._size + size > self._room:
+                _write_all(self._file, bytes(AHEAD), self._room)
+                self._room += AHEAD
+        except OSError as error:
+            log.debug("nothing is written ahead in %s: %s", self.chain, error)
+            os.ftruncate(self._file, self._size)
+            self._room = self._size
 
     def _take_back(self) -> None:
         """Cut what is behind the last record."""

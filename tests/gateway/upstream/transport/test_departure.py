@@ -1,4 +1,4 @@
-"""A call is made ready while its record is written, and leaves after that: over real connections."""
+"""A call is made ready while its record is written, and leaves after that."""
 
 import asyncio
 import contextlib
