@@ -26,13 +26,18 @@ from divingbell.session.options import SessionOptions, check_name, checked_label
 from divingbell.session.pool import Pool
 from divingbell.session.session import Session
 from divingbell.session.user_rates import UserRates
+from divingbell.session.user_shares import UserShares
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 
 IDLE_CHECK = 1.0
 ACCOUNT_EVERY = 1.0
 """Seconds between two looks at the CPU time of sessions, where a rate limits it. Measured: a look
-at one takes 0.02 ms."""
+at one takes 0.01 ms."""
+
+SHARE_EVERY = 0.5
+"""Seconds between two looks at which sessions compute. Measured: 0.01 ms for a session, and as much
+again to weigh it."""
 
 log = logs.logger("divingbell")
 Key = tuple[str, str]
@@ -93,7 +98,8 @@ class Engine:
 
     async def start(self) -> None:
         await self._backend.start()
-        self._watching = [asyncio.create_task(self._end_idle_sessions())]
+        looks = (self._end_idle_sessions(), self._share_processors())
+        self._watching = [asyncio.create_task(look) for look in looks]
         if self._services.rates.counts_cpu:
             self._watching.append(asyncio.create_task(self._account()))
         self._pool.start()
@@ -291,6 +297,18 @@ class Engine:
                 except Exception:  # the others are charged all the same
                     log.exception("the CPU time of session %s was not counted", session.id)
                 await asyncio.sleep(0)
+
+    async def _share_processors(self) -> None:
+        """Let sessions of one user that compute at the same time have together what one has."""
+        shares = UserShares()
+        while True:
+            await asyncio.sleep(SHARE_EVERY)
+            sessions = [(session.principal, session.sandbox) for session in self._open()]
+            try:
+                for _ in shares.look(sessions):
+                    await asyncio.sleep(0)
+            except Exception:  # it is looked again
+                log.exception("the processors were not shared by users")
 
     def _idle_timeout(self, session: LocalSession) -> float:
         own = session.options.idle_timeout
