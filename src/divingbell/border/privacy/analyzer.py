@@ -25,8 +25,8 @@ OVERLAP = 200
 MOST = 1_000_000
 """Characters of one text; what is over is held back."""
 SECONDS, SECONDS_PER_CHARACTER, MOST_SECONDS = 1.0, 0.000_05, 10.0
-"""For one text, with the wait for others before it; what is not done by then is held back. Models
-of spaCy on one core take 10 to 30 ms for 1,000 characters."""
+"""For one text, with the wait for others before it; what is not done by then is held back. Without
+a model Presidio takes 0.7 ms for a short text, and 1.4 ms for 1,000 characters."""
 STEP = 0.002
 """Seconds of a wait, after which others may run."""
 MOST_KEPT = 64
