@@ -17,7 +17,7 @@ log = logs.logger("divingbell")
 
 KINDS_OF_ENTITIES = {"PERSON": "NAME", "LOCATION": "ADDRESS"}
 """What has no shape. The rest of what Presidio knows is left to the shapes: of its telephone
-numbers in the held-out set 59 in 100 are right."""
+numbers in the held-out set 61 in 100 are right."""
 PIECE = 10_000
 """Characters that are analysed at once; a model takes memory in proportion to them."""
 OVERLAP = 200
@@ -25,8 +25,8 @@ OVERLAP = 200
 MOST = 1_000_000
 """Characters of one text; what is over is held back."""
 SECONDS, SECONDS_PER_CHARACTER, MOST_SECONDS = 1.0, 0.000_05, 10.0
-"""For one text, with the wait for others before it; what is not done by then is held back. Models
-of spaCy on one core take 10 to 30 ms for 1,000 characters."""
+"""For one text, with the wait for others before it; what is not done by then is held back. Without
+a model Presidio takes 0.7 ms for a short text, and 1.4 ms for 1,000 characters."""
 STEP = 0.002
 """Seconds of a wait, after which others may run."""
 MOST_KEPT = 64

@@ -26,6 +26,7 @@ _EMAIL = Shape(
         r"|[\w.-]{0,60}?(?:\.\.\.|…))"
     ),
     longest=330,
+    longest_gate=2,
     check=validators.is_email,
     unless=_PASSWORD,
     # Quotation marks belong to it if there is a name between them, and not the end of a text.

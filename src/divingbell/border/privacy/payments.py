@@ -76,6 +76,7 @@ _IBAN = Shape(
         rf"[A-Z](?=[A-Z]\d\d)(?:(?<!\w.)|(?<=\\[nrt].))(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE
     ),
     longest=66,
+    longest_gate=13,
     check=validators.is_iban,
 )
 
