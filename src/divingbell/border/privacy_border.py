@@ -285,7 +285,8 @@ class PrivacyBorder:
 
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         # Threads ask, too: nothing is made or moved for it.
-        known = self._conversations.get(principal.user, {}).get(principal.conversation)
+        of_user = self._conversations.get(principal.user) or OrderedDict()
+        known = of_user.get(principal.conversation)
         return self.is_personal and (known is None or not known.has_shown(content))
 
     def _looker(self, conversation: Conversation) -> Pictures | None:

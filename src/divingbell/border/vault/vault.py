@@ -220,7 +220,7 @@ class Vaults:
         try:
             rows = await self._store.all_of(vault.name, MOST_VALUES)
             # 200,000 of them take seconds to open.
-            await weight.in_thread(lambda: [vault.take(self._opened(row)) for row in rows])
+            await weight.in_thread(lambda: self._take_all(vault, rows))
         except (StoreFailed, NotOpened) as error:
             log.warning("what was kept of a conversation can't be read: %s", error)
         return vault.entries()
@@ -243,6 +243,10 @@ class Vaults:
     async def counts(self) -> Counts:
         """Return how much the store holds. Raises: StoreFailed."""
         return await self._store.counts()
+
+    def _take_all(self, vault: Vault, rows: Iterable[Row]) -> None:
+        for row in rows:
+            vault.take(self._opened(row))
 
     def _opened(self, row: Row) -> Entry:
         kind, value, origins, sealed = self._seal.open(row.sealed, row.place)

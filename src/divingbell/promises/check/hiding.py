@@ -196,9 +196,9 @@ async def pictures(rig: PrivacyRig) -> str:
         for words, is_shown in (("str(who).encode()", False), ("b'north'", True)):
             forms = f"{{'image/png': {_PLAIN_IMAGE}, {drawn_texts.KIND!r}: {words}}}"
             result = await session.run(f"display({forms}, raw=True)")
-            held = "its texts have " in result.text
+            is_held = "its texts have " in result.text
             shown = any(output.type == "image/png" for output in result.outputs)
-            expect(shown == is_shown and held != is_shown, f"a chart: {result.text[:200]}")
+            expect(shown == is_shown and is_held != is_shown, f"a chart: {result.text[:200]}")
     async with connected(rig, Ear()) as client:
         content = (await client.call_tool("portrait", {})).model_dump(mode="json")["content"]
     kinds = {block["type"] for block in content}
