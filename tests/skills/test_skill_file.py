@@ -150,3 +150,27 @@ def test_every_byte_counts_for_the_digest() -> None:
     }
     assert len(digests) == 6
     assert made().digest == made().digest
+
+
+@given(
+    head=st.one_of(
+        st.text(max_size=200),
+        st.lists(
+            st.sampled_from(
+                ["name: a\n", "description: b\n", "metadata:\n", "  ", "- ", "? ", ": ", "&a ",
+                 "*a", "!!map ", "{", "[", "}", "]", ",", "|\n", ">-\n", "'", '"', "\t", "\n",
+                 "<<: ", "%YAML 1.1\n", "--- ", "...\n", "\x85", "\ufeff", "~", "allowed-tools: "]
+            ),
+            max_size=30,
+        ).map("".join),
+    )
+)  # fmt: skip
+def test_whatever_the_head_is_it_is_read_or_refused(head: str) -> None:
+    raw = f"---\n{head}\n---\nbody\n".encode("utf-8", "surrogatepass")
+    for foreign in (False, True):
+        try:
+            skill = skill_file.parse(raw, {}, foreign=foreign)
+        except SkillRefused:
+            continue
+        assert skill.skill_md == raw
+        assert all(isinstance(each, str) for each in (skill.description, *skill.metadata.values()))

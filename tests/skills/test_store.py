@@ -112,6 +112,17 @@ def test_every_change_of_what_is_offered_is_a_new_generation(store: Store) -> No
     assert seen == sorted(set(seen))
 
 
+def test_what_has_changed_after_a_generation_is_read_alone(store: Store) -> None:
+    store.save_all([(made("first"), RECORD), (made("second"), RECORD)])
+    seen = store.generation
+    assert store.summaries(seen) == []
+    store.mark("second", 1, "failed")
+    assert [(each.name, each.record.state) for each in store.summaries(seen)] == [
+        ("second", "failed")
+    ]
+    assert [each.name for each in store.summaries()] == ["first", "second"]
+
+
 @pytest.mark.parametrize(
     "others", ["", "Anna", "anna ", "../anna", "/etc", "a\0b", "x" * 10_000, "\ud800", "ａｎｎａ"]
 )

@@ -60,14 +60,16 @@ class SkillSearch:
         generation = self._store.generation
         if generation == self._generation:
             return
-        now = {each.name: each for each in self._store.summaries()}
-        for name in self._known.keys() - now.keys():
-            self._index.remove(name)
-        for name, summary in now.items():
-            known = self._known.get(name)
+        # Read after the number: what has changed in between is read again the next time.
+        for summary in self._store.summaries(self._generation):
+            known = self._known.get(summary.name)
             if known is None or known.description != summary.description:
-                self._index.replace(Section(name, [IndexEntry(_tool(summary))]))
-        self._known, self._generation = now, generation
+                self._index.replace(Section(summary.name, [IndexEntry(_tool(summary))]))
+            self._known[summary.name] = summary
+        for name in self._known.keys() - set(self._store.names()):
+            self._index.remove(name)
+            del self._known[name]
+        self._generation = generation
 
 
 class Searches:

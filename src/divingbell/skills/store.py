@@ -40,7 +40,10 @@ CREATE TABLE IF NOT EXISTS files (
     name TEXT NOT NULL, version INTEGER NOT NULL, path TEXT NOT NULL, data BLOB NOT NULL,
     PRIMARY KEY (name, version, path)
 );
-CREATE TABLE IF NOT EXISTS offered (name TEXT PRIMARY KEY, version INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS offered (
+    name TEXT PRIMARY KEY, version INTEGER NOT NULL, changed INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS by_change ON offered (changed);
 CREATE TABLE IF NOT EXISTS usage (
     name TEXT PRIMARY KEY, uses INTEGER NOT NULL, failures INTEGER NOT NULL,
     tokens_saved INTEGER NOT NULL
@@ -53,7 +56,9 @@ SELECT name, version, description, digest, record, saved_at,
     ifnull(uses, 0), ifnull(failures, 0), ifnull(tokens_saved, 0)
 FROM versions LEFT JOIN usage USING (name)
 """
-_OFFERED = "WHERE (name, version) IN (SELECT name, version FROM offered) ORDER BY name"
+_OFFERED = (
+    "WHERE (name, version) IN (SELECT name, version FROM offered WHERE changed > ?) ORDER BY name"
+)
 
 
 class Stores:
@@ -95,12 +100,13 @@ class Store:
                 return []
             return [name for (name,) in database.execute("SELECT name FROM offered ORDER BY name")]
 
-    def summaries(self) -> list[Summary]:
-        """Return what lists and searches need of every skill, in the order of their names."""
+    def summaries(self, since: int = -1) -> list[Summary]:
+        """Return what lists and searches need of every skill, in the order of their names; of
+        those that have changed after a generation, where one is given."""
         with self._reading() as database:
             if database is None:
                 return []
-            return [_summary(row) for row in database.execute(f"{_SUMMARY} {_OFFERED}")]
+            return [_summary(row) for row in database.execute(f"{_SUMMARY} {_OFFERED}", (since,))]
 
     def get(self, name: str, version: int | None = None) -> Kept:
         """Return a version of a skill; without a number the one that is offered.
@@ -235,7 +241,9 @@ class Store:
                 "UPDATE versions SET record = ? WHERE name = ? AND version = ?",
                 (record.to_json(), name, version),
             )
-            _changed(database)
+            database.execute(
+                "UPDATE offered SET changed = ? WHERE name = ?", (_changed(database), name)
+            )
         return record
 
     def add_usage(self, added: Mapping[str, Usage]) -> None:
@@ -357,12 +365,15 @@ def _check_room(database: sqlite3.Connection) -> None:
 
 
 def _offer(database: sqlite3.Connection, name: str, version: int) -> None:
-    database.execute("INSERT OR REPLACE INTO offered VALUES (?, ?)", (name, version))
-    _changed(database)
+    row = (name, version, _changed(database))
+    database.execute("INSERT OR REPLACE INTO offered VALUES (?, ?, ?)", row)
 
 
-def _changed(database: sqlite3.Connection) -> None:
+def _changed(database: sqlite3.Connection) -> int:
+    """Begin a generation, and return its number."""
     database.execute("UPDATE about SET value = value + 1 WHERE name = 'generation'")
+    [(number,)] = database.execute("SELECT value FROM about WHERE name = 'generation'")
+    return int(number)
 
 
 def _missing(name: str, version: int | None = None) -> SkillMissing:
