@@ -6,7 +6,7 @@ from typing import Any
 
 from divingbell import Divingbell, Session
 from divingbell.principal import Principal
-from divingbell.session.user_shares import UserShares
+from divingbell.session.user_shares import PATIENCE, UserShares
 from tests.waiting import until
 
 ADA, BOB = Principal("ada"), Principal("bob")
@@ -40,12 +40,15 @@ def test_those_that_compute_share_and_those_that_wait_weigh_all() -> None:
     assert one.weight == 1  # whatever it had used before
     look(shares, all_of_them, one, two, other)
     assert [each.weight for each in (one, two, three, other)] == [0.5, 0.5, 1, 1]
+    for _ in range(PATIENCE - 1):
+        look(shares, all_of_them, one, other)
+        assert two.weight == 0.5  # it may not have had its turn
     look(shares, all_of_them, one, other)
     assert [each.weight for each in (one, two, three, other)] == [1, 1, 1, 1]
     look(shares, all_of_them, one, two, three)
     assert {each.weight for each in (one, two, three)} == {1 / 3}
     look(shares, [(ADA, one), (BOB, other)], one)
-    assert one.weight == 1 and not shares._used and not shares._lowered
+    assert one.weight == 1 and not (shares._used or shares._lowered or shares._still)
 
 
 def weight(session: Session) -> int:

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator
 from divingbell.principal import Principal
 from divingbell.sandbox.base import Sandbox
 
-COMPUTING = 0.002
-"""Seconds of CPU time between two looks. One of thirty that spin on two processors beside four such
-users has 0.01."""
+COMPUTING = 0.0005
+"""Seconds of CPU time between two looks; a session that waits uses none."""
+PATIENCE = 4
+"""Looks without any, after which one that has computed is taken to wait. Measured on a busy
+machine: one of thirty that spin can go without a turn from one look to the next."""
 
 
 class UserShares:
@@ -25,6 +27,8 @@ class UserShares:
         self._used: dict[Sandbox, float] = {}
         """CPU time at the last look, of sandboxes of users who have several."""
         self._lowered: set[Sandbox] = set()
+        self._still: dict[Sandbox, int] = {}
+        """Looks since one of the lowered has computed."""
 
     def look(self, sessions: Iterable[tuple[Principal, Sandbox]]) -> Iterator[None]:
         """Weigh all sessions anew, user by user; a step for each, so that others have their turn in
@@ -42,7 +46,7 @@ class UserShares:
             computing = []
             for sandbox in sandboxes:
                 used = self._used[sandbox] = sandbox.consumption().cpu_seconds
-                if used - before.get(sandbox, used) > COMPUTING:
+                if self._computes(sandbox, used - before.get(sandbox, used)):
                     computing.append(sandbox)
                 yield
             self._raise(set(sandboxes).difference(computing if len(computing) > 1 else ()))
@@ -52,7 +56,18 @@ class UserShares:
                 self._lowered.add(sandbox)
                 yield
 
+    def _computes(self, sandbox: Sandbox, seconds: float) -> bool:
+        if seconds > COMPUTING:
+            self._still.pop(sandbox, None)
+            return True
+        still = self._still.get(sandbox, 0) + 1
+        if sandbox not in self._lowered or still >= PATIENCE:
+            return False
+        self._still[sandbox] = still
+        return True
+
     def _raise(self, sandboxes: set[Sandbox]) -> None:
         for sandbox in self._lowered & sandboxes:
             sandbox.share(1.0)
         self._lowered -= sandboxes
+        self._still = {each: looks for each, looks in self._still.items() if each in self._lowered}
