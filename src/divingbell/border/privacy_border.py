@@ -91,6 +91,8 @@ class PrivacyBorder:
         self._fields = fields
         self._rules = rules
         self.is_personal = not kinds.isdisjoint(PERSONAL)
+        self.waits = scanner.waits
+        """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
@@ -203,7 +205,9 @@ class PrivacyBorder:
         holds_back = self.is_personal and reader == "model" and not _is_readable_whole(value)
         if holds_back or (isinstance(value, Result) and is_parted(value)):
             value = await _beside(
-                lambda given: self._as_shown(given, conversation, holds_back=holds_back), value
+                lambda given: self._as_shown(given, conversation, holds_back=holds_back),
+                value,
+                apart=self.waits,
             )
 
         def changed(leaves: Leaves) -> Any:
@@ -211,7 +215,7 @@ class PrivacyBorder:
                 return self._entering(conversation, leaves, value, origin)
             return leaves.replaced_by(conversation.tokenised_all(leaves.texts))
 
-        passed: Value = await _with_leaves(changed, value)
+        passed: Value = await _with_leaves(changed, value, apart=self.waits)
         return passed
 
     def _as_shown(self, value: Any, conversation: Conversation, *, holds_back: bool) -> Any:
@@ -366,7 +370,8 @@ class PrivacyPassage:
             self._last[event.type] = event
             if self._border.is_personal:
                 await _learn_shown(self._conversation, [event.text])
-            shown = await _beside(self._pieces[event.type].feed, event.text, self._charge)
+            feed = self._pieces[event.type].feed
+            shown = await _beside(feed, event.text, self._charge, apart=self._border.waits)
             return [dataclasses.replace(event, text=shown)] if shown else []
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
@@ -379,7 +384,7 @@ class PrivacyPassage:
         """What has waited and is decided. What may be half a value goes on waiting: shown before a
         display, the other half after it, it would be read as a whole."""
         fed = [
-            (name, await _beside(pieces.feed, "", self._charge))
+            (name, await _beside(pieces.feed, "", self._charge, apart=self._border.waits))
             for name, pieces in self._pieces.items()
         ]
         return [dataclasses.replace(self._last[name], text=text) for name, text in fed if text]
@@ -514,8 +519,9 @@ def _kind_meant_by(near_miss: str) -> str:
     return tokens.kind_of(near_miss.upper().replace(" ", "_").replace("-", "_"))
 
 
-async def _with_leaves(work: Callable[[Leaves], Made], value: Any) -> Made:
-    """Do work on the texts of a value: at once, or in a thread if there are many or long ones.
+async def _with_leaves(work: Callable[[Leaves], Made], value: Any, *, apart: bool = False) -> Made:
+    """Do work on the texts of a value: at once, or in a thread if there are many or long ones, or
+    if the work waits for something (`apart`).
 
     Either way the value is walked through once, but for the parts that are too many.
     """
@@ -524,17 +530,22 @@ async def _with_leaves(work: Callable[[Leaves], Made], value: Any) -> Made:
         leaves = Leaves.of_small(value, weight.LARGE_COUNT, LONG)
         return None if leaves is None else (work(leaves),)
 
-    done = weight.timed(small, weight.charging())
+    done = None if apart else weight.timed(small, weight.charging())
     if done is not None:
         return done[0]
     return await weight.in_thread(lambda: work(Leaves(value)))
 
 
 async def _beside(
-    work: Callable[[Given], Made], value: Given, charge: Charge | None = None
+    work: Callable[[Given], Made],
+    value: Given,
+    charge: Charge | None = None,
+    *,
+    apart: bool = False,
 ) -> Made:
-    """Do work on a value: at once, or in a thread if it has many parts or long texts."""
-    if not weight.is_large(value, text=LONG):
+    """Do work on a value: at once, or in a thread if it has many parts or long texts, or if the
+    work waits for something (`apart`)."""
+    if not apart and not weight.is_large(value, text=LONG):
         return weight.timed(lambda: work(value), charge or weight.charging())
     if charge is None:
         return await weight.in_thread(lambda: work(value))
