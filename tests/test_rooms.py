@@ -50,7 +50,7 @@ BESIDE = {
 INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
-    "drawn_texts": ("session",),
+    "drawn_texts": ("session", "promises.check"),
     "frames": ("session", "settings", "gateway", "skills"),
     "layout": (
         "notebook",
