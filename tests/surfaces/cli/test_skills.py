@@ -117,7 +117,7 @@ def test_what_a_person_would_not_see_is_shown(
     shown = capsys.readouterr().out
     assert not {"\x1b", "\u202e", "\u200b"} & set(shown)
     assert "hidden" in shown and "shop.orders" in shown and "# top-customers" in shown
-    skills.show("top-customers", 1, "", as_json=True)
+    skills.show("top-customers", 1, login_name(), as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert (told["versions"], told["digest"]) == ([1], made(code=hidden).digest)
 
