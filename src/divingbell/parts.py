@@ -30,6 +30,7 @@ from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
 from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
 from divingbell.skills.recordings import Recordings
+from divingbell.skills.sharing import Sharing
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import FOLDER_NAME, Stores
 from divingbell.skills.trial import RunApart, Trials
@@ -199,7 +200,8 @@ def open_skills(
         uses = Uses(stores)
         undo.push_async_callback(uses.close)
         undo.callback(journal.watch(uses.take))
-    return Skills(stores, journal.note)
+    data, reviewer = scratch or places.data_folder(), Reviewer(settings.review)
+    return Skills(stores, journal.note, Sharing(data, stores, reviewer, settings.limits))
 
 
 def offer_skills(

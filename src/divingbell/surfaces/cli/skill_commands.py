@@ -179,12 +179,14 @@ def publish_skill(
     to: Annotated[str, Parameter(help="A folder, or the address of a git repository.")],
     version: Version = None,
     user: User = None,
+    options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Sign a skill with your key, and put it into a catalogue as its next version."""
     from divingbell.surfaces.cli import catalogues
     from divingbell.surfaces.cli.terminal import signals
 
-    return signals.run(lambda _: catalogues.publish(name, to, version, _named(user)))
+    settings = options.load()
+    return signals.run(lambda _: catalogues.publish(name, to, version, _named(user), settings))
 
 
 @skills.command(name="install")
@@ -208,12 +210,16 @@ def install_skill(
 ) -> int:
     """Show a skill of a catalogue, with its publisher's key and its review, and keep it if you
     agree. It is not run."""
+    from divingbell.skills.sharing import Wanted
     from divingbell.surfaces.cli import catalogues
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    wanted = catalogues.Wanted(key=key, digest=sha256, yes=yes)
-    return signals.run(lambda _: catalogues.install(name, source, wanted, _named(user), settings))
+    catalogues.check_key(key)
+    wanted = Wanted(key, sha256)
+    return signals.run(
+        lambda _: catalogues.install(name, source, wanted, _named(user), settings, yes=yes)
+    )
 
 
 @skills.command(name="update")
@@ -230,4 +236,4 @@ def update_skills(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: catalogues.update(name, yes, _named(user), settings))
+    return signals.run(lambda _: catalogues.update(name, _named(user), settings, yes=yes))
