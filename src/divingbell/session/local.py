@@ -454,8 +454,14 @@ class LocalSession(SessionHandle):
             return await self._ask(request, body, LOOK_TIMEOUT)
 
     async def _ask(self, request: frames.Header, body: bytes, patience: float) -> Seen:
-        """Ask the interpreter for something; the queue is ours."""
+        """Ask the interpreter for something; the queue is ours.
+
+        Raises:
+            RateExceeded: its user owes CPU seconds: what it looks at may have code of its own.
+        """
         self._check_open()
+        self._cpu.charge()
+        self._services.rates.check_cpu(self.principal.user)
         self.last_used = time.monotonic()
         await self._ensure_alive()
         number, seen = self._looks.begin()
