@@ -48,6 +48,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "session",
         "sessions",
         "settings",
+        "skills",
         "start",
         "starting",
         "tool",

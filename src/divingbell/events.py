@@ -12,6 +12,7 @@ from divingbell.journal.events import (
     CellStarted,
     CommandEnded,
     CommandStarted,
+    ExecutionRefused,
     Intent,
     JournalEvent,
     Revealed,
@@ -20,6 +21,9 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.journal.journal import Dropped
 
@@ -36,6 +40,7 @@ __all__ = [
     "CommandEnded",
     "CommandStarted",
     "Dropped",
+    "ExecutionRefused",
     "Intent",
     "JournalEvent",
     "Revealed",
@@ -44,4 +49,7 @@ __all__ = [
     "SessionEnded",
     "SessionOpened",
     "SignedIn",
+    "SkillRemoved",
+    "SkillSaved",
+    "SkillUsed",
 ]

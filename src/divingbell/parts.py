@@ -19,13 +19,21 @@ from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
 from divingbell.journal.journal import Journal
+from divingbell.review.reviewer import Reviewer
 from divingbell.sandbox import registry
 from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
+from divingbell.settings.kinds import VALUE
 from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
+from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
+from divingbell.skills.recordings import Recordings
+from divingbell.skills.skills import Skills
+from divingbell.skills.store import FOLDER_NAME, Stores
+from divingbell.skills.trial import RunApart, Trials
+from divingbell.skills.uses import Uses
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
@@ -144,6 +152,8 @@ async def make_border(
     await asyncio.to_thread(BLOTTER.make().join)
     rules, vault = settings.privacy_rules, settings.vault
     kinds = KINDS_OF[privacy] | rules.patterns.keys()
+    if rules.analyzer:
+        kinds |= {VALUE}  # what it could not read is held back as one
     scanner = await asyncio.to_thread(make_scanner, privacy, rules)
     fields = Fields(chosen_fields(privacy, rules), kinds)
     if scratch is None:
@@ -175,6 +185,48 @@ async def make_audit(
     log = await opening.opened(settings, border, places.data_folder())
     undo.push_async_callback(log.close)
     undo.callback(journal.keep(log))
+
+
+def open_skills(
+    settings: Settings, journal: Journal, undo: AsyncExitStack, scratch: Path | None = None
+) -> Skills:
+    """Return the skills; where the settings have them on, their uses are counted until `undo`.
+
+    With `scratch` they are kept there.
+    """
+    stores = Stores((scratch or places.data_folder()) / FOLDER_NAME)
+    if settings.skills == "on":
+        uses = Uses(stores)
+        undo.push_async_callback(uses.close)
+        undo.callback(journal.watch(uses.take))
+    return Skills(stores, journal.note)
+
+
+def offer_skills(
+    settings: Settings,
+    skills: Skills,
+    gateway: Gateway,
+    border: Border,
+    journal: Journal,
+    run: RunApart,
+    undo: AsyncExitStack,
+) -> None:
+    """Have the gateway answer what code asks about skills: that there are none, where they are off.
+
+    `run` runs their examples.
+    """
+    if settings.skills != "on":
+        refuse(gateway)
+        return
+    recordings = Recordings()
+    trials = Trials(gateway, border, recordings, run)
+    reviewer = Reviewer(settings.review)
+    services = SkillServices(gateway, border, reviewer, settings.limits, skills, trials, journal)
+    questions = SkillQuestions(services)
+    questions.register()
+    undo.callback(journal.watch(recordings.take))
+    skills.tester = questions.test
+    undo.callback(journal.watch(questions.take))
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

@@ -12,8 +12,10 @@ import pytest
 
 from divingbell.errors import ConfigError
 from divingbell.journal import totals
+from divingbell.journal.events import ExecutionRefused
 from divingbell.journal.totals import ToolTotal, Totals, report
 from divingbell.models import Ledger, ToolUse
+from divingbell.principal import Principal
 
 PATIENCE = 30.0
 LEDGER = Ledger(
@@ -39,6 +41,23 @@ async def recorded(path: Path, *entries: tuple[Ledger, str]) -> None:
         kept.record(ledger, user)
     async with asyncio.timeout(PATIENCE):
         await kept.close()
+
+
+async def test_refusals_are_counted_by_user_and_in_no_other_figure(path: Path) -> None:
+    kept = Totals(path)
+    for user, client in (
+        ("anna", "http"),
+        ("anna", "http"),
+        ("bert", "stdio"),
+        ("carl", "library"),
+    ):
+        kept.take(ExecutionRefused(Principal(user, "", client), "key", "cell", "again in 1 s", 1.0))
+    kept.record(LEDGER, "anna")
+    async with asyncio.timeout(PATIENCE):
+        await kept.close()
+    found = report(path, 7)
+    assert found.refused == {"anna": 2, "bert": 1}
+    assert found.total.executions == 1 and list(found.users) == ["anna"]
 
 
 async def test_ledgers_are_added_up_by_day_user_server_and_tool(path: Path) -> None:

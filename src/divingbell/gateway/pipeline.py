@@ -10,11 +10,12 @@ becomes of a request, the journal has its end.
 """
 
 import asyncio
+import contextlib
 import copy
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -37,6 +38,7 @@ from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
 from divingbell.gateway.upstream.fleet import Fleet
+from divingbell.gateway.upstream.transport.departure import Departure
 from divingbell.journal.events import (
     By,
     CallDecided,
@@ -97,6 +99,8 @@ class Request:
     """As it was asked for: `server.tool`, or for rules `server.read_resource` and the like."""
     context: CallContext
     send: Send | None = None
+    verbatim: bool = False
+    """Whether tokens in the arguments are left as they are: nobody gets the values."""
     raw: bytes | None = None
     """The arguments as they came, where they are not parsed yet."""
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -114,6 +118,8 @@ class Request:
     must_ask: bool = False
     reason: str = ""
     """Why the person is asked."""
+    departure: Departure | None = None
+    """The wait for its record, from `intend` on."""
     result: Any = None
     """As the server gave it."""
     form: Form | None = None
@@ -139,6 +145,15 @@ class Request:
 
 
 Step = Callable[[Request], Awaitable[None]]
+
+
+@contextlib.contextmanager
+def _no_call_was_made(name: str) -> Iterator[None]:
+    """Tell code of a call that could not be recorded."""
+    try:
+        yield
+    except NotRecorded as error:
+        raise ToolFailed(f"{name}: no call was made: {error}", "tool_unavailable") from None
 
 
 class Pipeline:
@@ -310,12 +325,14 @@ class Pipeline:
 
     async def restore(self, request: Request) -> None:
         """Put back what a model was shown something else for."""
+        if request.verbatim:
+            return
         server = "" if request.found is None else request.found.server
-        principal = request.context.principal
+        given, principal, raw = request.given, request.context.principal, request.raw
         try:
             if self._value_flows:
-                request.restored = await self._border.restored(request.given, principal)
-            request.given = await self._border.inward(request.given, principal, server)
+                request.restored = await self._border.restored(given, principal, raw)
+            request.given = await self._border.inward(given, principal, server, raw)
         except UnknownToken as error:
             name = request.name[:MAX_NAME]
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
@@ -448,13 +465,17 @@ class Pipeline:
         await self.approvals.ask(approval, self._approver(context))
 
     async def intend(self, request: Request) -> None:
-        """Have it written down before it leaves, by those who keep everything."""
+        """Have it written down by those who keep everything, before it leaves.
+
+        A call of a tool is made ready meanwhile, and held at the connection: see `Departure`.
+        """
         context, name = request.context, request.tool.full_name
         who = (context.principal, context.key, context.run, request.by, request.kind)
-        try:
-            await self._journal.intend(CallSent(request.number, *who, name, request.arguments))
-        except NotRecorded as error:
-            raise ToolFailed(f"{name}: no call was made: {error}", "tool_unavailable") from None
+        sent = CallSent(request.number, *who, name, request.arguments)
+        with _no_call_was_made(name):
+            request.departure = Departure(await self._journal.begin(sent))
+            if not request.is_tool or self._fleet.is_published(request.tool.server):
+                await request.departure.allowed()
 
     async def send(self, request: Request) -> None:
         """Put it to its server, or to the function that it is for.
@@ -473,7 +494,12 @@ class Pipeline:
         entry = self._fleet.server(server)
         timeout = (entry.timeout if entry else None) or self._policy.tool_timeout
         context.sent = True
-        request.result = await request.send(upstream, request, timeout)
+        try:
+            with _no_call_was_made(request.tool.full_name):
+                request.result = await request.send(upstream, request, timeout)
+        finally:
+            if request.departure is not None and request.departure.is_held:
+                context.sent = False
 
     async def _ask_host(self, request: Request) -> None:
         context, timeout = request.context, self._policy.tool_timeout

@@ -37,7 +37,7 @@ MAX_MESSAGE = 20_000
 MAX_NAMED = 20
 _QUESTIONS = {
     "search_tools", "list_mcp_tools", "get_mcp_tool_details", "await_server", "list_resources",
-    "list_prompts",
+    "list_prompts", "load_skill", "search_skills",
 }  # fmt: skip
 """Put to the gateway itself; they carry nothing out."""
 MAX_RECORDS = 200

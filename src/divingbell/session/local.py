@@ -5,20 +5,27 @@ import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Unpack, overload
 
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder, Reading
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
-from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
+from divingbell.errors import (
+    DivingbellError,
+    InvalidInput,
+    RateExceeded,
+    SandboxUnavailable,
+    SessionClosed,
+)
 from divingbell.gateway.context import Asker, CallContext
 from divingbell.gateway.functions.function import Tools, functions_of
 from divingbell.journal.events import (
     CellEnded,
     CellRefused,
     CellStarted,
+    ExecutionRefused,
     Revealed,
     SessionEnded,
     SessionOpened,
@@ -45,6 +52,7 @@ from divingbell.session.cancelling import see_through
 from divingbell.session.cell import INTERRUPT_EVERY, Cell
 from divingbell.session.commands.commands import Commands, CommandServices
 from divingbell.session.copies import Copies, Copy
+from divingbell.session.cpu_account import CpuAccount
 from divingbell.session.data import Data
 from divingbell.session.files import Files
 from divingbell.session.hints import Hints
@@ -56,7 +64,9 @@ from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.reviewing import Verdict, verdict_on
 from divingbell.session.transcript import Sink, cell_of
+from divingbell.session.user_rates import UserRates
 from divingbell.session.value import value_of
+from divingbell.settings.policy import Policy
 from divingbell.settings.review import ReviewSettings
 from divingbell.shares import weight
 from divingbell.shares.running import cells
@@ -73,6 +83,8 @@ OVERDRAFT = 5.0
 slowed down for twenty seconds."""
 OVERDRAFT_BETWEEN = 0.5
 """The same between cells, where nobody waits for what is sent and no clock runs."""
+SPINNING = 0.05
+"""Seconds of CPU time that a session which does nothing never uses between two looks."""
 PUT_FILE, SET_VARIABLE = "put_file", "set_variable"
 """What the program gives a session, as rules about flows know it: files; and variables, contexts of
 runs and inputs of commands."""
@@ -98,6 +110,7 @@ class SessionServices:
     ledgers: Ledgers | None = None
     guard: LoopGuard = dataclasses.field(default_factory=LoopGuard)
     reviewer: Reviewer = dataclasses.field(default_factory=lambda: Reviewer(ReviewSettings()))
+    rates: UserRates = dataclasses.field(default_factory=lambda: UserRates(Policy()))
 
 
 class LocalSession(SessionHandle):
@@ -149,6 +162,7 @@ class LocalSession(SessionHandle):
             ),
             self.environment,
         )
+        self._cpu = CpuAccount(services.rates, principal.user, interpreter.sandbox)
         self._untold = StateChange()
         """A change of the state that no result has told of; the next one does."""
         self._ending: asyncio.Task[None] | None = None
@@ -331,6 +345,48 @@ class LocalSession(SessionHandle):
         self.last_used = time.monotonic()
         return self._interpreter
 
+    def check_rates(self) -> None:
+        """Refuse a cell that could not begin now, before there is any work with it.
+
+        Raises:
+            RateExceeded: its user has used up a rate.
+        """
+        with self._telling_refusal("cell"):
+            self._services.rates.check(self.principal.user)
+
+    def admit(self, kind: Literal["cell", "command"]) -> None:
+        """Count an execution that begins now.
+
+        Raises:
+            RateExceeded: its user has used up a rate.
+        """
+        with self._telling_refusal(kind):
+            self._services.rates.admit(self.principal.user)
+
+    @contextlib.contextmanager
+    def _telling_refusal(self, kind: Literal["cell", "command"]) -> Iterator[None]:
+        self._cpu.charge()
+        try:
+            yield
+        except RateExceeded as error:
+            refused = ExecutionRefused(
+                self.principal, self.key, kind, str(error), error.retry_after
+            )
+            self._services.journal.note(refused)
+            raise
+
+    def account(self) -> None:
+        """Charge the user with what it has used. What runs in the background has no limit of its
+        own, so it is ended when its user owes a whole budget."""
+        is_spinning = self._cpu.charge() > SPINNING
+        if not is_spinning or not self._services.rates.is_overdrawn(self.principal.user):
+            return
+        if not self._commands.end_background() and not self._commands.awaited:
+            self._end_left_behind(
+                "processes or threads that an earlier cell had left running used more CPU time "
+                "than cpu_rate_per_user allows, and were ended"
+            )
+
     async def interrupt(self) -> bool:
         if self._cell is None:
             return False
@@ -446,6 +502,7 @@ class LocalSession(SessionHandle):
         try:
             await self._interpreter.stop()
         finally:
+            self._cpu.charge()
             await self._calls.close()
             await self._commands.closed()
             if not self._told_closed:
@@ -467,6 +524,8 @@ class LocalSession(SessionHandle):
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
+        self._check_open()
+        self.check_rates()
         if context:
             self._receive(SET_VARIABLE)
         tokens = await services.border.values_in(code, whose)
@@ -482,6 +541,7 @@ class LocalSession(SessionHandle):
             if ready is None:
                 charge = self._interpreter.host_time.charge
                 ready = await weight.charged(lambda: encoded(*given), charge)
+            self.admit("cell")
             number = self.cells + 1
             verdict = await self._review(code, number, timeout, asker)
             if verdict.refusal is not None:
@@ -497,6 +557,7 @@ class LocalSession(SessionHandle):
                 result = await self._run_cell(code, ready, timeout, asker, sink, verdict.notes)
                 return result
             finally:
+                self._cpu.charge()
                 services.journal.note(CellEnded(whose, self.key, number, code, result))
 
     async def _review(
@@ -617,11 +678,13 @@ class LocalSession(SessionHandle):
             self._check_open()
             self._warn("%s; it gets a new sandbox", error)
             await self._interpreter.stop()
+            self._cpu.charge()
             renewed = await self._renew(self.limits)
             if self._closed is not None:  # meanwhile
                 await renewed.stop()
             self._check_open()
             self._interpreter = renewed
+            self._cpu.begin(renewed.sandbox)
             renewed.listen(self, self.key)
             self._send_environment()
             return StateChange("fresh", files_lost=True)
@@ -706,11 +769,15 @@ class LocalSession(SessionHandle):
             if seconds > OVERDRAFT:
                 self._interpreter.host_time.forgive()
                 self._cell.stop("host")
-        elif seconds * times > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
-            reason = (
+        elif seconds * times > OVERDRAFT_BETWEEN:
+            self._end_left_behind(
                 "processes or threads that an earlier cell had left running kept the host busy "
                 "with what they sent, and were ended"
             )
+
+    def _end_left_behind(self, reason: str) -> None:
+        """End what runs between cells, unless that is done already."""
+        if self._ending is None and not self.busy:
             self._interpreter.host_time.forgive()
             self._interpreter.give_up(reason)
             self._ending = asyncio.create_task(self._end_all(reason))

@@ -11,6 +11,7 @@ from divingbell.models import Limits, SessionLimits
 from divingbell.settings.audit import AuditMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy
+from divingbell.settings.skills import SkillsMode
 
 Texts = list[str] | tuple[str, ...]
 
@@ -52,3 +53,4 @@ class SettingsArguments(SessionLimits, total=False):
     audit: AuditMode | None
     audit_log: Mapping[str, Any]
     review: Mapping[str, Any]
+    skills: SkillsMode | None

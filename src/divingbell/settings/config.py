@@ -25,6 +25,7 @@ from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy, PrivacyRules
 from divingbell.settings.review import ReviewSettings
 from divingbell.settings.servers import Entry, read_entries
+from divingbell.settings.skills import SkillsMode
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
 from divingbell.settings.vault import VaultSettings
@@ -118,6 +119,9 @@ class Settings:
     """What happens about code that is looked at before it runs: the table [review]."""
     agent: AgentSettings = field(default_factory=AgentSettings)
     """The model that `divingbell chat` asks, and how it works: the table [agent]."""
+    skills: Annotated[SkillsMode | None, Described('"on" or "off"')] = None
+    """Skills, which code can save and use again: "on" or "off"; if it is not set, "on" in
+    `divingbell serve` and "off" elsewhere."""
     GONE: ClassVar[Mapping[str, str]] = {
         "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
     }

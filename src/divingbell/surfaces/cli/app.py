@@ -17,6 +17,7 @@ from divingbell.surfaces.cli.arguments import parted
 from divingbell.surfaces.cli.audit_options import AuditFilter
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
 from divingbell.surfaces.cli.serve_options import ServeOptions
+from divingbell.surfaces.cli.skill_commands import skills
 from divingbell.text import uncovered
 
 # asyncio, rich and prompt_toolkit take longer to load than `--help` takes to print:
@@ -501,6 +502,9 @@ def show_audit_head(
     from divingbell.surfaces.cli import audit
 
     return audit.head(options.load(), as_json=json)
+
+
+app.command(skills)
 
 
 @app.command(help_epilogue="")

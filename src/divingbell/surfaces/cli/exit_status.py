@@ -1,6 +1,6 @@
 """The exit statuses of the command. They are documented, so they stay as they are."""
 
-from divingbell.errors import ConfigError, DivingbellError, FileRefused, InvalidInput
+from divingbell.errors import ConfigError, DivingbellError, FileRefused, InvalidInput, SkillRefused
 from divingbell.models import Result, Status
 
 OK = 0
@@ -47,6 +47,6 @@ def of_result(result: Result) -> int:
 
 def of_error(error: DivingbellError) -> int:
     """Return the exit status for an error of the host: the caller's doing, or the machine's."""
-    if isinstance(error, ConfigError | InvalidInput | FileRefused):
+    if isinstance(error, ConfigError | InvalidInput | FileRefused | SkillRefused):
         return USAGE
     return UNAVAILABLE

@@ -75,7 +75,7 @@ def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:
     program, arguments = Path(sys.argv[0]).absolute(), ["serve"]
     if program.name == "__main__.py":  # python -m divingbell
         program, arguments = Path(sys.executable), ["-m", "divingbell", "serve"]
-    privacy = "personal" if options.private else options.privacy
+    privacy = options.chosen_privacy()
     given = (("mode", options.mode), ("backend", options.backend), ("privacy", privacy))
     for name, value in given:
         arguments += [f"--{name}", value] if value else []

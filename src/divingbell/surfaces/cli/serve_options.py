@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from divingbell.errors import ConfigError
-from divingbell.surfaces.cli.options import HostOptions
+from divingbell.surfaces.cli.options import PrivacyOptions, privacy_help
 from divingbell.surfaces.cli.terminal.notes import NOTE
 
 HOST, PORT = "127.0.0.1", 8642
@@ -17,23 +16,14 @@ _HTTP = Group("HTTP", sort_key=5)
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(HostOptions):
+class ServeOptions(PrivacyOptions):
     """The options of `serve`."""
 
     mode: Annotated[
         str | None,
         Parameter(help="code, or hybrid, which also passes chosen tools through [default: code]."),
     ] = None
-    privacy: Annotated[
-        str | None,
-        Parameter(
-            help="What models do not see: secrets, personal (personal data too), or off "
-            "[default: secrets].",
-        ),
-    ] = None
-    private: Annotated[
-        bool, Parameter(negative=(), help="Keep personal data from models: --privacy personal.")
-    ] = False
+    privacy: Annotated[str | None, privacy_help("secrets")] = None
     http: Annotated[
         bool, Parameter(negative=(), group=_HTTP, help="Serve over HTTP instead of stdin/stdout.")
     ] = False
@@ -78,12 +68,7 @@ class ServeOptions(HostOptions):
     ] = ()
 
     def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "mode": self.mode, "privacy": self._privacy()}
-
-    def _privacy(self) -> str | None:
-        if self.private and self.privacy not in (None, "personal"):
-            raise ConfigError("--private and --privacy exclude each other: leave one of them out")
-        return "personal" if self.private else self.privacy
+        return {**super().settings(), "mode": self.mode}
 
     def start_log(self) -> None:
         """Show warnings in any case: this runs unattended."""

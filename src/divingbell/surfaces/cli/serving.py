@@ -148,7 +148,12 @@ def _url(options: ServeOptions, port: int) -> str:
 
 def _for_a_model(settings: "Settings") -> "Settings":
     """Return the settings for what a model reads, where nothing else was chosen: less output of a
-    cell, no secrets in it, and a record of what is called."""
+    cell, no secrets in it, a record of what is called, and skills."""
     if settings.limits.output == Limits().output:
         settings = replace(settings, limits=replace(settings.limits, output=OUTPUT))
-    return replace(settings, privacy=settings.privacy or "secrets", audit=settings.audit or "on")
+    return replace(
+        settings,
+        privacy=settings.privacy or "secrets",
+        audit=settings.audit or "on",
+        skills=settings.skills or "on",
+    )

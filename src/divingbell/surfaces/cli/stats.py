@@ -48,6 +48,7 @@ def _as_json(found: Report, days: int) -> dict[str, Any]:
         "servers": [asdict(server) for server in found.servers],
         "tools": [asdict(tool) for tool in found.tools],
         "older_executions": found.older,
+        "refused_by_user": found.refused,
     }
 
 
@@ -61,6 +62,8 @@ def _sums(totals: Sums) -> dict[str, Any]:
 
 
 def _print(console: "Console", found: Report, days: int) -> None:
+    if found.refused:
+        console.print(f"{sum(found.refused.values()):,} executions were over a rate, and not run.")
     if not found.total.executions:
         console.print(
             f"No model has run code here in the last {days} days.\n"
