@@ -20,7 +20,7 @@ from divingbell.agent.opening import open_agent
 from divingbell.agent.prompt import instructions
 from divingbell.agent.scripted import Line, Says, ScriptedModel
 from divingbell.host import requirements
-from divingbell.journal import tokens
+from divingbell.journal import tokens, totals
 from divingbell.settings.agent import AgentMode
 from divingbell.tool import Tool
 
@@ -290,3 +290,28 @@ def test_the_shape_of_a_long_text() -> None:
         "json",
     )
     assert shape_of("[" * 100_000)[1] == "txt"
+
+
+async def test_an_experiment_decides_for_its_users_and_its_answers_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    experiment = {"arms": {"code": 0, "direct": 100}, "users": {"code": ["user-7"]}}
+    settings: dict[str, Any] = {"experiment": experiment, "agent": {"mode": "hybrid"}}
+    async with Divingbell(pool=0, preload=(), **settings) as bell:
+        bell.tool(find_orders)
+        for user, mode in (("user-7", "code"), ("user-8", "direct")):
+            async with bell.session(user=user) as session:
+                agent = await open_agent(bell, session, ScriptedModel([Says("ok")]))
+                assert agent.mode is not None
+                assert (agent.mode.mode, agent.mode.arm) == (mode, mode)
+                [notice] = [event for event in await all_of(agent) if isinstance(event, Notice)]
+                assert f"arm '{mode}'" in notice.text
+        async with bell.session(user="user-8") as session:
+            agent = await open_agent(bell, session, ScriptedModel([]), mode="code")
+            assert agent.mode == ModeChoice("code"), "who says it is in no arm"
+            fences = ScriptedModel([], calls_tools=False)
+            agent = await open_agent(bell, session, fences, mode="code")
+            assert agent.mode == ModeChoice("code")
+    arms = totals.report(tmp_path / "divingbell" / totals.FILE_NAME, 7).arms
+    assert {arm: sums.answers for arm, sums in arms.items()} == {"code": 1, "direct": 1}
