@@ -292,7 +292,8 @@ class Divingbell:
 
         undo.callback(gateway.on_change(changed))
         undo.callback(self.journal.watch(ledgers.take))
-        if (self.settings.servers or self._functions) and self._scratch is None:
+        is_counted = self.settings.servers or self._functions or self.settings.experiment
+        if is_counted and self._scratch is None:
             kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))

@@ -1,6 +1,7 @@
 """The events of the journal, for `Divingbell(on_event=…)` and `bell.journal`."""
 
 from divingbell.journal.events import (
+    AnswerEnded,
     ApprovalAnswered,
     ApprovalAsked,
     CallDecided,
@@ -28,6 +29,7 @@ from divingbell.journal.events import (
 from divingbell.journal.journal import Dropped
 
 __all__ = [
+    "AnswerEnded",
     "ApprovalAnswered",
     "ApprovalAsked",
     "CallDecided",

@@ -12,7 +12,8 @@ import pytest
 
 from divingbell.errors import ConfigError
 from divingbell.journal import totals
-from divingbell.journal.events import ExecutionRefused
+from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.events import AnswerEnded, ExecutionRefused
 from divingbell.journal.totals import ToolTotal, Totals, report
 from divingbell.models import Ledger, ToolUse
 from divingbell.principal import Principal
@@ -249,3 +250,23 @@ async def test_a_version_that_still_writes_the_old_way_changes_nothing_here(old:
         connection.execute("UPDATE days SET executions = executions + 1")
     connection.close()
     assert report(old, 7).total.executions == 1 and report(old, 7).older == 8
+
+
+async def test_answers_are_added_up_by_the_arm_of_an_experiment(path: Path) -> None:
+    kept = Totals(path)
+    for user, arm, turns, cost, reason in (
+        ("anna", "code", 2, 0.01, "answered"),
+        ("anna", "code", 4, None, "turns"),
+        ("bert", "code", 3, 0.03, "answered"),
+        ("carl", "direct", 9, 0.5, "answered"),
+        ("carl", "", 100, 5.0, "answered"),
+    ):
+        who = Principal(user, "", "library")
+        kept.take(AnswerEnded(who, "k", "m", "code", arm, reason, turns, 1000, 10, 400, cost))
+    async with asyncio.timeout(PATIENCE):
+        await kept.close()
+    found = report(path, 7)
+    assert found.arms["code"] == ArmSums(2, 3, 2, 9, 3000, 1200, 30, 0.04, 2)
+    assert found.arms["direct"].turns == 9
+    assert set(found.arms) == {"code", "direct"}, "others are no part of it"
+    assert found.total.executions == 0

@@ -5,8 +5,8 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncGenerator, Callable, Iterable
+from dataclasses import asdict
 
 from divingbell.agent import fences
 from divingbell.agent.code_tool import NAME as EXECUTE
@@ -35,6 +35,8 @@ from divingbell.agent.model import (
     TextPiece,
     ThinkingPiece,
 )
+from divingbell.agent.modes import ModeChoice
+from divingbell.agent.purse import Purse
 from divingbell.agent.tools import AgentTool, BadArguments, arguments_of
 from divingbell.gateway.context import Asker
 from divingbell.journal import tokens
@@ -43,14 +45,6 @@ from divingbell.session.base import SessionHandle
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
 NO_SUCH_TOOL = "there is no tool {name!r:.80}: the tools are {tools}"
-
-
-@dataclass
-class Progress:
-    """How far one answer has come."""
-
-    turns: int = 0
-    total: ModelUsage = field(default_factory=ModelUsage)
 
 
 class Agent:
@@ -67,27 +61,39 @@ class Agent:
         code: bool = True,
         asker: Asker | None = None,
         history: Iterable[Entry] = (),
+        mode: ModeChoice | None = None,
+        purse: Purse | None = None,
+        on_done: Callable[[Done], None] = lambda done: None,
     ) -> None:
         """Make one; `tools` are those that it calls without code, `code` is whether it writes any.
 
         `asker` is asked what servers want to know of the person. `history` goes on with an earlier
-        conversation.
+        conversation. `mode` is what the first answer tells the person of how tools are used. The
+        `purse` is shared with helpers. `on_done` hears of each answer that has ended.
         """
         self.session = session
         self.model = model
         self.instructions = instructions
         self.limits = limits or AgentLimits()
         self.history: list[Entry] = list(history)
-        self.total = ModelUsage()
-        """The cost of all answers together."""
+        self.mode = mode
+        """How tools are used, where that was decided."""
+        self.purse = purse or Purse(self.limits)
         self._code = CodeTool(session, self.limits.output_tokens, model.sees_images, asker)
         offered: list[AgentTool] = [self._code] if code else []
         self._tools = {tool.definition.name: tool for tool in [*offered, *tools]}
         self._context = Context(model.window)
+        self._on_done = on_done
+        self._told_mode = mode is None or not mode.why
         self._told = ""
         """The inventory that the model has read last."""
         self._sent = 0
         """Tokens of the last request, as we count them."""
+
+    @property
+    def total(self) -> ModelUsage:
+        """The cost of all answers together, helpers included."""
+        return self.purse.total
 
     async def ask(self, text: str) -> AsyncGenerator[AgentEvent]:
         """Yield what happens until the model has answered; the last event is `Done`.
@@ -100,8 +106,13 @@ class Agent:
             SessionClosed: the session has ended.
         """
         self.history.append(Asked(await self._with_inventory(text)))
-        progress = Progress()
+        turns = 0
+        self.purse.begin()
         self._code.failed_in_a_row = 0
+        if not self._told_mode:
+            self._told_mode = True
+            assert self.mode is not None
+            yield Notice(f"mode {self.mode.mode}: {self.mode.why}")
         while True:
             if notice := await self._make_room():
                 yield notice
@@ -113,9 +124,8 @@ class Agent:
                     else:
                         yield event
             assert reply is not None
-            progress.turns += 1
-            progress.total += reply.usage
-            self.total += reply.usage
+            turns += 1
+            self.purse.spend(reply.usage)
             yield UsageTold(reply.usage, self.total, self.model.window)
             if was_cut(self._sent, reply.usage.input_tokens):
                 yield Notice(
@@ -129,9 +139,11 @@ class Agent:
                 async with contextlib.aclosing(self._run(calls)) as running:
                     async for happened in running:
                         yield happened
-                stop = self._limit_reached(progress)
+                stop = self._limit_reached(turns)
             if stop is not None:
-                yield Done(stop, reply.entry.text, progress.total, progress.turns)
+                done = Done(stop, reply.entry.text, self.purse.answer, turns)
+                self._on_done(done)
+                yield done
                 return
 
     async def _make_room(self) -> Notice | None:
@@ -230,17 +242,10 @@ class Agent:
         else:  # who calls no tools is told by the person
             self.history.append(Asked(f"Output:\n{entry.text}", entry.images))
 
-    def _limit_reached(self, progress: Progress) -> StopReason | None:
-        limits, total = self.limits, progress.total
-        if self._code.failed_in_a_row >= limits.failing_cells:
+    def _limit_reached(self, turns: int) -> StopReason | None:
+        if self._code.failed_in_a_row >= self.limits.failing_cells:
             return "failing"
-        if progress.turns >= limits.turns:
-            return "turns"
-        if limits.tokens is not None and total.input_tokens + total.output_tokens >= limits.tokens:
-            return "tokens"
-        if limits.money is not None and total.cost is not None and total.cost >= limits.money:
-            return "money"
-        return None
+        return "turns" if turns >= self.limits.turns else self.purse.used_up
 
     async def _with_inventory(self, text: str) -> str:
         """Return the person's words, and at the end what is there, if that has changed."""

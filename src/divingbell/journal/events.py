@@ -321,6 +321,32 @@ class SkillRemoved:
     at: float = field(default_factory=_now)
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerEnded:
+    """An agent has answered, or stopped at a limit."""
+
+    principal: Principal
+    key: str
+    """The session that it works in."""
+    model: str
+    """The provider and the model."""
+    mode: str
+    """code, direct or hybrid."""
+    arm: str
+    """The arm of an experiment that the user is in; empty where there is none."""
+    reason: str
+    """Why it stopped: answered, turns, tokens, money, failing …"""
+    turns: int
+    """Requests to the model."""
+    input_tokens: int
+    """As the provider counts them, those of helpers and of its cache included."""
+    output_tokens: int
+    cached_tokens: int
+    cost: float | None
+    """In US dollars; None where the price is not known."""
+    at: float = field(default_factory=_now)
+
+
 Intent: TypeAlias = CellStarted | CommandStarted | CallSent
 JournalEvent: TypeAlias = (
     SessionOpened
@@ -344,4 +370,5 @@ JournalEvent: TypeAlias = (
     | SkillSaved
     | SkillUsed
     | SkillRemoved
+    | AnswerEnded
 )

@@ -21,7 +21,9 @@ from typing import Any
 from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
-from divingbell.journal.events import CellEnded, ExecutionRefused, JournalEvent
+from divingbell.journal import arm_totals
+from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.events import AnswerEnded, CellEnded, ExecutionRefused, JournalEvent
 from divingbell.models import Ledger
 
 log = logs.logger("divingbell.journal")
@@ -56,7 +58,7 @@ CREATE TABLE IF NOT EXISTS {_REFUSED} (
     day TEXT NOT NULL, user TEXT NOT NULL, executions INTEGER NOT NULL,
     PRIMARY KEY (day, user)
 ) WITHOUT ROWID;
-"""
+{arm_totals.SCHEMA}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ class Report:
     """Executions that an earlier version has counted, in its own way: in no other figure."""
     refused: dict[str, int] = field(default_factory=dict)
     """Executions that did not begin as their user was over a rate, by user: in no other figure."""
+    arms: dict[str, ArmSums] = field(default_factory=dict)
+    """Answers of agents by the arm of an experiment: in no other figure."""
 
 
 _making = threading.Lock()
@@ -128,8 +132,8 @@ class Totals:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._waiting: list[tuple[str, str, Ledger | None]] = []
-        """Days, users and ledgers; None for an execution that was refused."""
+        self._waiting: list[tuple[str, str, Ledger | AnswerEnded | None]] = []
+        """Days, users and ledgers or answers; None for an execution that was refused."""
         self._guard = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="divingbell-ledger")
@@ -137,7 +141,10 @@ class Totals:
         self._closed = False
 
     def take(self, event: JournalEvent) -> None:
-        """Add the ledger of a cell whose result a model reads, or a refusal; see the journal."""
+        """Add the ledger of a cell whose result a model reads, a refusal, or an answer of an agent
+        that is part of an experiment; see the journal."""
+        if isinstance(event, AnswerEnded) and event.arm:
+            self.record(event, event.principal.user)
         if not isinstance(event, CellEnded | ExecutionRefused):
             return
         if event.principal.client not in READ_BY_MODELS:
@@ -147,8 +154,8 @@ class Totals:
         elif event.result is not None and event.result.ledger is not None:
             self.record(event.result.ledger, event.principal.user)
 
-    def record(self, ledger: Ledger | None, user: str = "") -> None:
-        """Have a ledger added, or with None a refusal; returns at once."""
+    def record(self, ledger: Ledger | AnswerEnded | None, user: str = "") -> None:
+        """Have a ledger or an answer added, or with None a refusal; returns at once."""
         day = datetime.now(UTC).date().isoformat()
         with self._guard:
             if self._closed or len(self._waiting) >= MOST_WAITING:
@@ -189,6 +196,8 @@ class Totals:
                     for day, user, ledger in batch:
                         if ledger is None:
                             _add_refusal(self._connection, day, user)
+                        elif isinstance(ledger, AnswerEnded):
+                            arm_totals.add(self._connection, day, user, ledger)
                         else:
                             _add(self._connection, day, user, ledger)
             except Exception as error:  # whatever it is, executions go on
@@ -275,10 +284,12 @@ def report(path: Path, days: int) -> Report:
             since = (_first_day(days),)
             tables = _tables(connection)
             older = _older(connection, since) if _OLD_DAYS in tables else 0
+            arms = arm_totals.read(connection, *since) if arm_totals.TABLE in tables else {}
             if _DAYS not in tables:
                 return Report(Sums(), {}, {}, (), (), older)
             return Report(
                 older=older,
+                arms=arms,
                 refused=_refused(connection, since) if _REFUSED in tables else {},
                 total=Sums(*_sums(connection, "''", since).get("", ())),
                 days={k: Sums(*v) for k, v in _sums(connection, "day", since).items()},
@@ -316,7 +327,7 @@ def _sums(
 def _tables(connection: sqlite3.Connection) -> set[str]:
     """Return the names of our tables that are there."""
     found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return found & {_DAYS, _TOOLS, _REFUSED, _OLD_DAYS, _OLD_TOOLS}
+    return found & {_DAYS, _TOOLS, _REFUSED, _OLD_DAYS, _OLD_TOOLS, arm_totals.TABLE}
 
 
 def _refused(connection: sqlite3.Connection, since: tuple[str]) -> dict[str, int]:

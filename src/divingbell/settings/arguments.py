@@ -50,6 +50,7 @@ class SettingsArguments(SessionLimits, total=False):
     privacy_rules: Mapping[str, Any]
     vault: Mapping[str, Any]
     agent: Mapping[str, Any]
+    experiment: Mapping[str, Any]
     audit: AuditMode | None
     audit_log: Mapping[str, Any]
     review: Mapping[str, Any]

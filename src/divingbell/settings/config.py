@@ -13,6 +13,7 @@ from divingbell.models import Limits
 from divingbell.settings import mcp_json, sources, tables
 from divingbell.settings.agent import AgentSettings
 from divingbell.settings.audit import AuditLogSettings, AuditMode
+from divingbell.settings.experiment import ExperimentSettings
 from divingbell.settings.markers import (
     Described,
     FilePath,
@@ -119,6 +120,8 @@ class Settings:
     """What happens about code that is looked at before it runs: the table [review]."""
     agent: AgentSettings = field(default_factory=AgentSettings)
     """The model that `divingbell chat` asks, and how it works: the table [agent]."""
+    experiment: ExperimentSettings = field(default_factory=ExperimentSettings)
+    """The share of users that each mode of the agent has: the table [experiment]."""
     skills: Annotated[SkillsMode | None, Described('"on" or "off"')] = None
     """Skills, which code can save and use again: "on" or "off"; if it is not set, "on" in
     `divingbell serve` and "off" elsewhere."""
