@@ -57,4 +57,10 @@ def open_agent(
         bell.gateway.fleet.packages(),
     )
     limits = AgentLimits(turns=settings.turns, tokens=settings.tokens, money=settings.money)
-    return Agent(session, model, text, limits=limits, asker=asker, history=history)
+
+    async def hide(words: str) -> str:
+        shown = await bell.border.outward(words, session.principal)
+        note = bell.border.note(session.principal)
+        return f"{shown}\n\n[{note}]" if note else shown
+
+    return Agent(session, model, text, limits=limits, asker=asker, history=history, hide=hide)
