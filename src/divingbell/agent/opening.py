@@ -90,6 +90,12 @@ async def open_agent(
             has_code=choice.has_code,
         )
         tools += calls.tools(offer)
+
+    async def hide(words: str) -> str:
+        shown = await bell.border.outward(words, session.principal)
+        note = bell.border.note(session.principal)
+        return f"{shown}\n\n[{note}]" if note else shown
+
     return Agent(
         session,
         model,
@@ -102,6 +108,7 @@ async def open_agent(
         mode=choice,
         purse=purse,
         on_done=_recorder(bell, session, model, choice),
+        hide=hide,
     )
 
 

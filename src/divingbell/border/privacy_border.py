@@ -7,6 +7,7 @@ the sandbox's border, code gets tokens too, and only the arguments of tools have
 
 import ast
 import dataclasses
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -47,6 +48,11 @@ NOTE = (
 )
 NOTE_ON_SEALS = (
     ". Of some tools the code has such words as well: there only arguments of tools become values"
+)
+_KEPT_IN = "; code finds it in "
+_HELD = re.compile(
+    rf"\[([a-z+./-]{{1,80}}) of [0-9,]{{1,20}} bytes is held back: [^\]\n]{{1,500}}?{_KEPT_IN}"
+    r"(\S{1,255})\]"
 )
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
 Given = TypeVar("Given")
@@ -446,9 +452,15 @@ def _looked_through(output: Output, pictures: Pictures | None) -> Output:
         why = pictures.problem_of(output.data, output.texts)
         if not why:
             return dataclasses.replace(output, texts=None)
-    kept = f"; code finds it in {output.path}" if output.path else ""
+    kept = f"{_KEPT_IN}{output.path}" if output.path else ""
     words = f"[{output.type} of {len(output.data):,} bytes is held back: {why}{kept}]"
     return Output("text/plain", words, output.name, output.cell)
+
+
+def held_back(output: Output) -> tuple[str, str] | None:
+    """Return the type and the file of what was held back from the model here, for a person."""
+    found = _HELD.fullmatch(output.data) if isinstance(output.data, str) else None
+    return None if found is None else (found[1], found[2])
 
 
 def _sealed_whole(conversation: Conversation, value: Any, lesson: Lesson, origin: str) -> Any:

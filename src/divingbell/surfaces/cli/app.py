@@ -15,6 +15,7 @@ from divingbell.errors import DivingbellError
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.arguments import parted
 from divingbell.surfaces.cli.audit_options import AuditFilter
+from divingbell.surfaces.cli.chat_options import ChatOptions
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
 from divingbell.surfaces.cli.serve_options import ServeOptions
 from divingbell.surfaces.cli.skill_commands import skills
@@ -99,6 +100,29 @@ def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
 
     settings = options.load()
     return signals.run(lambda caught: converse(options, settings, caught))
+
+
+@app.command(help_epilogue=_STATUSES_ELSEWHERE)
+def chat(
+    *paths: Annotated[
+        Path,
+        Parameter(help="Files, which are copied to /workspace, and folders, which code can read."),
+    ],
+    options: ChatOptions = ChatOptions(),  # noqa: B008
+) -> int:
+    """Talk to a model that works for you in a session: about your files, with your tools.
+
+    It writes Python, which runs in a sealed sandbox, and you see all of it. Personal
+    data is replaced before the model reads it; what you see has the real values.
+    """
+    from divingbell.surfaces.cli import chat, chat_files
+    from divingbell.surfaces.cli.chat_options import Paths
+    from divingbell.surfaces.cli.terminal import signals
+
+    options.check()
+    given = Paths.of(paths)
+    settings = chat_files.with_folders(options.applied(options.load()), given)
+    return signals.run(lambda caught: chat.chat(given, options, settings, caught))
 
 
 @app.command(help_epilogue="")

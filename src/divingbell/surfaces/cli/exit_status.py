@@ -9,6 +9,7 @@ USAGE = 2
 UNAVAILABLE = 3
 LIMIT = 4
 KILLED = 5
+MODEL = 6
 TIMEOUT = 124
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -22,6 +23,7 @@ MEANINGS = {
     UNAVAILABLE: "the sandbox is not available here: see divingbell doctor",
     LIMIT: "a limit was reached: memory, CPU, processes, disk, output or the host's time",
     KILLED: "the interpreter was killed or crashed",
+    MODEL: "the model gave no answer: its key, its name, its limits or the network (chat)",
     TIMEOUT: "the code ran out of time",
     INTERRUPTED: "interrupted (Ctrl-C)",
     BROKEN_PIPE: "whoever read the output has gone",
