@@ -24,7 +24,7 @@ from divingbell.agent.events import (
     UsageTold,
 )
 from divingbell.agent.history import Answered, Asked, Call, Entry, Replied
-from divingbell.agent.inventory import inventory
+from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import (
     CallPiece,
@@ -297,7 +297,7 @@ class Agent:
         if now == self._told:
             return text
         self._told = now
-        return f"{text}\n\n[What is in the session now:\n{now}]"
+        return with_inventory(text, now)
 
 
 def _is_question(entry: Entry) -> bool:

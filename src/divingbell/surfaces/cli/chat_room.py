@@ -137,7 +137,7 @@ class Room:
             self._done_with_session.clear()
             async with bell.session(idle_timeout=math.inf) as session:
                 await self._furnish(session)
-                agent = open_agent(
+                agent = await open_agent(
                     bell,
                     session,
                     model if agent is None else agent.model,
