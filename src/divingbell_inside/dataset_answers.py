@@ -106,14 +106,15 @@ def _describe(request: Mapping[str, Any]) -> Answer:
         pass  # a file that can't be read says so plainly here
     with _database(request) as database:
         selected = dataset_sources.selection(database, dataset_sources.scan(source))
-        seen = database.execute(f"{selected} LIMIT {LOOKED_AT}")
-        described = [(name, str(kind)) for name, kind, *_ in seen.description]
-        rows = seen.fetchall()
+        described = database.execute(f"DESCRIBE {selected}").fetchall()
+        first = f"SELECT * FROM ({selected}) LIMIT {LOOKED_AT}"
+        # As text: for times with zones DuckDB would want a package for Python.
+        rows = database.execute(f"SELECT COLUMNS(*)::VARCHAR FROM ({first})").fetchall()
         found = dataset_sources.estimate(database, source)
     return {
         "columns": [
             {"name": name, "type": kind, **_examples([row[place] for row in rows])}
-            for place, (name, kind) in enumerate(described)
+            for place, (name, kind, *_) in enumerate(described)
         ],
         "rows": found.rows,
         "exact": found.exact,
@@ -130,6 +131,10 @@ def _examples(values: Sequence[Any]) -> Answer:
 def _cell(value: Any, most: int) -> str:
     text = str(value)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _line(value: Any) -> str:
+    return " ".join(_cell(value, MAX_CELL).split())
 
 
 def _convert(request: Mapping[str, Any]) -> Answer:
@@ -235,7 +240,7 @@ def _preview(database: Any, table: str) -> str:
         first = database.execute(f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}").df()
     for place, kind in enumerate(first.dtypes):
         if kind == object or str(kind) == "str":
-            shown = first.iloc[:, place].map(lambda value: _cell(value, MAX_CELL), na_action="ignore")
+            shown = first.iloc[:, place].map(_line, na_action="ignore")
             first.isetitem(place, shown)
     return str(first.to_csv(index=False))
 

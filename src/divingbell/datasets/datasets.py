@@ -83,7 +83,7 @@ class Datasets:
         """The sheets or tables of a file, or why it can't be read."""
         self._locks: dict[tuple[DataFile, int | None], asyncio.Lock] = {}
 
-    async def list(self) -> dict[str, Any]:
+    async def listed(self) -> dict[str, Any]:
         """Return all datasets by name, and remarks on what is left out."""
         found, known = await self._known()
         remarks = []
@@ -96,9 +96,9 @@ class Datasets:
         for file, parts in self._parts.items():
             if isinstance(parts, str):
                 remarks.append(f"{_shown(file.path)}: {parts}")
-        return {"datasets": [self._listed(each) for each in known.values()], "remarks": remarks}
+        return {"datasets": [self._facts_of(each) for each in known.values()], "remarks": remarks}
 
-    def _listed(self, dataset: Dataset) -> dict[str, Any]:
+    def _facts_of(self, dataset: Dataset) -> dict[str, Any]:
         file = dataset.file
         listed = {
             "name": dataset.name,
@@ -128,7 +128,7 @@ class Datasets:
             facts = answered.facts
         words = "counted" if facts.get("exact") is True else "an estimate: not all of it was read"
         return {
-            **self._listed(dataset),
+            **self._facts_of(dataset),
             "rows": _number(facts, "rows"),
             "rows_are": words,
             "columns": _columns(facts),

@@ -20,12 +20,11 @@ from divingbell.datasets.datasets import Datasets, Table
 from divingbell.datasets.sealed_reader import Unanswered
 from divingbell.datasets.spool import Spool
 from divingbell.errors import DivingbellError
+from divingbell.gateway.spooled_tables import TABLE
 
 log = logs.logger("divingbell")
 
 NAME = "divingbell-datasets"
-TABLE = "divingbell/table"
-"""The name under which a result says which file is the table."""
 MAX_TEXT = 8_000
 """Characters of a table that is given as text."""
 MAX_SQL = 200_000
@@ -72,7 +71,7 @@ class DatasetServer:
 
     async def _answer(self, name: str, given: Arguments) -> types.CallToolResult:
         if name == definitions.LIST:
-            return _structured(await self._datasets.list())
+            return _structured(await self._datasets.listed())
         if name == definitions.DESCRIBE:
             return _structured(await self._datasets.describe(_text(given, "name")))
         if name == definitions.IMPORT:

@@ -7,8 +7,6 @@ from pathlib import Path
 
 MOST_FILES, MOST_BYTES = 16, 2 << 30
 """What may lie there at once; the oldest go first."""
-VARIABLE = "DIVINGBELL_SPOOL"
-"""The variable in which a gateway tells its dataset server where to put them."""
 
 
 class Spool:

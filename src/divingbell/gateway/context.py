@@ -9,6 +9,7 @@ from divingbell.models import Event
 from divingbell.principal import Principal
 
 if TYPE_CHECKING:
+    from divingbell.gateway.spooled_tables import SpooledTable
     from mcp_types import ElicitRequestParams, ElicitResult
 
 Holder: TypeAlias = str | Principal
@@ -38,6 +39,8 @@ class Answer:
     kind: str = "value"
     note: str = ""
     """What the reader of the cell's result should know of it, whatever the code makes of it."""
+    table: "SpooledTable | None" = None
+    """The result itself, where it is a file: for the session to take, and to close."""
 
 
 def to_nobody(event: Event) -> None:
