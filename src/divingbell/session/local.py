@@ -63,6 +63,7 @@ from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.reviewing import Verdict, verdict_on
+from divingbell.session.tables import TableDelivery
 from divingbell.session.transcript import Sink, cell_of
 from divingbell.session.user_rates import UserRates
 from divingbell.session.value import value_of
@@ -153,7 +154,15 @@ class LocalSession(SessionHandle):
         self._background = BackgroundOutput()
         self._looks = Looks()
         self._gateway = gateway
-        self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
+        results = Files(identifier, self._open_files, lambda: self.limits.disk, self._took_result)
+        self._calls = Calls(
+            gateway,
+            identifier,
+            principal,
+            self._send,
+            self._drained,
+            TableDelivery(results, lambda: self.limits),
+        )
         self._data = Data(self.files, self._exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
             self,
@@ -711,6 +720,10 @@ class LocalSession(SessionHandle):
     def _took_file(self, name: str) -> Reading:
         """Take note of a file that comes from outside, and of what is in it."""
         self._receive(PUT_FILE)
+        return self._services.border.reading(name, self.principal)
+
+    def _took_result(self, name: str) -> Reading:
+        """Take note of a file that is the result of a tool: rules know it as that already."""
         return self._services.border.reading(name, self.principal)
 
     def _receive(self, source: str) -> None:

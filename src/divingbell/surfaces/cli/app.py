@@ -17,7 +17,7 @@ from divingbell.surfaces.cli.arguments import parted
 from divingbell.surfaces.cli.audit_options import AuditFilter
 from divingbell.surfaces.cli.chat_options import ChatOptions
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
-from divingbell.surfaces.cli.serve_options import ServeOptions
+from divingbell.surfaces.cli.serve_options import DatasetOptions, ServeOptions
 from divingbell.surfaces.cli.skill_commands import skills
 from divingbell.text import uncovered
 
@@ -221,6 +221,29 @@ def doctor(
 
     settings = options.load()
     return signals.run(lambda _: report(settings, check=check, only=only, as_json=json))
+
+
+datasets = App(
+    name="datasets",
+    help="Files of a folder as tables, for MCP clients: CSV, JSON lines, Parquet, Excel, SQLite.",
+    help_epilogue="",
+)
+app.command(datasets)
+
+
+@datasets.command(name="serve")
+def datasets_serve(
+    folder: Annotated[Path, Parameter(help="The folder with the files; they are only read.")],
+    /,
+    *,
+    options: DatasetOptions = DatasetOptions(),  # noqa: B008
+) -> int:
+    """Be an MCP server for the datasets of a folder, over stdin and stdout or over HTTP."""
+    from divingbell.surfaces.cli import dataset_serving
+    from divingbell.surfaces.cli.terminal import signals
+
+    settings = options.load()
+    return signals.run(lambda _: dataset_serving.serve(folder, options, settings))
 
 
 image = App(
