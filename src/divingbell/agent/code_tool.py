@@ -45,7 +45,7 @@ class CodeTool:
     ) -> None:
         self._session = session
         self._most = most_tokens
-        self._sees_images = sees_images
+        self.sees_images = sees_images
         self._asker = asker
         self.failed_in_a_row = 0
 
@@ -67,7 +67,7 @@ class CodeTool:
         assert result is not None
         self.failed_in_a_row = 0 if result.status == "ok" else self.failed_in_a_row + 1
         yield CellEnded(call.id, result)
-        images = images_of(result) if self._sees_images else ()
+        images = images_of(result) if self.sees_images else ()
         yield Answered(call, await cut(as_read(result), self._most), images)
 
 

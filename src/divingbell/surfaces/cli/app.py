@@ -15,8 +15,10 @@ from divingbell.errors import DivingbellError
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.arguments import parted
 from divingbell.surfaces.cli.audit_options import AuditFilter
+from divingbell.surfaces.cli.chat_options import ChatOptions
 from divingbell.surfaces.cli.options import HostOptions, RunOptions, SandboxOptions
-from divingbell.surfaces.cli.serve_options import ServeOptions
+from divingbell.surfaces.cli.serve_options import DatasetOptions, ServeOptions
+from divingbell.surfaces.cli.skill_commands import skills
 from divingbell.text import uncovered
 
 # asyncio, rich and prompt_toolkit take longer to load than `--help` takes to print:
@@ -98,6 +100,29 @@ def shell(*, options: SandboxOptions = SandboxOptions()) -> int:  # noqa: B008
 
     settings = options.load()
     return signals.run(lambda caught: converse(options, settings, caught))
+
+
+@app.command(help_epilogue=_STATUSES_ELSEWHERE)
+def chat(
+    *paths: Annotated[
+        Path,
+        Parameter(help="Files, which are copied to /workspace, and folders, which code can read."),
+    ],
+    options: ChatOptions = ChatOptions(),  # noqa: B008
+) -> int:
+    """Talk to a model that works for you in a session: about your files, with your tools.
+
+    It writes Python, which runs in a sealed sandbox, and you see all of it. Personal
+    data is replaced before the model reads it; what you see has the real values.
+    """
+    from divingbell.surfaces.cli import chat, chat_files
+    from divingbell.surfaces.cli.chat_options import Paths
+    from divingbell.surfaces.cli.terminal import signals
+
+    options.check()
+    given = Paths.of(paths)
+    settings = chat_files.with_folders(options.applied(options.load()), given)
+    return signals.run(lambda caught: chat.chat(given, options, settings, caught))
 
 
 @app.command(help_epilogue="")
@@ -196,6 +221,29 @@ def doctor(
 
     settings = options.load()
     return signals.run(lambda _: report(settings, check=check, only=only, as_json=json))
+
+
+datasets = App(
+    name="datasets",
+    help="Files of a folder as tables, for MCP clients: CSV, JSON lines, Parquet, Excel, SQLite.",
+    help_epilogue="",
+)
+app.command(datasets)
+
+
+@datasets.command(name="serve")
+def datasets_serve(
+    folder: Annotated[Path, Parameter(help="The folder with the files; they are only read.")],
+    /,
+    *,
+    options: DatasetOptions = DatasetOptions(),  # noqa: B008
+) -> int:
+    """Be an MCP server for the datasets of a folder, over stdin and stdout or over HTTP."""
+    from divingbell.surfaces.cli import dataset_serving
+    from divingbell.surfaces.cli.terminal import signals
+
+    settings = options.load()
+    return signals.run(lambda _: dataset_serving.serve(folder, options, settings))
 
 
 image = App(
@@ -501,6 +549,9 @@ def show_audit_head(
     from divingbell.surfaces.cli import audit
 
     return audit.head(options.load(), as_json=json)
+
+
+app.command(skills)
 
 
 @app.command(help_epilogue="")

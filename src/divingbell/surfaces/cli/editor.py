@@ -246,7 +246,7 @@ class EditorAgent:
         history: Sequence[Entry] = (),
     ) -> _Open:
         async with undo:
-            agent = open_agent(self._bell, session, await self._connected(), history=history)
+            agent = await open_agent(self._bell, session, await self._connected(), history=history)
             opened = _Open(session, agent, undo.pop_all())
         if conversation is not None:
             opened.keeper = Keeper(agent, conversation, self._bell.border)

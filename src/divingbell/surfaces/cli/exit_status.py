@@ -1,6 +1,6 @@
 """The exit statuses of the command. They are documented, so they stay as they are."""
 
-from divingbell.errors import ConfigError, DivingbellError, FileRefused, InvalidInput
+from divingbell.errors import ConfigError, DivingbellError, FileRefused, InvalidInput, SkillRefused
 from divingbell.models import Result, Status
 
 OK = 0
@@ -9,6 +9,7 @@ USAGE = 2
 UNAVAILABLE = 3
 LIMIT = 4
 KILLED = 5
+MODEL = 6
 TIMEOUT = 124
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -22,6 +23,7 @@ MEANINGS = {
     UNAVAILABLE: "the sandbox is not available here: see divingbell doctor",
     LIMIT: "a limit was reached: memory, CPU, processes, disk, output or the host's time",
     KILLED: "the interpreter was killed or crashed",
+    MODEL: "the model gave no answer: its key, its name, its limits or the network (chat)",
     TIMEOUT: "the code ran out of time",
     INTERRUPTED: "interrupted (Ctrl-C)",
     BROKEN_PIPE: "whoever read the output has gone",
@@ -47,6 +49,6 @@ def of_result(result: Result) -> int:
 
 def of_error(error: DivingbellError) -> int:
     """Return the exit status for an error of the host: the caller's doing, or the machine's."""
-    if isinstance(error, ConfigError | InvalidInput | FileRefused):
+    if isinstance(error, ConfigError | InvalidInput | FileRefused | SkillRefused):
         return USAGE
     return UNAVAILABLE

@@ -23,6 +23,8 @@ class Signals:
         """The session whose cell is to be interrupted."""
         self.leave_on_second = True
         """Whether a second Ctrl-C gives up on the cell, and on everything."""
+        self.on_interrupt: Callable[[], None] | None = None
+        """Called by Ctrl-C in the place of all that, while it is set."""
         self._interrupted_cell: int | None = None
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
@@ -50,6 +52,9 @@ class Signals:
         if self.status is not None:
             # Nothing is left behind: the sandbox ends when this process does.
             os._exit(exit_status.INTERRUPTED)
+        if self.on_interrupt is not None:
+            self.on_interrupt()
+            return
         session = self.session
         if session is None or not session.busy:
             self.leave(exit_status.INTERRUPTED)
