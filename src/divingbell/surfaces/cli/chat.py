@@ -19,6 +19,7 @@ from divingbell.surfaces.cli.chat_commands import Commands
 from divingbell.surfaces.cli.chat_once import Collected
 from divingbell.surfaces.cli.chat_options import ChatOptions, Paths
 from divingbell.surfaces.cli.chat_room import LEAVING_PATIENCE, Place, Room
+from divingbell.surfaces.cli.terminal import tty
 from divingbell.surfaces.cli.terminal.answers import AnswerScreen
 from divingbell.surfaces.cli.terminal.look import Look
 from divingbell.surfaces.cli.terminal.printing import Printer
@@ -217,7 +218,8 @@ class Conversation:
         # Once: whoever is impatient and presses it twice still wants their variables.
         self._signals.on_interrupt = lambda: _cancel_once(task)
         try:
-            await asyncio.wait({task})
+            with tty.echo(False):
+                await asyncio.wait({task})
         finally:
             self._signals.on_interrupt = None
             if not task.done():  # the chat itself is ended

@@ -98,6 +98,7 @@ def _keys() -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("enter")
+    @keys.add("c-j")  # what Enter is where it was typed before the prompt was there
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion:
@@ -109,7 +110,6 @@ def _keys() -> KeyBindings:
             buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
-    @keys.add("c-j")
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 
