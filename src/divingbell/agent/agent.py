@@ -24,7 +24,7 @@ from divingbell.agent.events import (
     UsageTold,
 )
 from divingbell.agent.history import Answered, Asked, Call, Entry, Replied
-from divingbell.agent.inventory import inventory
+from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import (
     CallPiece,
@@ -44,7 +44,7 @@ from divingbell.session.base import SessionHandle
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
 OUTPUT = "Output:\n"
-"""How output begins for a model that calls no tools: it is told in the person's place."""
+"""How the output of code begins for a model that calls no tools: it stands where people speak."""
 Hide = Callable[[str], Awaitable[str]]
 """Returns the person's words as a model may read them."""
 NO_SUCH_TOOL = "there is no tool {name!r:.80}: the tools are {tools}"
@@ -291,7 +291,7 @@ class Agent:
         if now == self._told:
             return text
         self._told = now
-        return f"{text}\n\n[What is in the session now:\n{now}]"
+        return with_inventory(text, now)
 
 
 def _is_question(entry: Entry) -> bool:

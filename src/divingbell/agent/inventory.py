@@ -10,6 +10,7 @@ from divingbell.session.base import SessionHandle
 MOST = 40
 """Names of each kind."""
 MOST_TEXT = 120
+_OPENING = "\n\n[What is in the session now:\n"
 
 
 T = TypeVar("T")
@@ -22,6 +23,16 @@ async def inventory(session: SessionHandle) -> str:
     return "\n".join(
         [*_lines("variables", variables, variable_line), *_lines("files", files, _file)]
     )
+
+
+def with_inventory(text: str, now: str) -> str:
+    """Return a person's words with what is there at their end."""
+    return f"{text}{_OPENING}{now}]"
+
+
+def without_inventory(text: str) -> str:
+    """Return the words alone."""
+    return text.partition(_OPENING)[0]
 
 
 def _lines(title: str, items: Sequence[T], line: Callable[[T], str]) -> list[str]:
