@@ -49,6 +49,8 @@ SLOW = (
     "session/test_starting.py",
     "smoke",
     "surfaces/cli/test_app.py",
+    "surfaces/cli/test_chat.py",
+    "surfaces/cli/test_chat_at_terminal.py",
     "surfaces/cli/test_demo.py",
     "surfaces/cli/test_doctor.py",
     "surfaces/cli/test_greeting.py",
