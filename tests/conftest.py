@@ -51,6 +51,8 @@ SLOW = (
     "session/test_users.py",
     "skills/test_skills.py",
     "smoke",
+    "surfaces/cli/test_chat.py",
+    "surfaces/cli/test_chat_at_terminal.py",
     "surfaces/cli/test_app.py",
     "surfaces/cli/test_catalogues.py",
     "surfaces/cli/test_demo.py",

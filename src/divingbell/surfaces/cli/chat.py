@@ -19,6 +19,7 @@ from divingbell.surfaces.cli.chat_commands import Commands
 from divingbell.surfaces.cli.chat_once import Collected
 from divingbell.surfaces.cli.chat_options import ChatOptions, Paths
 from divingbell.surfaces.cli.chat_room import LEAVING_PATIENCE, Place, Room
+from divingbell.surfaces.cli.terminal import tty
 from divingbell.surfaces.cli.terminal.answers import AnswerScreen
 from divingbell.surfaces.cli.terminal.look import Look
 from divingbell.surfaces.cli.terminal.printing import Printer
@@ -92,12 +93,23 @@ class Conversation:
         shows_values = self._look.is_terminal or options.reveal
         self.revealer = Revealer(self._reveal if shows_values else None, self._look.colours)
         self.screen = AnswerScreen(writer, self.printer, self._look, self.revealer, self._fetch)
-        self.room = Room(settings, self._make_model, self._furnish, self._asker, self._tell_state)
+        self.room = Room(
+            settings,
+            self._make_model,
+            self._furnish,
+            self._asker,
+            self._tell_state,
+            self._tell_resumed,
+            keeps=options.keeps,
+            resume=options.resume,
+        )
         self.commands = Commands(self)
         self._prompt: ChatPrompt | None = None
         self._state = "starting"
-        self._laid_out: list[str] = []
-        """What is where, for the model, until it was told."""
+        self.laid_out: list[str] = []
+        """What of the person's is where."""
+        self.has_told = False
+        """Whether the model knows."""
         self._answering: asyncio.Task[None] | None = None
 
     @property
@@ -124,11 +136,11 @@ class Conversation:
         return await asyncio.to_thread(connect_model, choice, settings)
 
     async def _furnish(self, session: "SessionHandle") -> None:
-        self._laid_out = await chat_files.lay_out(session, self._paths)
+        self.laid_out = await chat_files.lay_out(session, self._paths)
         for path in self._options.put:
-            self._laid_out += await chat_files.lay_out(session, Paths((path,)))
+            self.laid_out += await chat_files.lay_out(session, Paths((path,)))
         if self._options.question is not None and not os.isatty(STDIN):
-            self._laid_out += await chat_files.put_piped(session)
+            self.laid_out += await chat_files.put_piped(session)
         if self._options.demo:
             from divingbell.surfaces.cli import chat_demo
 
@@ -147,6 +159,20 @@ class Conversation:
 
     async def _fetch(self, path: str) -> bytes:
         return await (await self.room.place()).session.files.get(path)
+
+    def _tell_resumed(self, text: str) -> None:
+        if self._prompt is not None:
+            self._prompt.show_above(lambda: self._show_resumed(text))
+        else:
+            self._tell_lines(text)
+
+    async def _show_resumed(self, text: str) -> None:
+        self._tell_lines(text)
+        await self._writer.drain()
+
+    def _tell_lines(self, text: str) -> None:
+        for line in text.split("\n"):
+            self.printer.note(one_line(line, 400))
 
     def _tell_state(self, state: str) -> None:
         self._state = one_line(state, 200)
@@ -217,7 +243,8 @@ class Conversation:
         # Once: whoever is impatient and presses it twice still wants their variables.
         self._signals.on_interrupt = lambda: _cancel_once(task)
         try:
-            await asyncio.wait({task})
+            with tty.echo(False):
+                await asyncio.wait({task})
         finally:
             self._signals.on_interrupt = None
             if not task.done():  # the chat itself is ended
@@ -237,10 +264,10 @@ class Conversation:
 
     async def _asked(self, place: Place, text: str) -> AsyncGenerator[AgentEvent]:
         """Ask; the first time it is said which files there are."""
-        told = chat_files.told(self._laid_out)
-        async with contextlib.aclosing(place.agent.ask(told + text)) as events:
+        told = "" if self.has_told else chat_files.told(self.laid_out)
+        async with contextlib.aclosing(place.ask(text + told)) as events:
             async for event in events:
-                self._laid_out = []
+                self.has_told = True
                 yield event
 
     async def _opened(self) -> Place:

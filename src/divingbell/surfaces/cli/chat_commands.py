@@ -1,8 +1,11 @@
 """The commands of a chat, which begin with a slash."""
 
+import asyncio
+import os
 import re
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from divingbell.agent.choosing import BY_KEY, choose
@@ -55,6 +58,9 @@ class Commands:
             ),
             "/undo": Command(self._undo, "", "take back the last exchange; variables stay"),
             "/reset": Command(self._reset, "", "begin anew: no conversation, no variables"),
+            "/export": Command(
+                self._export, "FILE", "write it down as a notebook, a script or Markdown"
+            ),
             "/privacy": Command(self._privacy, "", "what the model did not see"),
         }
 
@@ -111,8 +117,8 @@ class Commands:
         files = await place.session.files.list()
         for file in files:
             self._printer.line(f"{size(file.size):>8}  {one_line(file.path)}")
-        for inside, outside in self._conversation.settings.mounts.items():
-            self._printer.line(f"{'folder':>8}  {inside} (read-only: {one_line(str(outside))})")
+        for line in self._conversation.laid_out:
+            self._printer.note(line)
         if not files:
             self._printer.note("/workspace has no files")
 
@@ -159,8 +165,10 @@ class Commands:
         self._printer.note(f"the mode is {settings.mode}; [agent] mode in divingbell.toml sets it")
 
     async def _undo(self, _: str) -> None:
-        agent = (await self._conversation.room.place()).agent
-        if agent.undo():
+        place = await self._conversation.room.place()
+        if place.agent.undo():
+            self._conversation.has_told = False  # it may have been told in what is gone
+            await place.keep()
             self._printer.note("the last exchange is gone; variables and files stay as they are")
         else:
             self._printer.note("there is nothing to take back")
@@ -168,8 +176,33 @@ class Commands:
     async def _reset(self, _: str) -> None:
         place = await self._conversation.room.place()
         place.agent.forget()
+        self._conversation.has_told = False
         await place.session.reset()
+        await place.keep()
         self._printer.note("a new conversation: variables are gone, files are still there")
+
+    async def _export(self, name: str) -> None:
+        from divingbell.agent.exporting import exported, format_of
+
+        if not name:
+            self._printer.note("name a file: /export FILE.ipynb, FILE.py or FILE.md")
+            return
+        place = await self._conversation.room.place()
+        path = Path(name).expanduser()
+        format = format_of(path)
+        cells = None if place.keeper is None else place.keeper.conversation.cells
+        text = await asyncio.to_thread(exported, format, list(place.agent.history), cells)
+        try:
+            await asyncio.to_thread(_write_new, path, text)
+        except OSError as error:
+            self._printer.note(f"{path} can't be written: {error.strerror}")
+            return
+        self._printer.note(f"written to {path}")
+        if tokens.in_text(text):
+            self._printer.note(
+                "it has tokens where the model has read some: `divingbell vault reveal` puts the "
+                "values in their places"
+            )
 
     async def _privacy(self, _: str) -> None:
         conversation = self._conversation
@@ -188,3 +221,13 @@ class Commands:
                 self._printer.line(f"{token}  {conversation.revealer.marked(token)}")
         if not found:
             self._printer.note("nothing was replaced so far")
+
+
+def _write_new(path: Path, text: str) -> None:
+    """Write a file under a new name only, and for its owner alone: it is all that was said."""
+    with open(path, "x", encoding="utf-8", opener=_for_owner) as file:
+        file.write(text)
+
+
+def _for_owner(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

@@ -1,5 +1,6 @@
 """The files and folders that a conversation is about: copied in, or shown read-only."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -133,12 +134,10 @@ async def put_piped(session: "SessionHandle") -> list[str]:
 
 
 async def _piped() -> AsyncIterator[bytes]:
-    import asyncio
-
     while piece := await asyncio.to_thread(os.read, STDIN, _PIECE):
         yield piece
 
 
 def told(lines: list[str]) -> str:
-    """Return the lines for the model, at the head of the first question; empty for none."""
-    return "" if not lines else "[Files of the person: " + "; ".join(lines) + "]\n\n"
+    """Return the lines for the model, which follow the first question; empty for none."""
+    return "" if not lines else "\n\n[Files of the person: " + "; ".join(lines) + "]"

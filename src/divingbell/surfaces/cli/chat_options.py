@@ -37,6 +37,17 @@ class ChatOptions(SandboxOptions):
         bool,
         Parameter(negative=(), help="Play a recorded conversation: its code is really run."),
     ] = False
+    resume: Annotated[
+        str | None,
+        Parameter(
+            help="Go on with a conversation: the start of its name, or nothing for the last one.",
+            metavar="[NAME]",
+        ),
+    ] = None
+    acp: Annotated[
+        bool,
+        Parameter(negative=(), help="Be the agent of an editor, over stdin and stdout (ACP)."),
+    ] = False
     no_save: Annotated[
         bool, Parameter(negative=(), help="Keep nothing: neither the conversation nor the history.")
     ] = False
@@ -87,8 +98,22 @@ class ChatOptions(SandboxOptions):
         """
         if self.json and self.question is None:
             raise InvalidInput('--json needs a question: --print "…"')
-        if self.demo and self.question is not None:
-            raise InvalidInput("--demo and --print exclude each other: leave one of them out")
+        given = {
+            "--demo": self.demo,
+            "--print": self.question is not None,
+            "--acp": self.acp,
+        }
+        if len(both := [name for name, is_given in given.items() if is_given]) > 1:
+            raise InvalidInput(f"{' and '.join(both)} exclude each other: leave one of them out")
+        if self.resume is not None and (self.no_save or self.demo or self.acp):
+            raise InvalidInput("--resume is for conversations that are kept, at the terminal")
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the conversation is kept: one question is none, unless it goes on with one."""
+        if self.resume is not None:
+            return True
+        return not (self.no_save or self.demo or self.question is not None)
 
     def applied(self, settings: "Settings") -> "Settings":
         """Return the settings for a conversation."""

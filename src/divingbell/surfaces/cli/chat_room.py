@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,11 @@ from divingbell.errors import DivingbellError
 
 if TYPE_CHECKING:
     from divingbell.agent.agent import Agent
+    from divingbell.agent.events import AgentEvent
+    from divingbell.agent.history import Entry
+    from divingbell.agent.keeper import Keeper
+    from divingbell.agent.keeping import Conversation as KeptConversation
+    from divingbell.agent.keeping import Conversations
     from divingbell.agent.model import Model
     from divingbell.app import Divingbell
     from divingbell.gateway.context import Asker
@@ -32,6 +37,17 @@ class Place:
     bell: "Divingbell"
     session: "SessionHandle"
     agent: "Agent"
+    keeper: "Keeper | None" = None
+    """Keeps the conversation, where that is wanted."""
+
+    def ask(self, text: str) -> "AsyncGenerator[AgentEvent]":
+        """Ask the agent, and keep what is said."""
+        return (self.keeper or self.agent).ask(text)
+
+    async def keep(self) -> None:
+        """Keep the conversation as it is now."""
+        if self.keeper is not None:
+            await self.keeper.save()
 
 
 class Room:
@@ -43,9 +59,18 @@ class Room:
         make_model: MakeModel,
         furnish: Furnish,
         asker: "Callable[[Divingbell, SessionHandle], Asker | None]",
-        on_state: Callable[[str], None] = lambda _: None,
+        on_state: Callable[[str], None],
+        on_resumed: Callable[[str], None],
+        *,
+        keeps: bool,
+        resume: str | None,
     ) -> None:
+        """Open nothing yet. With `keeps` the conversation is kept; `resume` names one to go on
+        with, and is empty for the last one."""
         self._settings = settings
+        self._keeps = keeps
+        self._resume_name = resume
+        self._on_resumed = on_resumed
         self._make_model = make_model
         self._furnish = furnish
         self._asker = asker
@@ -130,27 +155,72 @@ class Room:
                 await model.close()
 
     async def _sessions(self, bell: "Divingbell", model: "Model") -> None:
+        """Have one session after the other, should one end; the conversation goes on."""
+        kept = await asyncio.to_thread(self._kept) if self._keeps else None
+        history: Sequence[Entry] = () if kept is None else kept.entries(model.name)
+        try:
+            is_resumed = bool(history)
+            while not self._leaving:
+                self._done_with_session.clear()
+                name = None if kept is None else kept.name
+                async with bell.session(name, idle_timeout=math.inf) as session:
+                    if kept is not None and is_resumed:
+                        history = [*history, await self._resume(kept, session, bell)]
+                        is_resumed = False
+                    await self._furnish(session)
+                    agent = await self._agent(bell, session, model, history)
+                    self._on_state("")
+                    self._place.set_result(Place(bell, session, agent, _keeper(agent, kept, bell)))
+                    await self._done_with_session.wait()
+                    history, model = agent.history, agent.model
+        finally:
+            if kept is not None:
+                kept.close()
+                if not history:
+                    await asyncio.to_thread(self._conversations().remove, kept.name)
+
+    def _conversations(self) -> "Conversations":
+        from divingbell.agent.keeping import Conversations
+
+        return Conversations.of(self._settings)
+
+    def _kept(self) -> "KeptConversation":
+        """Return the conversation in which all is kept: a new one, or one to go on with."""
+        found, name = self._conversations(), self._resume_name
+        return found.begin() if name is None else found.load(name)
+
+    async def _agent(
+        self,
+        bell: "Divingbell",
+        session: "SessionHandle",
+        model: "Model",
+        history: "Sequence[Entry]",
+    ) -> "Agent":
         from divingbell.agent.opening import open_agent
 
-        agent: Agent | None = None
-        while not self._leaving:
-            self._done_with_session.clear()
-            async with bell.session(idle_timeout=math.inf) as session:
-                await self._furnish(session)
-                agent = await open_agent(
-                    bell,
-                    session,
-                    model if agent is None else agent.model,
-                    asker=self._asker(bell, session),
-                    history=() if agent is None else agent.history,
-                )
-                self._on_state("")
-                self._place.set_result(Place(bell, session, agent))
-                await self._done_with_session.wait()
+        asker = self._asker(bell, session)
+        return await open_agent(bell, session, model, asker=asker, history=history)
+
+    async def _resume(
+        self, kept: "KeptConversation", session: "SessionHandle", bell: "Divingbell"
+    ) -> "Entry":
+        from divingbell.agent.resuming import resume
+
+        resumed = await resume(kept, session, bell.border)
+        self._on_resumed(resumed.text)
+        return resumed.entry
+
+
+def _keeper(agent: "Agent", kept: "KeptConversation | None", bell: "Divingbell") -> "Keeper | None":
+    from divingbell.agent.keeper import Keeper
+
+    return None if kept is None else Keeper(agent, kept, bell.border)
 
 
 def _load() -> None:
     """Load what takes long."""
+    import divingbell.agent.keeper
     import divingbell.agent.opening
+    import divingbell.agent.resuming
     import divingbell.app
     import divingbell.surfaces.cli.approving  # noqa: F401

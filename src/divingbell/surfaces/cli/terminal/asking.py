@@ -49,7 +49,9 @@ class PersonAtTerminal:
 
         async with self._screen.lock:
             await self._screen.pause()
-            word = await approving.ask(await self._lines(params.message), self._terminal)
+            lines = await self._lines(params.message)
+            with tty.echo(True):
+                word = await approving.ask(lines, self._terminal)
         return ElicitResult(action="accept", content={"decision": _DECISIONS[word]})
 
     async def elicit(self, params: "ElicitRequestParams") -> "ElicitResult":
@@ -59,7 +61,7 @@ class PersonAtTerminal:
         async with self._screen.lock:
             await self._screen.pause()
             try:
-                with tty.opened(self._terminal) as person:
+                with tty.opened(self._terminal) as person, tty.echo(True):
                     person.forget_typed()
                     lines = await self._lines(params.message)
                     await person.write(f"{RESET}\n" + "".join(f"| {line}\n" for line in lines))

@@ -1,10 +1,13 @@
 """The prompt of a chat: several lines, history, completion of commands."""
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.application import in_terminal
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.completion import (
     CompleteEvent,
     Completer,
@@ -61,6 +64,7 @@ class ChatPrompt:
     ) -> None:
         from prompt_toolkit.output import ColorDepth
 
+        self._showing: set[asyncio.Future[None]] = set()
         self._prompt: PromptSession[str] = PromptSession(
             SIGN,
             multiline=True,
@@ -88,6 +92,20 @@ class ChatPrompt:
         """Draw the state again."""
         self._prompt.app.invalidate()
 
+    def show_above(self, show: Callable[[], Awaitable[None]]) -> None:
+        """Have something written above the prompt."""
+        showing = asyncio.ensure_future(self._show_above(show))
+        self._showing.add(showing)
+        showing.add_done_callback(self._showing.discard)
+
+    async def _show_above(self, show: Callable[[], Awaitable[None]]) -> None:
+        if self._prompt.app.is_running:
+            with set_app(self._prompt.app):
+                async with in_terminal():
+                    await show()
+        else:
+            await show()
+
     def give_up(self, error: BaseException) -> None:
         """Have `read` raise this, if somebody waits there."""
         if self._prompt.app.is_running:
@@ -98,6 +116,7 @@ def _keys() -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("enter")
+    @keys.add("c-j")  # what Enter is where it was typed before the prompt was there
     def _(event: KeyPressEvent) -> None:
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion:
@@ -109,7 +128,6 @@ def _keys() -> KeyBindings:
             buffer.validate_and_handle()
 
     @keys.add("escape", "enter")
-    @keys.add("c-j")
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("\n")
 

@@ -4,10 +4,12 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from divingbell.session.base import SessionHandle
 from divingbell.surfaces.cli import exit_status
+
+if TYPE_CHECKING:
+    from divingbell.session.base import SessionHandle
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -67,7 +69,7 @@ class Signals:
             self._tasks.add(interrupting)
 
 
-async def _interrupt(session: SessionHandle) -> None:
+async def _interrupt(session: "SessionHandle") -> None:
     await session.interrupt()
 
 

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 
 TERMINAL = "/dev/tty"
 MAX_LINE = 4096
+STDIN = 0
+_LOCAL = 3
+"""The place of the local modes in what termios returns."""
 
 
 class Tty:
@@ -72,6 +75,28 @@ def opened(path: str = TERMINAL) -> Iterator[Tty]:
         yield Tty(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def echo(is_on: bool, descriptor: int = STDIN) -> Iterator[None]:
+    """Have the terminal show what is typed, or not, for as long as the block lasts.
+
+    In the middle of an answer it would be written over that; the next prompt shows it.
+    """
+    try:
+        before = termios.tcgetattr(descriptor)
+    except termios.error:
+        yield
+        return
+    changed = list(before)
+    changed[_LOCAL] = before[_LOCAL] | termios.ECHO if is_on else before[_LOCAL] & ~termios.ECHO
+    with contextlib.suppress(termios.error):
+        termios.tcsetattr(descriptor, termios.TCSANOW, changed)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
 
 
 async def _ready(descriptor: int, *, writing: bool) -> None:
