@@ -467,6 +467,24 @@ def test_a_folder_that_others_can_write_to_is_not_used(kept: Conversations, tmp_
         kept.list()
 
 
+async def test_names_that_mean_harm_are_shown_as_what_they_are(
+    bell: Divingbell, kept: Conversations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_files, "MOST_FILES", 1)
+    code = (
+        "for n in range(2): open(f'a{n}\\x1b[2J\\nb', 'w')\n"
+        "odd = type('\\x1b[31mred\\n', (), {})()  # \x1b[2J\n"
+        "globals()['x\\x1b[2Jy'] = 1"
+    )
+    async with keeper_of(bell, kept.begin(), Says("", code), Says("ok")) as keeper:
+        events = await all_of(keeper)
+    [notice] = [event.text for event in events if isinstance(event, Notice)]
+    async with resumed(bell, kept.load(), Says("ok")) as (_, told):
+        for text in (notice, told.text, told.entry.text):
+            assert "\x1b" not in text
+    assert "odd" in told.text
+
+
 @pytest.mark.parametrize(
     ("code", "names"),
     [
