@@ -287,7 +287,7 @@ class Person:
         self.asked.append(params.message)
         self.at_once += 1
         assert self.at_once == 1
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.3)  # people take their time: a second question would come meanwhile
         self.at_once -= 1
         return mcp_types.ElicitResult(action="accept", content={"decision": "yes"})
 
