@@ -28,9 +28,7 @@ def wall(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="module")
-async def folder(
-    wall: str, tmp_path_factory: pytest.TempPathFactory, bell: Divingbell
-) -> Path:
+async def folder(wall: str, tmp_path_factory: pytest.TempPathFactory, bell: Divingbell) -> Path:
     folder = tmp_path_factory.mktemp("data")
     async with bell.session() as session:
         await making.make_folder(folder, session)
