@@ -27,7 +27,7 @@ LAYERS = (
     ("session", "skills"),
     ("parts",),
     ("app", "events"),
-    ("portal", "agent"),
+    ("portal", "agent", "datasets"),
     ("sync", "surfaces", "surfaces.mcp", "promises", "doctor"),
     ("promises.check",),
     ("surfaces.cli",),
@@ -50,7 +50,7 @@ BESIDE = {
 INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
-    "drawn_texts": ("session",),
+    "drawn_texts": ("session", "promises.check"),
     "frames": ("session", "settings", "gateway", "skills"),
     "layout": (
         "notebook",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import ProfileError
+from divingbell.gateway import spooled_tables
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import pins as gateway_pins
@@ -30,6 +31,7 @@ from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
 from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
 from divingbell.skills.recordings import Recordings
+from divingbell.skills.sharing import Sharing
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import FOLDER_NAME, Stores
 from divingbell.skills.trial import RunApart, Trials
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logs.logger("divingbell")
 
-GROUPS = "groups"
+GROUPS, SPOOLS = "groups", "spools"
 
 
 class Home:
@@ -64,6 +66,12 @@ class Home:
                 "Free some space or permit writing there, or set DIVINGBELL_HOME to another folder."
             ) from error
 
+    def spool(self, server: str) -> Path:
+        """Return the folder in which our own dataset server leaves tables as files."""
+        path = self._folders.path / SPOOLS / server
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
     def abandon(self) -> None:
         """Close it where nobody has ended the servers."""
         orphan_groups.end_orphans(self._folders.path / GROUPS)
@@ -72,6 +80,12 @@ class Home:
     def close(self) -> None:
         self.servers.close()
         self._folders.close()
+
+
+def dataset_server(server: Server, spool: Path, settings: Settings) -> Server:
+    """Return the entry of a dataset server with what this process has to tell it."""
+    told = {spooled_tables.VARIABLE: str(spool), "DIVINGBELL_HOME": str(profile.home())}
+    return replace(server, args=(*server.args, "--backend", settings.backend), env=told)
 
 
 def make_gateway(
@@ -96,6 +110,10 @@ def make_gateway(
         from divingbell.gateway.upstream.tool_list_cache import ToolListCache
         from divingbell.gateway.upstream.upstream import Upstream
 
+        spool = None
+        if server.datasets is not None:
+            spool = home.spool(server.name)
+            server = dataset_server(server, spool, settings)
         return Upstream(
             server,
             on_tools=on_tools,
@@ -105,6 +123,7 @@ def make_gateway(
             tool_list_cache=None if scratch else ToolListCache(profile.home() / "tool-lists"),
             credentials=None if scratch else Credentials(),
             process_groups=home.process_groups,
+            spool=spool,
         )
 
     kept = places.data_folder()
@@ -199,7 +218,8 @@ def open_skills(
         uses = Uses(stores)
         undo.push_async_callback(uses.close)
         undo.callback(journal.watch(uses.take))
-    return Skills(stores, journal.note)
+    data, reviewer = scratch or places.data_folder(), Reviewer(settings.review)
+    return Skills(stores, journal.note, Sharing(data, stores, reviewer, settings.limits))
 
 
 def offer_skills(

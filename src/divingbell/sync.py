@@ -41,6 +41,8 @@ from divingbell.session.source import Source
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Entry
+from divingbell.skills.installing import Proposal
+from divingbell.skills.publishing import Published
 from divingbell.skills.record import Kept, Summary
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills as _Skills
@@ -619,6 +621,59 @@ class Skills(Face[_Skills]):
             SkillRefused: there is something of that name in the folder already.
         """
         found: Path = self._call(self._of.export, name, folder, version, user=user)
+        return found
+
+    def publish(
+        self, name: str, to: str, version: int | None = None, *, user: str | None = None
+    ) -> Published:
+        """Put a skill into a catalogue, signed with the key of this machine's user.
+
+        `to` is a folder, or the address of a git repository. The key is made when there is none.
+
+        Raises:
+            SkillMissing: there is no such skill or version.
+            SkillRefused: somebody else's skill has that name there, or it can't be written.
+            ConfigError: the key can't be used.
+        """
+        found: Published = self._call(self._of.publish, name, to, version, user=user)
+        return found
+
+    def install(
+        self, name: str, source: str, *, sha256: str = "", key: str = "", user: str | None = None
+    ) -> Kept:
+        """Keep a skill of a catalogue, a folder or a git repository. Its code is not run.
+
+        `sha256` is its digest, by which somebody says that they have looked at these very files;
+        `key` is the publisher's. Without the digest it is kept only where nobody has to decide:
+        the key is known, and the review has no question.
+
+        Raises:
+            SkillMissing: there is none of that name.
+            SkillRefused: it is not what was signed, seen before or named, or a person must look at
+                it first; the message says why, and has the digest.
+            ConfigError: what was seen of catalogues can't be read.
+        """
+        found: Kept = self._call(self._of.install, name, source, sha256=sha256, key=key, user=user)
+        return found
+
+    def update(self, name: str = "", *, user: str | None = None) -> list[Kept]:
+        """Keep newer versions of skills that came from catalogues, of one or of all; return them.
+
+        Raises:
+            SkillMissing: there is no such skill that came from a catalogue.
+            SkillRefused: one was refused, as by `install`; those before it are kept.
+        """
+        found: list[Kept] = self._call(self._of.update, name, user=user)
+        return found
+
+    def agree(self, proposal: Proposal, user: str) -> Kept:
+        """Keep a skill of a catalogue that somebody has agreed to.
+
+        Raises:
+            SkillRefused: the rules of the review forbid it.
+            ConfigError: what was seen of catalogues can't be written.
+        """
+        found: Kept = self._call(self._of.agree, proposal, user)
         return found
 
     def rollback(self, name: str, version: int | None = None, *, user: str | None = None) -> Kept:

@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 Lines = AsyncIterator[bytes]
 Fault = Callable[[Request], Response]
@@ -186,6 +188,28 @@ def raw(*pieces: bytes) -> Fault:
             yield piece
 
     return lambda _: StreamingResponse(said(), media_type="text/event-stream")
+
+
+@contextlib.contextmanager
+def serving_beside() -> Iterator[ProviderServer]:
+    """Serve in a thread of its own, for tests that wait for a command."""
+    found: Future[ProviderServer] = Future()
+    leaving = asyncio.Event()
+
+    async def serve() -> None:
+        async with serving() as server:
+            loops.append(asyncio.get_running_loop())
+            found.set_result(server)
+            await leaving.wait()
+
+    loops: list[asyncio.AbstractEventLoop] = []
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    try:
+        yield found.result(PATIENCE)
+    finally:
+        loops[0].call_soon_threadsafe(leaving.set)
+        thread.join()
 
 
 @contextlib.asynccontextmanager

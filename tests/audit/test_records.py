@@ -67,7 +67,7 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
     )
     for value in (EMAIL, "bob.miller", CARD, CARD.replace(" ", ""), TOKEN):
         assert value not in text
-    assert len(making.records(tmp_path)) == 17
+    assert len(making.records(tmp_path)) == 18
     assert "[EMAIL]" in text and "[CARD]" in text
 
 

@@ -35,7 +35,9 @@ async def make() -> AsyncIterator[Maker]:
 
 @pytest.fixture
 async def border(make: Maker) -> PrivacyBorder:
-    return await make({}, "personal")
+    made = await make({}, "personal")
+    await made.recalled(ANN)  # what was kept of a conversation is read once, in a thread
+    return made
 
 
 @pytest.fixture

@@ -153,7 +153,11 @@ def with_work_on_the_event_loop(patch: pytest.MonkeyPatch) -> None:
     async def here(work: Callable[[Any], Any], value: Any, charge: object = None) -> Any:
         return work(value)
 
+    async def with_leaves_here(work: Callable[[Any], Any], value: Any) -> Any:
+        return work(privacy_border.Leaves(value))
+
     patch.setattr(privacy_border, "_beside", here)
+    patch.setattr(privacy_border, "_with_leaves", with_leaves_here)
 
 
 def with_work_that_grows_too_fast(patch: pytest.MonkeyPatch) -> None:

@@ -232,3 +232,21 @@ async def test_input_that_can_not_be_used_is_still_said_to_be() -> None:
         with pytest.raises(InvalidInput):
             await session.run(1)  # type: ignore[arg-type]
         assert (await session.run("1")).value == 1
+
+
+async def test_who_owes_cpu_seconds_can_not_have_values_looked_at_either() -> None:
+    lazy = (
+        "class Lazy:\n"
+        "    def __len__(self):\n"
+        f"        {SPIN.format(1.5).replace(chr(10), chr(10) + '        ')}\n"
+        "        return 1\n"
+        "lazy = Lazy()"
+    )
+    async with opened(cpu_rate_per_user="1/minute") as (bell, _, _), bell.session() as session:
+        assert (await session.run(lazy)).status == "ok"
+        assert (await session.run(SPIN.format(1.5))).status == "ok"
+        for look in (session.variables(), session.complete("laz", 3), session.get("lazy")):
+            with pytest.raises(RateExceeded):
+                await look
+        with pytest.raises(RateExceeded):
+            await session.set("x", 1)

@@ -7,8 +7,12 @@ import pytest
 from divingbell import Divingbell
 from divingbell.errors import SkillMissing, SkillRefused
 from divingbell.events import JournalEvent, SkillRemoved, SkillSaved
+from divingbell.models import Limits
+from divingbell.review.reviewer import Reviewer
+from divingbell.settings.review import ReviewSettings
 from divingbell.skills import folder
 from divingbell.skills import skills as taking_over
+from divingbell.skills.sharing import Sharing
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import Stores
 from tests.skills.samples import made
@@ -23,7 +27,13 @@ def told() -> list[JournalEvent]:
 
 @pytest.fixture
 def skills(tmp_path: Path, told: list[JournalEvent]) -> Skills:
-    return Skills(Stores(tmp_path / "kept"), told.append)
+    return skills_in(tmp_path, told)
+
+
+def skills_in(data: Path, told: list[JournalEvent]) -> Skills:
+    stores = Stores(data / "kept")
+    shared = Sharing(data, stores, Reviewer(ReviewSettings()), Limits())
+    return Skills(stores, told.append, shared)
 
 
 async def test_what_comes_and_goes_is_told(skills: Skills, told: list[JournalEvent]) -> None:
@@ -133,3 +143,26 @@ async def test_more_than_fits_into_memory_is_not_read(
     with pytest.raises(SkillRefused, match="some of them at a time"):
         await skills.import_folder(theirs)
     assert await skills.list() == []
+
+
+async def test_a_program_shares_skills_as_a_person_does(skills: Skills, tmp_path: Path) -> None:
+    catalogue = tmp_path / "catalogue"
+    catalogue.mkdir()
+    theirs = skills_in(tmp_path / "another machine", [])
+    await skills.add(made(), user="ann")
+    done = await skills.publish("top-customers", str(catalogue), user="ann")
+    assert done.is_new and done.statement.version == 1
+    with pytest.raises(SkillRefused, match="sha256='sha256:"):
+        await theirs.install("top-customers", str(catalogue), user="bob")
+    digest = made().digest
+    kept = await theirs.install("top-customers", str(catalogue), sha256=digest, user="bob")
+    assert kept.record.origin == "catalogue" and kept.skill.digest == digest
+    again = await theirs.install("top-customers", str(catalogue), user="bob")
+    assert again.version == kept.version, "it is there already"
+    assert await theirs.update(user="bob") == []
+    await skills.add(made(code='def top_customers():\n    """Newer."""\n'), user="ann")
+    await skills.publish("top-customers", str(catalogue), user="ann")
+    [newer] = await theirs.update("top-customers", user="bob")
+    assert newer.version == 2 and "Newer" in (newer.skill.code or "")
+    with pytest.raises(SkillMissing):
+        await theirs.update("no-such-skill", user="bob")

@@ -5,7 +5,7 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from dataclasses import asdict
 
 from divingbell.agent import fences
@@ -24,11 +24,12 @@ from divingbell.agent.events import (
     UsageTold,
 )
 from divingbell.agent.history import Answered, Asked, Call, Entry, Replied
-from divingbell.agent.inventory import inventory
+from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import (
     CallPiece,
     Model,
+    ModelFailed,
     ModelRequest,
     ModelUsage,
     Reply,
@@ -44,6 +45,10 @@ from divingbell.session.base import SessionHandle
 
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
+OUTPUT = "Output:\n"
+"""How output begins for a model that calls no tools: it is told in the person's place."""
+Hide = Callable[[str], Awaitable[str]]
+"""Returns the person's words as a model may read them."""
 NO_SUCH_TOOL = "there is no tool {name!r:.80}: the tools are {tools}"
 
 
@@ -63,12 +68,14 @@ class Agent:
         history: Iterable[Entry] = (),
         mode: ModeChoice | None = None,
         on_done: Callable[[Done], None] = lambda done: None,
+        hide: Hide | None = None,
     ) -> None:
         """Make one; `tools` are those that it calls without code, `code` is whether it writes any.
 
         `asker` is asked what servers want to know of the person. `history` goes on with an earlier
         conversation. `mode` is what the first answer tells the person of how tools are used.
-        `on_done` hears of each answer that has ended.
+        `on_done` hears of each answer that has ended. `hide` is what the person's words pass before
+        the model reads them.
         """
         self.session = session
         self.model = model
@@ -86,6 +93,9 @@ class Agent:
         self._happened: list[AgentEvent] = []
         """What others have told, and is yielded between the events of the cell."""
         self._told_mode = mode is None or not mode.why
+        self._hide = hide
+        self._begun = [place for place, entry in enumerate(self.history) if _is_question(entry)]
+        """Where in the history each exchange begins."""
         self._told = ""
         """The inventory that the model has read last."""
         self._sent = 0
@@ -107,10 +117,15 @@ class Agent:
         what was shown until then stays in the conversation.
 
         Raises:
-            ModelFailed: the model gave no reply, and nothing of one is in the conversation.
+            ModelFailed: the model gave no reply. Nothing of one is in the conversation, nor is the
+                question if it was the first reply to it.
             SessionClosed: the session has ended.
         """
-        self.history.append(Asked(await self._with_inventory(text)))
+        asked = await self._with_inventory(text)
+        if self._hide is not None:
+            asked = await self._hide(asked)
+        self._begun.append(len(self.history))
+        self.history.append(Asked(asked))
         turns = 0
         self.purse.begin()
         self._code.failed_in_a_row = 0
@@ -122,12 +137,17 @@ class Agent:
             if notice := await self._make_room():
                 yield notice
             reply: Reply | None = None
-            async with contextlib.aclosing(self._turn()) as turn:
-                async for event in turn:
-                    if isinstance(event, Reply):
-                        reply = event
-                    else:
-                        yield event
+            try:
+                async with contextlib.aclosing(self._turn()) as turn:
+                    async for event in turn:
+                        if isinstance(event, Reply):
+                            reply = event
+                        else:
+                            yield event
+            except ModelFailed:
+                if not turns:
+                    self.undo()  # else it would be asked twice, once it is asked again
+                raise
             assert reply is not None
             turns += 1
             self.purse.spend(reply.usage)
@@ -150,6 +170,30 @@ class Agent:
                 self._on_done(done)
                 yield done
                 return
+
+    def undo(self) -> bool:
+        """Take back the last exchange; what its code has made stays in the session.
+
+        Returns:
+            Whether there was one.
+        """
+        if not self._begun:
+            return False
+        del self.history[self._begun.pop() :]
+        self._told = ""  # it may have been told in what is gone
+        return True
+
+    def forget(self) -> None:
+        """Begin the conversation anew; the session stays as it is."""
+        self.history.clear()
+        self._begun.clear()
+        self._told = ""
+
+    def use(self, model: Model) -> None:
+        """Go on with another model."""
+        self.model = model
+        self._context = Context(model.window)
+        self._code.sees_images = model.sees_images
 
     async def _make_room(self) -> Notice | None:
         """Keep what is sent within the model's window; return what the person should know."""
@@ -247,7 +291,7 @@ class Agent:
         if self.model.calls_tools:
             self.history.append(entry)
         else:  # who calls no tools is told by the person
-            self.history.append(Asked(f"Output:\n{entry.text}", entry.images))
+            self.history.append(Asked(OUTPUT + entry.text, entry.images))
 
     def _limit_reached(self, turns: int) -> StopReason | None:
         if self._code.failed_in_a_row >= self.limits.failing_cells:
@@ -260,7 +304,11 @@ class Agent:
         if now == self._told:
             return text
         self._told = now
-        return f"{text}\n\n[What is in the session now:\n{now}]"
+        return with_inventory(text, now)
+
+
+def _is_question(entry: Entry) -> bool:
+    return isinstance(entry, Asked) and not entry.text.startswith(OUTPUT)
 
 
 def _stop_of(reply: Reply, calls: list[Call]) -> StopReason | None:

@@ -45,7 +45,7 @@ class CodeTool:
     ) -> None:
         self._session = session
         self._most = most_tokens
-        self._sees_images = sees_images
+        self.sees_images = sees_images
         self._asker = asker
         self.failed_in_a_row = 0
 
@@ -67,7 +67,7 @@ class CodeTool:
         assert result is not None
         self.failed_in_a_row = 0 if result.status == "ok" else self.failed_in_a_row + 1
         yield CellEnded(call.id, result)
-        images = _images(result) if self._sees_images else ()
+        images = images_of(result) if self.sees_images else ()
         yield Answered(call, await cut(as_read(result), self._most), images)
 
 
@@ -91,7 +91,8 @@ def as_read(result: Result) -> str:
     return text or SILENT
 
 
-def _images(result: Result) -> tuple[Image, ...]:
+def images_of(result: Result) -> tuple[Image, ...]:
+    """Return the images that a cell has shown, as many as are worth passing on."""
     found = [
         Image(output.type, output.data)
         for output in result.outputs

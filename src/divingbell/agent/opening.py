@@ -90,6 +90,12 @@ async def open_agent(
             has_code=choice.has_code,
         )
         tools += await weight.in_thread(lambda: calls.tools(offer))
+
+    async def hide(words: str) -> str:
+        shown = await bell.border.outward(words, session.principal)
+        note = bell.border.note(session.principal)
+        return f"{shown}\n\n[{note}]" if note else shown
+
     agent = Agent(
         session,
         model,
@@ -101,6 +107,7 @@ async def open_agent(
         history=history,
         mode=choice,
         on_done=_recorder(bell, session, model, choice),
+        hide=hide,
     )
     if delegates:
         Delegation(bell, agent, settings.delegate_depth)

@@ -3,6 +3,7 @@
 Everything around it is real: the loop, the sandbox, the tools.
 """
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
@@ -48,6 +49,8 @@ class ScriptedModel:
     window: int | None = 200_000
     sees_images: bool = True
     calls_tools: bool = True
+    delay: float = 0.0
+    """Seconds before each piece, for those who look on."""
     requests: list[ModelRequest] = field(default_factory=list)
     """What it was sent."""
 
@@ -70,11 +73,14 @@ class ScriptedModel:
             arguments = json.dumps({"code": says.code})
             calls = (*calls, Call(f"call_{len(self.requests)}", "execute_python", arguments))
         for piece in _pieces(says.thinking):
+            await asyncio.sleep(self.delay)
             yield ThinkingPiece(piece)
         for piece in _pieces(says.text):
+            await asyncio.sleep(self.delay)
             yield TextPiece(piece)
         for call in calls:
             for end in range(PIECE, len(call.arguments) + PIECE, PIECE):
+                await asyncio.sleep(self.delay)
                 yield CallPiece(call.id, call.name, call.arguments[:end])
         usage = ModelUsage(await _tokens_of(request), tokens.count(says.text), cost=0.0)
         entry = Replied(says.text, calls, says.thinking)

@@ -7,6 +7,7 @@ the sandbox's border, code gets tokens too, and only the arguments of tools have
 
 import ast
 import dataclasses
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -47,6 +48,11 @@ NOTE = (
 )
 NOTE_ON_SEALS = (
     ". Of some tools the code has such words as well: there only arguments of tools become values"
+)
+_KEPT_IN = "; code finds it in "
+_HELD = re.compile(
+    rf"\[([a-z+./-]{{1,80}}) of [0-9,]{{1,20}} bytes is held back: [^\]\n]{{1,500}}?{_KEPT_IN}"
+    r"(\S{1,255})\]"
 )
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
 Given = TypeVar("Given")
@@ -91,6 +97,8 @@ class PrivacyBorder:
         self._fields = fields
         self._rules = rules
         self.is_personal = not kinds.isdisjoint(PERSONAL)
+        self.waits = scanner.waits
+        """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
@@ -203,7 +211,9 @@ class PrivacyBorder:
         holds_back = self.is_personal and reader == "model" and not _is_readable_whole(value)
         if holds_back or (isinstance(value, Result) and is_parted(value)):
             value = await _beside(
-                lambda given: self._as_shown(given, conversation, holds_back=holds_back), value
+                lambda given: self._as_shown(given, conversation, holds_back=holds_back),
+                value,
+                apart=self.waits,
             )
 
         def changed(leaves: Leaves) -> Any:
@@ -211,7 +221,7 @@ class PrivacyBorder:
                 return self._entering(conversation, leaves, value, origin)
             return leaves.replaced_by(conversation.tokenised_all(leaves.texts))
 
-        passed: Value = await _with_leaves(changed, value)
+        passed: Value = await _with_leaves(changed, value, apart=self.waits)
         return passed
 
     def _as_shown(self, value: Any, conversation: Conversation, *, holds_back: bool) -> Any:
@@ -366,7 +376,8 @@ class PrivacyPassage:
             self._last[event.type] = event
             if self._border.is_personal:
                 await _learn_shown(self._conversation, [event.text])
-            shown = await _beside(self._pieces[event.type].feed, event.text, self._charge)
+            feed = self._pieces[event.type].feed
+            shown = await _beside(feed, event.text, self._charge, apart=self._border.waits)
             return [dataclasses.replace(event, text=shown)] if shown else []
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
@@ -379,7 +390,7 @@ class PrivacyPassage:
         """What has waited and is decided. What may be half a value goes on waiting: shown before a
         display, the other half after it, it would be read as a whole."""
         fed = [
-            (name, await _beside(pieces.feed, "", self._charge))
+            (name, await _beside(pieces.feed, "", self._charge, apart=self._border.waits))
             for name, pieces in self._pieces.items()
         ]
         return [dataclasses.replace(self._last[name], text=text) for name, text in fed if text]
@@ -441,9 +452,15 @@ def _looked_through(output: Output, pictures: Pictures | None) -> Output:
         why = pictures.problem_of(output.data, output.texts)
         if not why:
             return dataclasses.replace(output, texts=None)
-    kept = f"; code finds it in {output.path}" if output.path else ""
+    kept = f"{_KEPT_IN}{output.path}" if output.path else ""
     words = f"[{output.type} of {len(output.data):,} bytes is held back: {why}{kept}]"
     return Output("text/plain", words, output.name, output.cell)
+
+
+def held_back(output: Output) -> tuple[str, str] | None:
+    """Return the type and the file of what was held back from the model here, for a person."""
+    found = _HELD.fullmatch(output.data) if isinstance(output.data, str) else None
+    return None if found is None else (found[1], found[2])
 
 
 def _sealed_whole(conversation: Conversation, value: Any, lesson: Lesson, origin: str) -> Any:
@@ -514,8 +531,9 @@ def _kind_meant_by(near_miss: str) -> str:
     return tokens.kind_of(near_miss.upper().replace(" ", "_").replace("-", "_"))
 
 
-async def _with_leaves(work: Callable[[Leaves], Made], value: Any) -> Made:
-    """Do work on the texts of a value: at once, or in a thread if there are many or long ones.
+async def _with_leaves(work: Callable[[Leaves], Made], value: Any, *, apart: bool = False) -> Made:
+    """Do work on the texts of a value: at once, or in a thread if there are many or long ones, or
+    if the work waits for something (`apart`).
 
     Either way the value is walked through once, but for the parts that are too many.
     """
@@ -524,17 +542,22 @@ async def _with_leaves(work: Callable[[Leaves], Made], value: Any) -> Made:
         leaves = Leaves.of_small(value, weight.LARGE_COUNT, LONG)
         return None if leaves is None else (work(leaves),)
 
-    done = weight.timed(small, weight.charging())
+    done = None if apart else weight.timed(small, weight.charging())
     if done is not None:
         return done[0]
     return await weight.in_thread(lambda: work(Leaves(value)))
 
 
 async def _beside(
-    work: Callable[[Given], Made], value: Given, charge: Charge | None = None
+    work: Callable[[Given], Made],
+    value: Given,
+    charge: Charge | None = None,
+    *,
+    apart: bool = False,
 ) -> Made:
-    """Do work on a value: at once, or in a thread if it has many parts or long texts."""
-    if not weight.is_large(value, text=LONG):
+    """Do work on a value: at once, or in a thread if it has many parts or long texts, or if the
+    work waits for something (`apart`)."""
+    if not apart and not weight.is_large(value, text=LONG):
         return weight.timed(lambda: work(value), charge or weight.charging())
     if charge is None:
         return await weight.in_thread(lambda: work(value))

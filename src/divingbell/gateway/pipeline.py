@@ -17,6 +17,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,6 +38,7 @@ from divingbell.gateway.policy.preview import preview
 from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
+from divingbell.gateway.spooled_tables import SpooledTable, take
 from divingbell.gateway.upstream.fleet import Fleet
 from divingbell.gateway.upstream.transport.departure import Departure
 from divingbell.journal.events import (
@@ -122,6 +124,10 @@ class Request:
     """The wait for its record, from `intend` on."""
     result: Any = None
     """As the server gave it."""
+    spool: Path | None = None
+    """The folder in which the server may leave tables; only our own dataset server has one."""
+    table: SpooledTable | None = None
+    """The result where it is a file."""
     form: Form | None = None
     """The form in which code gets the result, where it is none of a tool."""
     wire: Any = None
@@ -495,6 +501,7 @@ class Pipeline:
         entry = self._fleet.server(server)
         timeout = (entry.timeout if entry else None) or self._policy.tool_timeout
         context.sent = True
+        request.spool = upstream.spool
         try:
             with _no_call_was_made(request.tool.full_name):
                 request.result = await request.send(upstream, request, timeout)
@@ -520,7 +527,10 @@ class Pipeline:
             size = await weight.beside(_size, request.result)
             self._policy.check_result_size(request.tool.full_name, size)
         elif request.is_tool:
-            request.wire = await outcome.wire_of(request.tool, request.result)
+            if request.spool is not None:
+                request.table = take(request.spool, request.result.meta)
+            if request.table is None:
+                request.wire = await outcome.wire_of(request.tool, request.result)
         elif request.form is not None:
             request.wire = await weight.beside(request.form.made, request.result)
 
@@ -537,7 +547,9 @@ class Pipeline:
                 request.result = await weight.beside(_made_again, (request.result, passed))
 
     async def pack(self, request: Request) -> None:
-        """Write down what goes back into a session."""
+        """Write down what goes back into a session; a table goes as the file that it is."""
+        if request.table is not None:
+            request.answer = Answer(b"", "table", request.table.remark, request.table)
         if request.wire is not None:
             kind = "tool" if request.form is None else request.form.kind
             request.answer = Answer(await weight.beside(_compact, request.wire), kind)

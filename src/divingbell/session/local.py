@@ -63,6 +63,7 @@ from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.reviewing import Verdict, verdict_on
+from divingbell.session.tables import TableDelivery
 from divingbell.session.transcript import Sink, cell_of
 from divingbell.session.user_rates import UserRates
 from divingbell.session.value import value_of
@@ -153,7 +154,15 @@ class LocalSession(SessionHandle):
         self._background = BackgroundOutput()
         self._looks = Looks()
         self._gateway = gateway
-        self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
+        results = Files(identifier, self._open_files, lambda: self.limits.disk, self._took_result)
+        self._calls = Calls(
+            gateway,
+            identifier,
+            principal,
+            self._send,
+            self._drained,
+            TableDelivery(results, lambda: self.limits),
+        )
         self._data = Data(self.files, self._exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
             self,
@@ -454,8 +463,14 @@ class LocalSession(SessionHandle):
             return await self._ask(request, body, LOOK_TIMEOUT)
 
     async def _ask(self, request: frames.Header, body: bytes, patience: float) -> Seen:
-        """Ask the interpreter for something; the queue is ours."""
+        """Ask the interpreter for something; the queue is ours.
+
+        Raises:
+            RateExceeded: its user owes CPU seconds: what it looks at may have code of its own.
+        """
         self._check_open()
+        self._cpu.charge()
+        self._services.rates.check_cpu(self.principal.user)
         self.last_used = time.monotonic()
         await self._ensure_alive()
         number, seen = self._looks.begin()
@@ -705,6 +720,10 @@ class LocalSession(SessionHandle):
     def _took_file(self, name: str) -> Reading:
         """Take note of a file that comes from outside, and of what is in it."""
         self._receive(PUT_FILE)
+        return self._services.border.reading(name, self.principal)
+
+    def _took_result(self, name: str) -> Reading:
+        """Take note of a file that is the result of a tool: rules know it as that already."""
         return self._services.border.reading(name, self.principal)
 
     def _receive(self, source: str) -> None:

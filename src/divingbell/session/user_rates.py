@@ -30,6 +30,20 @@ class _Rate:
     buckets: Buckets
 
 
+_Wait = tuple[float, _Rate, str]
+"""Seconds, the rate that asks for them, and the words for it."""
+
+
+def _refuse(waits: list[_Wait]) -> None:
+    """Raise RateExceeded for the longest wait, if there is any."""
+    if not waits:
+        return
+    seconds, rate, words = max(waits, key=lambda wait: wait[0])
+    if seconds:
+        again = max(1, math.ceil(seconds))
+        raise RateExceeded(words.format(rate=rate.words, again=again), seconds)
+
+
 class UserRates:
     """What users have taken. One for a whole Divingbell, on one event loop: neither the end of a
     session nor another conversation gives anything back.
@@ -70,13 +84,19 @@ class UserRates:
             RateExceeded: a rate is used up; it says when there is room again.
         """
         waits = [(each.buckets.wait(user, 1.0), each, _EXECUTIONS) for each in self._executions]
-        for each in self._cpu:
-            if each.buckets.wait(user, -CHANGE):
-                waits.append((each.buckets.wait(user), each, _CPU))
-        seconds, rate, words = max(waits, key=lambda wait: wait[0], default=(0.0, None, ""))
-        if rate is not None and seconds:
-            again = max(1, math.ceil(seconds))
-            raise RateExceeded(words.format(rate=rate.words, again=again), seconds)
+        _refuse(waits + self._waits_for_cpu(user))
+
+    def check_cpu(self, user: str) -> None:
+        """Refuse something that is no execution, to a user who owes CPU seconds.
+
+        Raises:
+            RateExceeded: some are owed; it says when there is room again.
+        """
+        _refuse(self._waits_for_cpu(user))
+
+    def _waits_for_cpu(self, user: str) -> list["_Wait"]:
+        owed = (each for each in self._cpu if each.buckets.wait(user, -CHANGE))
+        return [(each.buckets.wait(user), each, _CPU) for each in owed]
 
     def admit(self, user: str) -> None:
         """Count an execution that begins now, or refuse it.

@@ -14,10 +14,9 @@ from divingbell.review.finding import Review
 from divingbell.review.reviewer import Reviewer
 from divingbell.settings.review import ReviewAction, worst
 from divingbell.skills.catalogue import Catalogue, Offer
-from divingbell.skills.record import Kept, Record
+from divingbell.skills.record import Kept, Record, first_record
 from divingbell.skills.seen import Known, Seen
 from divingbell.skills.skill import Skill
-from divingbell.skills.skills import first_record
 from divingbell.skills.store import Store
 from divingbell.text import is_hiding
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from divingbell.skills.skill import Skill
+from divingbell.journal import tokens
+from divingbell.skills.skill import SCRIPTS, Skill
 
 Origin = Literal["session", "added", "imported", "catalogue"]
 State = Literal["ready", "changed", "failed", "untried"]
@@ -103,3 +104,10 @@ class Kept:
     """Seconds since 1970."""
     current: bool = True
     """It is the one that is offered."""
+
+
+def first_record(origin: Origin, skill: Skill, source: str = "") -> Record:
+    """Return what is known of a skill that comes from outside: its code has never run here."""
+    has_code = any(path.startswith(f"{SCRIPTS}/") for path in skill.files)
+    state: State = "untried" if has_code else "ready"
+    return Record(origin, source, state=state, replaced=tokens.count(skill.code or ""))

@@ -4,16 +4,22 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
+from divingbell import logs
 from divingbell.errors import SkillRefused
-from divingbell.journal import tokens
+from divingbell.host import beside
 from divingbell.journal.events import JournalEvent, SkillRemoved, SkillSaved
 from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.skills import folder as folders
-from divingbell.skills.record import Kept, Origin, Record, State, Summary
+from divingbell.skills.installing import Proposal
+from divingbell.skills.publishing import Published
+from divingbell.skills.record import Kept, Record, Summary, first_record
 from divingbell.skills.search import Searches
-from divingbell.skills.skill import SCRIPTS, Skill
+from divingbell.skills.sharing import Sharing, Wanted
+from divingbell.skills.skill import Skill
 from divingbell.skills.store import Stores
+
+log = logs.logger("divingbell.skills")
 
 MAX_AT_ONCE = 256 << 20
 """Bytes of all skills that are taken over together: they are in memory until all are read."""
@@ -32,9 +38,14 @@ class Skills:
     """
 
     def __init__(
-        self, stores: Stores, tell: Callable[[JournalEvent], None], client: str = "library"
+        self,
+        stores: Stores,
+        tell: Callable[[JournalEvent], None],
+        sharing: Sharing,
+        client: str = "library",
     ) -> None:
         self.stores = stores
+        self.sharing = sharing
         self.searches = Searches(stores)
         self._tell = tell
         self._client = client
@@ -123,6 +134,87 @@ class Skills:
         kept = await self.get(name, version, user=user)
         return await asyncio.to_thread(folders.write, kept.skill, Path(folder))
 
+    async def publish(
+        self, name: str, to: str, version: int | None = None, *, user: str | None = None
+    ) -> Published:
+        """Put a skill into a catalogue, signed with the key of this machine's user.
+
+        `to` is a folder, or the address of a git repository. The key is made when there is none.
+
+        Raises:
+            SkillMissing: there is no such skill or version.
+            SkillRefused: somebody else's skill has that name there, or it can't be written.
+            ConfigError: the key can't be used.
+        """
+        kept = await self.get(name, version, user=user)
+        return await beside.run(lambda: self.sharing.publish(kept.skill, to, log.warning))
+
+    async def install(
+        self,
+        name: str,
+        source: str,
+        *,
+        sha256: str = "",
+        key: str = "",
+        user: str | None = None,
+    ) -> Kept:
+        """Keep a skill of a catalogue, a folder or a git repository. Its code is not run.
+
+        `sha256` is its digest, by which somebody says that they have looked at these very files;
+        `key` is the publisher's. Without the digest it is kept only where nobody has to decide:
+        the key is known, and the review has no question.
+
+        Raises:
+            SkillMissing: there is none of that name.
+            SkillRefused: it is not what was signed, seen before or named, or a person must look at
+                it first; the message says why, and has the digest.
+            ConfigError: what was seen of catalogues can't be read.
+        """
+        wanted = {name: Wanted(key, sha256)}
+        [found] = await beside.run(lambda: self.sharing.propose(user or "", source, wanted))
+        if isinstance(found, SkillRefused):
+            raise found
+        return await self._installed(found, user or "")
+
+    async def update(self, name: str = "", *, user: str | None = None) -> list[Kept]:
+        """Keep newer versions of skills that came from catalogues, of one or of all; return them.
+
+        Raises:
+            SkillMissing: there is no such skill that came from a catalogue.
+            SkillRefused: one was refused, as by `install`; those before it are kept.
+        """
+        kept = []
+        for place, wanted in await asyncio.to_thread(self.sharing.installed, user or "", name):
+            found = await beside.run(lambda: self.sharing.propose(user or "", place, wanted))  # noqa: B023
+            for each in found:
+                if isinstance(each, SkillRefused):
+                    raise each
+                if not each.is_there:
+                    kept.append(await self._installed(each, user or ""))
+        return kept
+
+    async def _installed(self, proposal: Proposal, user: str) -> Kept:
+        if proposal.is_there and proposal.replaces is not None:
+            return proposal.replaces
+        if doubts := proposal.doubts:
+            raise SkillRefused(
+                f"{proposal.skill.name} was not installed, because {' and '.join(doubts)}. Look at "
+                f"it with `divingbell skills install`; if you agree, name its digest: sha256="
+                f"{proposal.skill.digest!r}"
+            )
+        return await self.agree(proposal, user)
+
+    async def agree(self, proposal: Proposal, user: str) -> Kept:
+        """Keep a skill of a catalogue that somebody has agreed to.
+
+        Raises:
+            SkillRefused: the rules of the review forbid it.
+            ConfigError: what was seen of catalogues can't be written.
+        """
+        record = await asyncio.to_thread(self.sharing.installer(user).agree, proposal)
+        [kept] = await self.keep([(proposal.skill, record)], user)
+        return kept
+
     async def rollback(
         self, name: str, version: int | None = None, *, user: str | None = None
     ) -> Kept:
@@ -165,13 +257,6 @@ class Skills:
     def _saved(self, kept: Kept, user: str, origin: str) -> SkillSaved:
         who = Principal(user, client=self._client)
         return SkillSaved(who, kept.skill.name, kept.version, kept.skill.digest, origin)
-
-
-def first_record(origin: Origin, skill: Skill, source: str = "") -> Record:
-    """Return what is known of a skill that comes from outside: its code has never run here."""
-    has_code = any(path.startswith(f"{SCRIPTS}/") for path in skill.files)
-    state: State = "untried" if has_code else "ready"
-    return Record(origin, source, state=state, replaced=tokens.count(skill.code or ""))
 
 
 def _read_all(folder: Path) -> list[tuple[Skill, Record]]:

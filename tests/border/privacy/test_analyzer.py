@@ -1,5 +1,6 @@
 """What an analyzer of the user finds is added; what it could not read is held back."""
 
+import asyncio
 import importlib
 import json
 import os
@@ -22,6 +23,7 @@ from divingbell.border.privacy.kinds import KINDS
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.errors import ConfigError
 from divingbell.settings.privacy import PrivacyRules
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[3]
 TEXT = "Ann Leeson of Oslo has ann@example.org"
@@ -61,8 +63,10 @@ class Hanging(Named):
     def __init__(self) -> None:
         super().__init__()
         self.go_on = threading.Event()
+        self.waits = False
 
     def analyze(self, text: str, language: str, entities: list[str]) -> Iterator[Any]:
+        self.waits = True
         self.go_on.wait(60)
         yield from super().analyze(text, language, entities)
 
@@ -196,6 +200,28 @@ async def test_a_model_reads_tokens_for_what_it_finds(brought: ModuleType) -> No
         assert "Leeson" not in result.text and "Oslo" not in result.text
         assert "[NAME_" in result.text and "[ADDRESS_" in result.text
         assert await session.reveal(result.text) == "Ann Leeson lives in Oslo\n"
+
+
+async def test_the_event_loop_goes_on_while_it_is_waited_for(
+    brought: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SECONDS", 30.0)
+    monkeypatch.setattr(module, "MOST_SECONDS", 30.0)
+    vars(brought)["engine"] = engine = Hanging()
+    rules = {"analyzer": "my_models:engine"}
+
+    async def let_go_on() -> None:
+        await until(lambda: engine.waits, "the engine is asked")
+        engine.go_on.set()  # which a loop that waits for it never does
+
+    async with (
+        Divingbell(privacy="personal", privacy_rules=rules, pool=0, preload=[]) as bell,
+        bell.session() as session,
+        asyncio.TaskGroup() as group,
+    ):
+        group.create_task(let_go_on())
+        result = await session.run("print('Ann ' + 'Leeson')")
+        assert "[NAME_" in result.text
 
 
 async def test_what_it_could_not_read_can_be_revealed(brought: ModuleType) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from divingbell.host.login import login_name
 from divingbell.skills.record import Record
 from divingbell.skills.skill import Skill
 from divingbell.skills.store import Store, Stores
@@ -33,8 +34,9 @@ def place(tmp_path: Path) -> str:
     return repository(tmp_path / "catalogue.git")
 
 
-def store(folder: Path, user: str = "") -> Store:
-    return Stores(folder / "divingbell/skills").of(user)
+def store(folder: Path, user: str | None = None) -> Store:
+    name = login_name() if user is None else user
+    return Stores(folder / "divingbell/skills").of(name)
 
 
 def published(bell: Bell, tmp_path: Path, place: str, skill: Skill) -> dict[str, str]:

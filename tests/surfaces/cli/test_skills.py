@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import skills_ref
 
+from divingbell.host.login import login_name
 from divingbell.settings.config import Settings
 from divingbell.skills import folder
 from divingbell.skills.record import Record, Usage
@@ -30,7 +31,7 @@ def bell(tmp_path: Path) -> Bell:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    return Stores(tmp_path / "data/divingbell/skills").of("")
+    return Stores(tmp_path / "data/divingbell/skills").of(login_name())
 
 
 def test_a_skill_is_added_rolled_back_exported_and_removed(tmp_path: Path, bell: Bell) -> None:
@@ -98,7 +99,7 @@ def test_the_list_says_what_a_skill_is_worth(
     store.save(made("unused"), Record("session", state="changed"))
     store.save(made(), Record("session"))
     store.add_usage({"top-customers": Usage(1_200, 300, 45_000)})
-    assert skills.show_all("", as_json=False) == 0
+    assert skills.show_all(login_name(), as_json=False) == 0
     shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     assert shown == [
         "skill version uses went well tokens saved description",
@@ -112,11 +113,11 @@ def test_what_a_person_would_not_see_is_shown(
 ) -> None:
     hidden = "x = 1  # \x1b[2J\u202e\u200bhidden\n"
     store.save(made(code=hidden), Record("session", "s-1", tools={"shop.orders": "abc"}))
-    skills.show("top-customers", None, "", as_json=False)
+    skills.show("top-customers", None, login_name(), as_json=False)
     shown = capsys.readouterr().out
     assert not {"\x1b", "\u202e", "\u200b"} & set(shown)
     assert "hidden" in shown and "shop.orders" in shown and "# top-customers" in shown
-    skills.show("top-customers", 1, "", as_json=True)
+    skills.show("top-customers", 1, login_name(), as_json=True)
     told = json.loads(capsys.readouterr().out)
     assert (told["versions"], told["digest"]) == ([1], made(code=hidden).digest)
 

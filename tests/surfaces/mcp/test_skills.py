@@ -17,6 +17,7 @@ from mcp import Client, MCPError
 from pydantic import ConfigDict
 
 from divingbell import Divingbell
+from divingbell.host.login import login_name
 from divingbell.skills import skill_file
 from divingbell.skills.record import Record
 from divingbell.skills.skill import Skill
@@ -60,7 +61,7 @@ async def judge(client: Any, skill: Skill) -> None:
 
 async def test_fastmcp_reads_them_over_stdio(tmp_path: Path) -> None:
     skill = rich_skill()
-    Stores(tmp_path / "divingbell" / FOLDER_NAME).of("").save(skill, RECORD)
+    Stores(tmp_path / "divingbell" / FOLDER_NAME).of(login_name()).save(skill, RECORD)
     variables = {**os.environ, **QUIET, "XDG_DATA_HOME": str(tmp_path)}
     async with fast(StdioTransport(COMMAND, ["serve"], env=variables)) as client:
         await judge(client, skill)
@@ -103,7 +104,7 @@ async def one_bell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Di
 
 @pytest.fixture
 def bell(one_bell: Divingbell) -> Divingbell:
-    store = one_bell.skills.stores.of("")
+    store = one_bell.skills.stores.of(login_name())
     for name in store.names():
         store.remove(name)
     return one_bell
@@ -137,7 +138,7 @@ async def ask(client: Client, method: str, **params: Any) -> dict[str, Any]:
 
 def keep(bell: Divingbell, *kept: Skill, record: Record = RECORD) -> None:
     for skill in kept:
-        bell.skills.stores.of("").save(skill, record)
+        bell.skills.stores.of(login_name()).save(skill, record)
 
 
 async def read_bytes(client: Client, uri: str) -> bytes:
@@ -213,7 +214,7 @@ async def test_a_newer_version_is_told(bell: Divingbell, client: Client) -> None
     after = await ask(client, "skills/get", uri=URI)
     assert before != after
     await compare(client, after["skill"])
-    bell.skills.stores.of("").remove(NAME)
+    bell.skills.stores.of(login_name()).remove(NAME)
     with pytest.raises(MCPError, match="No skill is served"):
         await ask(client, "skills/get", uri=URI)
 
@@ -284,7 +285,7 @@ async def test_of_ten_thousand_a_page_is_told(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     async with Divingbell(pool=0, skills="on") as bell:
         rows = [(made(f"skill-{number}"), RECORD) for number in range(10_000)]
-        bell.skills.stores.of("").save_all(rows)
+        bell.skills.stores.of(login_name()).save_all(rows)
         surface = Surface(bell)
         async with Client(surface.server, cache=None) as client:
             told = await ask(client, "skills/list")
@@ -378,7 +379,7 @@ async def test_skills_that_can_not_be_read_are_in_nobodys_way(
     bell: Divingbell, client: Client
 ) -> None:
     keep(bell, made())
-    store = bell.skills.stores.of("")
+    store = bell.skills.stores.of(login_name())
     [path] = store.folder.glob("*.db")
     whole = path.read_bytes()
     path.write_bytes(b"no database" * 1000)

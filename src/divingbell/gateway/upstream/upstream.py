@@ -65,9 +65,12 @@ class Upstream:
         environment: Mapping[str, str] = os.environ,
         on_changed: Callable[[Change], None] | None = None,
         on_state: Callable[[State], None] | None = None,
+        spool: Path | None = None,
     ) -> None:
         guard_logs()
         self.server = server
+        self.spool = spool
+        """The folder in which it may leave tables as files; only our own dataset server may."""
         self._redactor = redactor = Redactor(secrets_of(server), server.name)
         self._log = log = ServerLog(log_folder, server.name, redactor)
         self._pending_calls = PendingCalls()

@@ -7,21 +7,15 @@ import os
 import sys
 import termios
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from divingbell.errors import ConfigError, DivingbellError, SkillMissing, SkillRefused
+from divingbell.errors import ConfigError, SkillRefused
 from divingbell.host import beside
-from divingbell.host.places import data_folder
 from divingbell.host.signing_key import is_public_key
-from divingbell.review.reviewer import Reviewer
-from divingbell.skills import publishing, statement
-from divingbell.skills.catalogue import Catalogue, open_catalogue
-from divingbell.skills.installing import Installer, Proposal
-from divingbell.skills.record import Summary
-from divingbell.skills.seen import Seen
+from divingbell.skills.installing import Proposal
+from divingbell.skills.sharing import Wanted
 from divingbell.surfaces.cli import exit_status, trusting
-from divingbell.surfaces.cli.skills import changing, stores
+from divingbell.surfaces.cli.skills import changing, sharing
 from divingbell.surfaces.cli.terminal.notes import tell
 from divingbell.text import one_line
 
@@ -34,32 +28,23 @@ _STDIN = 0
 _QUESTION = "Install this? [y/N] "
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the person has said beforehand."""
-
-    key: str = ""
-    digest: str = ""
-    yes: bool = False
-
-    def __post_init__(self) -> None:
-        if self.key and not is_public_key(self.key):
-            raise ConfigError("--key is a publisher's key as it is shown: 32 bytes in base64")
+def check_key(key: str) -> None:
+    """Raise ConfigError for what can't be a publisher's key."""
+    if key and not is_public_key(key):
+        raise ConfigError("--key is a publisher's key as it is shown: 32 bytes in base64")
 
 
-async def publish(name: str, to: str, version: int | None, user: str) -> int:
+async def publish(name: str, to: str, version: int | None, user: str, settings: "Settings") -> int:
     """Publish a skill.
 
     Raises:
         SkillRefused: it can't be published; the message says why.
         ConfigError: the key can't be used.
     """
-    data = data_folder()
-    skill = stores().of(user).get(name, version).skill
-    key = statement.load_key(data, tell)
-    catalogue = open_catalogue(to, data)
-    done = await beside.run(lambda: publishing.publish(skill, catalogue, key, Seen(data)))
-    said, place = done.statement, one_line(catalogue.place, MOST_LINE)
+    shared = sharing(settings)
+    skill = shared.stores.of(user).get(name, version).skill
+    done = await beside.run(lambda: shared.publish(skill, to, tell))
+    said, place = done.statement, one_line(to, MOST_LINE)
     how = "published to" if done.is_new else "is in"
     print(f"{name}: version {said.version} {how} {place}{'' if done.is_new else ' already'}")
     print(f"  digest     {said.digest}")
@@ -68,104 +53,64 @@ async def publish(name: str, to: str, version: int | None, user: str) -> int:
     return exit_status.OK
 
 
-async def install(name: str, place: str, wanted: Wanted, user: str, settings: "Settings") -> int:
+async def install(
+    name: str, place: str, wanted: Wanted, user: str, settings: "Settings", *, yes: bool
+) -> int:
     """Show a skill of a catalogue, and keep it if the person agrees.
 
     Raises:
         SkillRefused: it is refused; the message says why.
         ConfigError: there is nobody to ask, or what was seen can't be read.
     """
-    installer = _installer(user, settings)
-    catalogue = open_catalogue(place, data_folder())
-    [proposal] = await beside.run(lambda: _proposals(installer, catalogue, {name: wanted}))
-    if isinstance(proposal, DivingbellError):
+    shared = sharing(settings)
+    [proposal] = await beside.run(lambda: shared.propose(user, place, {name: wanted}))
+    if isinstance(proposal, SkillRefused):
         raise proposal
-    return await _decide(installer, proposal, wanted, user, settings)
+    return await _decide(proposal, user, settings, yes=yes)
 
 
-async def update(name: str, yes: bool, user: str, settings: "Settings") -> int:
+async def update(name: str, user: str, settings: "Settings", *, yes: bool) -> int:
     """Look for newer versions of skills that came from catalogues; what fails is told of each.
 
     Raises:
         SkillMissing: there is no such skill, or it came from no catalogue.
         ConfigError: there is nobody to ask, or what was seen can't be read.
     """
-    installer, status = _installer(user, settings), exit_status.OK
-    for place, names in _installed(name, user).items():
-        catalogue = open_catalogue(place, data_folder())
-        # The key that it was installed with, should the record of what was seen be gone.
-        wanted = {each.name: Wanted(key=_key(installer, each), yes=yes) for each in names}
+    shared, status = sharing(settings), exit_status.OK
+    for place, wanted in shared.installed(user, name):
+        found: list[Proposal | SkillRefused]
         try:
-            found = await beside.run(lambda: _proposals(installer, catalogue, wanted))  # noqa: B023
-        except DivingbellError as error:
+            found = await beside.run(lambda: shared.propose(user, place, wanted))  # noqa: B023
+        except SkillRefused as error:
             found = [error]
         for proposal in found:
             try:
-                if isinstance(proposal, DivingbellError):
+                if isinstance(proposal, SkillRefused):
                     raise proposal
-                chosen = wanted[proposal.skill.name]
-                status = max(status, await _decide(installer, proposal, chosen, user, settings))
+                status = max(status, await _decide(proposal, user, settings, yes=yes))
             except SkillRefused as error:
                 tell(str(error))
                 status = exit_status.FAILED
     return status
 
 
-def _installed(name: str, user: str) -> dict[str, list[Summary]]:
-    """Return the skills that came from each catalogue."""
-    found: dict[str, list[Summary]] = {}
-    for each in stores().of(user).summaries():
-        if each.record.origin == "catalogue" and name in ("", each.name):
-            found.setdefault(each.record.source, []).append(each)
-    if name and not found:
-        raise SkillMissing(f"there is no skill {one_line(name, 100)} that came from a catalogue")
-    return found
-
-
-def _key(installer: Installer, installed: Summary) -> str:
-    known = installer.seen.of(installed.record.source, installed.name)
-    return "" if known is not None else installed.record.key
-
-
-def _installer(user: str, settings: "Settings") -> Installer:
-    reviewer = Reviewer(settings.review)
-    return Installer(stores().of(user), Seen(data_folder()), reviewer, settings.limits)
-
-
-def _proposals(
-    installer: Installer, catalogue: Catalogue, wanted: dict[str, Wanted]
-) -> list[Proposal | DivingbellError]:
-    """Return a proposal, or why there is none, for each skill; the catalogue is read once."""
-    found: list[Proposal | DivingbellError] = []
-    with catalogue.reading():
-        for name, each in wanted.items():
-            try:
-                found.append(installer.propose(catalogue, name, key=each.key, digest=each.digest))
-            except SkillRefused as error:
-                found.append(error)
-    return found
-
-
-async def _decide(
-    installer: Installer, proposal: Proposal, wanted: Wanted, user: str, settings: "Settings"
-) -> int:
+async def _decide(proposal: Proposal, user: str, settings: "Settings", *, yes: bool) -> int:
     name = proposal.skill.name
     if proposal.is_there:
         print(f"{name}: version {proposal.offer.statement.version} is installed already")
         return exit_status.OK
     print("\n".join(_lines(proposal)), flush=True)
-    if not _is_agreed(proposal, wanted):
+    if not _is_agreed(proposal, yes=yes):
         print(f"{name}: not installed")
         return exit_status.FAILED
     async with changing(settings) as skills:
-        record = installer.agree(proposal)
-        [kept] = await skills.keep([(proposal.skill, record)], user)
+        kept = await skills.agree(proposal, user)
     untried = "; its code has never run here" if kept.record.state == "untried" else ""
     print(f"{name}: installed as your version {kept.version}{untried}")
     return exit_status.OK
 
 
-def _is_agreed(proposal: Proposal, wanted: Wanted) -> bool:
+def _is_agreed(proposal: Proposal, *, yes: bool) -> bool:
     """Whether the person agrees, or has done so beforehand.
 
     Raises:
@@ -173,7 +118,7 @@ def _is_agreed(proposal: Proposal, wanted: Wanted) -> bool:
         ConfigError: there is nobody to ask.
     """
     name, digest = proposal.skill.name, proposal.skill.digest
-    if wanted.yes:
+    if yes:
         if doubts := proposal.doubts:
             raise SkillRefused(
                 f"{name}: --yes is not enough, because {' and '.join(doubts)}. Look at what is "

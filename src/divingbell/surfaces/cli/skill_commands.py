@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
+from divingbell.host.login import login_name
 from divingbell.surfaces.cli.options import HostOptions
 
 Name = Annotated[str, Parameter(help="The skill, such as top-customers.")]
@@ -19,13 +20,21 @@ Yes = Annotated[
     ),
 ]
 User = Annotated[
-    str,
-    Parameter(help="Whose skills they are [default: nobody's in particular].", metavar="NAME"),
+    str | None,
+    Parameter(
+        help="Whose skills they are [default: yours, by your login name, as in serve over stdio].",
+        metavar="NAME",
+    ),
 ]
 Version = Annotated[
     int | None, Parameter(help="The version [default: the one that is offered].", metavar="N")
 ]
 Json = Annotated[bool, Parameter(negative=(), help="Print one JSON object.")]
+
+
+def _named(user: str | None) -> str:
+    return login_name() if user is None else user
+
 
 skills = App(
     name="skills",
@@ -36,24 +45,24 @@ skills = App(
 
 
 @skills.command(name="list")
-def list_skills(*, user: User = "", json: Json = False) -> int:
+def list_skills(*, user: User = None, json: Json = False) -> int:
     """List the skills, with what they are worth: uses, how many went well, and tokens saved.
 
     Nothing of a skill is run.
     """
     from divingbell.surfaces.cli import skills
 
-    return skills.show_all(user, as_json=json)
+    return skills.show_all(_named(user), as_json=json)
 
 
 @skills.command(name="show")
 def show_skill(
-    name: Name, /, *, version: Version = None, user: User = "", json: Json = False
+    name: Name, /, *, version: Version = None, user: User = None, json: Json = False
 ) -> int:
     """Show a skill: its SKILL.md, its files, its versions, and where it comes from."""
     from divingbell.surfaces.cli import skills
 
-    return skills.show(name, version, user, as_json=json)
+    return skills.show(name, version, _named(user), as_json=json)
 
 
 @skills.command(name="test")
@@ -61,7 +70,7 @@ def test_skill(
     name: Name,
     /,
     *,
-    user: User = "",
+    user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Run the example of a skill in a fresh session, with the real tools, under all rules.
@@ -72,7 +81,7 @@ def test_skill(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: skill_test.run(name, user, settings))
+    return signals.run(lambda _: skill_test.run(name, _named(user), settings))
 
 
 @skills.command(name="add")
@@ -80,7 +89,7 @@ def add_skill(
     folder: Annotated[Path, Parameter(help="The folder with SKILL.md.")],
     /,
     *,
-    user: User = "",
+    user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Keep the skill in a folder as a new version, which is offered from now on. It is not run."""
@@ -88,7 +97,7 @@ def add_skill(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: skills.add(folder, user, settings))
+    return signals.run(lambda _: skills.add(folder, _named(user), settings))
 
 
 @skills.command(name="import")
@@ -98,7 +107,7 @@ def import_skills(
     ],
     /,
     *,
-    user: User = "",
+    user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Take over all skills in a folder as they are, or none of them. None is run."""
@@ -106,7 +115,7 @@ def import_skills(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: skills.take_over(folder, user, settings))
+    return signals.run(lambda _: skills.take_over(folder, _named(user), settings))
 
 
 @skills.command(name="export")
@@ -118,12 +127,12 @@ def export_skill(
     /,
     *,
     version: Version = None,
-    user: User = "",
+    user: User = None,
 ) -> int:
     """Write a skill out as a folder in the Agent Skills format."""
     from divingbell.surfaces.cli import skills
 
-    return skills.export(name, folder, version, user)
+    return skills.export(name, folder, version, _named(user))
 
 
 @skills.command(name="rollback")
@@ -135,7 +144,7 @@ def roll_skill_back(
     ] = None,
     /,
     *,
-    user: User = "",
+    user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Offer an earlier version of a skill again. The later ones are kept."""
@@ -143,7 +152,7 @@ def roll_skill_back(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: skills.roll_back(name, version, user, settings))
+    return signals.run(lambda _: skills.roll_back(name, version, _named(user), settings))
 
 
 @skills.command(name="remove")
@@ -151,7 +160,7 @@ def remove_skill(
     name: Name,
     /,
     *,
-    user: User = "",
+    user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Remove a skill with all its versions."""
@@ -159,7 +168,7 @@ def remove_skill(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: skills.remove(name, user, settings))
+    return signals.run(lambda _: skills.remove(name, _named(user), settings))
 
 
 @skills.command(name="publish")
@@ -169,13 +178,15 @@ def publish_skill(
     *,
     to: Annotated[str, Parameter(help="A folder, or the address of a git repository.")],
     version: Version = None,
-    user: User = "",
+    user: User = None,
+    options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Sign a skill with your key, and put it into a catalogue as its next version."""
     from divingbell.surfaces.cli import catalogues
     from divingbell.surfaces.cli.terminal import signals
 
-    return signals.run(lambda _: catalogues.publish(name, to, version, user))
+    settings = options.load()
+    return signals.run(lambda _: catalogues.publish(name, to, version, _named(user), settings))
 
 
 @skills.command(name="install")
@@ -194,17 +205,21 @@ def install_skill(
     ] = "",
     key: Key = "",
     yes: Yes = False,
-    user: User = "",
+    user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Show a skill of a catalogue, with its publisher's key and its review, and keep it if you
     agree. It is not run."""
+    from divingbell.skills.sharing import Wanted
     from divingbell.surfaces.cli import catalogues
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    wanted = catalogues.Wanted(key=key, digest=sha256, yes=yes)
-    return signals.run(lambda _: catalogues.install(name, source, wanted, user, settings))
+    catalogues.check_key(key)
+    wanted = Wanted(key, sha256)
+    return signals.run(
+        lambda _: catalogues.install(name, source, wanted, _named(user), settings, yes=yes)
+    )
 
 
 @skills.command(name="update")
@@ -213,7 +228,7 @@ def update_skills(
     /,
     *,
     yes: Yes = False,
-    user: User = "",
+    user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Look for newer versions in the catalogues that skills were installed from."""
@@ -221,4 +236,4 @@ def update_skills(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: catalogues.update(name, yes, user, settings))
+    return signals.run(lambda _: catalogues.update(name, _named(user), settings, yes=yes))

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell.amounts import amount
 from divingbell.host.places import data_folder
+from divingbell.review.reviewer import Reviewer
 from divingbell.skills import folder as folders
 from divingbell.skills.record import OFFERED, Kept, Record, Summary
+from divingbell.skills.sharing import Sharing
 from divingbell.skills.skill_file import MAX_FILE
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import FOLDER_NAME, Stores
@@ -39,6 +41,11 @@ description); `divingbell skills add FOLDER` keeps one of yours, and `divingbell
 def stores() -> Stores:
     """Return the stores of this user of the machine."""
     return Stores(data_folder() / FOLDER_NAME)
+
+
+def sharing(settings: "Settings") -> Sharing:
+    """Return what publishes skills, and proposes those of others."""
+    return Sharing(data_folder(), stores(), Reviewer(settings.review), settings.limits)
 
 
 # Looking
@@ -159,7 +166,7 @@ def export(name: str, folder: Path, version: int | None, user: str) -> int:
 async def changing(settings: "Settings") -> AsyncIterator[Skills]:
     """The skills, of whose changes the audit log is told."""
     async with recorded(settings) as events:
-        yield Skills(stores(), events.append, client="command")
+        yield Skills(stores(), events.append, sharing(settings), client="command")
 
 
 async def add(folder: Path, user: str, settings: "Settings") -> int:

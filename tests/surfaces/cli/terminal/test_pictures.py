@@ -29,7 +29,13 @@ def test_a_display_that_is_updated_keeps_its_file(tmp_path: Path) -> None:
     [
         ({"TERM_PROGRAM": "iTerm.app"}, "iterm"),
         ({"TERM_PROGRAM": "WezTerm"}, "iterm"),
+        ({"TERM_PROGRAM": "vscode"}, "iterm"),
         ({"KITTY_WINDOW_ID": "1", "TERM": "xterm-kitty"}, "kitty"),
+        ({"TERM_PROGRAM": "ghostty", "TERM": "xterm-ghostty"}, "kitty"),
+        ({"TERM": "xterm-ghostty"}, "kitty"),
+        ({"KONSOLE_VERSION": "230803", "TERM": "xterm-256color"}, "kitty"),
+        ({"KONSOLE_VERSION": "210401", "TERM": "xterm-256color"}, None),
+        ({"TERM_PROGRAM": "ghostty", "TMUX": "/tmp/tmux"}, None),
         ({"KITTY_WINDOW_ID": "1", "TMUX": "/tmp/tmux"}, None),
         ({"TERM": "xterm"}, None),
     ],

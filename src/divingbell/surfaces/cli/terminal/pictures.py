@@ -67,9 +67,18 @@ def protocol_of(environment: Mapping[str, str]) -> Protocol | None:
     """Return the protocol for images of the terminal that set these variables, if it has one."""
     if "TMUX" in environment or environment.get("TERM", "").startswith(("screen", "tmux")):
         return None  # they stand between and pass nothing on
-    if environment.get("TERM_PROGRAM") in ("iTerm.app", "WezTerm"):
+    program = environment.get("TERM_PROGRAM", "").lower()
+    if program in ("iterm.app", "wezterm", "vscode"):
         return "iterm"
-    return "kitty" if "KITTY_WINDOW_ID" in environment else None
+    if program == "ghostty" or environment.get("TERM") in ("xterm-ghostty", "xterm-kitty"):
+        return "kitty"
+    return "kitty" if "KITTY_WINDOW_ID" in environment or _is_konsole(environment) else None
+
+
+def _is_konsole(environment: Mapping[str, str]) -> bool:
+    """Whether it is a Konsole that shows images: 22.04 was the first."""
+    version = environment.get("KONSOLE_VERSION", "")
+    return version.isdecimal() and int(version) >= 220400
 
 
 def inline(data: bytes, protocol: Protocol) -> str:

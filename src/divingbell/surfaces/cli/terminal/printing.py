@@ -49,6 +49,11 @@ class Printer:
         elif event.result is not None:
             self._done(event.result)
 
+    def end_lines(self) -> None:
+        """End a line that is not complete, and colours: something else comes now."""
+        self._end_colours()
+        self._end_line(STDOUT)
+
     def note(self, text: str) -> None:
         """Say something on stderr, on a line of its own."""
         self._line(STDERR, NOTE + text)

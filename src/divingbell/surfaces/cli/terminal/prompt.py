@@ -95,7 +95,7 @@ class Terminal(Input):
             ">>> ",
             multiline=True,
             prompt_continuation="... ",
-            history=_history(history),
+            history=history_of(history),
             key_bindings=_keys(),
             completer=completer,
             complete_while_typing=False,
@@ -107,12 +107,12 @@ class Terminal(Input):
         return await self._prompt.prompt_async()
 
 
-def history_file(environment: Mapping[str, str] = os.environ) -> Path | None:
+def history_file(environment: Mapping[str, str] = os.environ, name: str = "history") -> Path | None:
     """Return the file of earlier input, made where it is missing; None where that can't be."""
     above = environment.get("XDG_STATE_HOME", "")
     try:
         folder = Path(above) if os.path.isabs(above) else Path.home() / ".local" / "state"
-        path = folder / "divingbell" / "history"
+        path = folder / "divingbell" / name
         owned_folder.make(path.parent, 0o700)
         # What people type is nobody else's business.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
@@ -121,7 +121,8 @@ def history_file(environment: Mapping[str, str] = os.environ) -> Path | None:
     return path
 
 
-def _history(path: Path | None) -> "History":
+def history_of(path: Path | None) -> "History":
+    """Return the history in a file, or one that nothing stays of."""
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     return InMemoryHistory() if path is None else FileHistory(str(path))

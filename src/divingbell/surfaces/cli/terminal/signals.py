@@ -4,10 +4,12 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from divingbell.session.base import SessionHandle
 from divingbell.surfaces.cli import exit_status
+
+if TYPE_CHECKING:
+    from divingbell.session.base import SessionHandle
 
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -23,6 +25,8 @@ class Signals:
         """The session whose cell is to be interrupted."""
         self.leave_on_second = True
         """Whether a second Ctrl-C gives up on the cell, and on everything."""
+        self.on_interrupt: Callable[[], None] | None = None
+        """Called by Ctrl-C in the place of all that, while it is set."""
         self._interrupted_cell: int | None = None
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
@@ -50,6 +54,9 @@ class Signals:
         if self.status is not None:
             # Nothing is left behind: the sandbox ends when this process does.
             os._exit(exit_status.INTERRUPTED)
+        if self.on_interrupt is not None:
+            self.on_interrupt()
+            return
         session = self.session
         if session is None or not session.busy:
             self.leave(exit_status.INTERRUPTED)
@@ -62,7 +69,7 @@ class Signals:
             self._tasks.add(interrupting)
 
 
-async def _interrupt(session: SessionHandle) -> None:
+async def _interrupt(session: "SessionHandle") -> None:
     await session.interrupt()
 
 

@@ -1,0 +1,29 @@
+"""`divingbell chat --acp`: the agent of an editor, with the options of a chat."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from divingbell.agent.choosing import choose
+from divingbell.agent.keeping import Conversations
+from divingbell.agent.opening import connect_model
+from divingbell.surfaces.cli import editor
+from divingbell.surfaces.cli.chat_options import ChatOptions, Paths
+
+if TYPE_CHECKING:
+    from divingbell.agent.model import Model
+    from divingbell.settings.config import Settings
+
+
+async def serve(paths: Paths, options: ChatOptions, settings: "Settings") -> int:
+    """Speak with an editor until it has gone; return the exit status.
+
+    Raises:
+        ConfigError: there is no model to be had, or no editor.
+    """
+    choice = choose(settings.agent)
+
+    async def make_model() -> "Model":
+        return await asyncio.to_thread(connect_model, choice, settings.agent)
+
+    kept = None if options.no_save else Conversations.of(settings)
+    return await editor.serve(settings, make_model, kept, paths.files)

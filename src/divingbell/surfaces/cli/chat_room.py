@@ -1,0 +1,226 @@
+"""The room of a conversation: sandbox, session, model and agent, opened behind the prompt."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from divingbell.errors import DivingbellError
+
+if TYPE_CHECKING:
+    from divingbell.agent.agent import Agent
+    from divingbell.agent.events import AgentEvent
+    from divingbell.agent.history import Entry
+    from divingbell.agent.keeper import Keeper
+    from divingbell.agent.keeping import Conversation as KeptConversation
+    from divingbell.agent.keeping import Conversations
+    from divingbell.agent.model import Model
+    from divingbell.app import Divingbell
+    from divingbell.gateway.context import Asker
+    from divingbell.session.base import SessionHandle
+    from divingbell.settings.config import Settings
+
+LEAVING_PATIENCE = 10.0
+"""Seconds that a room may take to close."""
+
+MakeModel = Callable[[], Awaitable["Model"]]
+Furnish = Callable[["SessionHandle"], Awaitable[None]]
+"""Called with each session before it is used."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What there is once the room is open."""
+
+    bell: "Divingbell"
+    session: "SessionHandle"
+    agent: "Agent"
+    keeper: "Keeper | None" = None
+    """Keeps the conversation, where that is wanted."""
+
+    def ask(self, text: str) -> "AsyncGenerator[AgentEvent]":
+        """Ask the agent, and keep what is said."""
+        return (self.keeper or self.agent).ask(text)
+
+    async def keep(self) -> None:
+        """Keep the conversation as it is now."""
+        if self.keeper is not None:
+            await self.keeper.save()
+
+
+class Room:
+    """Opens in a task of its own, which also closes it; the prompt does not wait for it."""
+
+    def __init__(
+        self,
+        settings: "Settings",
+        make_model: MakeModel,
+        furnish: Furnish,
+        asker: "Callable[[Divingbell, SessionHandle], Asker | None]",
+        on_state: Callable[[str], None],
+        on_resumed: Callable[[str], None],
+        *,
+        keeps: bool,
+        resume: str | None,
+    ) -> None:
+        """Open nothing yet. With `keeps` the conversation is kept; `resume` names one to go on
+        with, and is empty for the last one."""
+        self._settings = settings
+        self._keeps = keeps
+        self._resume_name = resume
+        self._on_resumed = on_resumed
+        self._make_model = make_model
+        self._furnish = furnish
+        self._asker = asker
+        self._on_state = on_state
+        self._place: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+        self._done_with_session = asyncio.Event()
+        self._leaving = False
+        self.failure: BaseException | None = None
+        """What kept it from opening."""
+
+    @contextlib.asynccontextmanager
+    async def opening(self) -> AsyncIterator["Room"]:
+        """Open it meanwhile, and close it at the end of the block."""
+        holding = asyncio.create_task(self._hold())
+        try:
+            yield self
+        finally:
+            self._leaving = True
+            self._done_with_session.set()
+            if not self._place.done():
+                holding.cancel()
+            # What it could not do is known by now, or nobody has asked for it.
+            await asyncio.wait({holding}, timeout=LEAVING_PATIENCE)
+            if not holding.done():
+                holding.cancel()
+                await asyncio.wait({holding}, timeout=LEAVING_PATIENCE)
+
+    @property
+    def is_open(self) -> bool:
+        return self._place.done() and self.failure is None
+
+    async def place(self) -> Place:
+        """Wait until it is open, and return what is there.
+
+        Raises:
+            DivingbellError: what kept it from opening.
+        """
+        return await asyncio.shield(self._place)
+
+    def renew_session(self) -> None:
+        """Begin a new session in the place of one that has ended; the conversation goes on."""
+        self._place = asyncio.get_running_loop().create_future()
+        self._done_with_session.set()
+
+    def on_failure(self, call: Callable[[BaseException], None]) -> None:
+        """Call this if it can't be opened."""
+
+        def done(place: "asyncio.Future[Place]") -> None:
+            if not place.cancelled() and (error := place.exception()) is not None:
+                call(error)
+
+        self._place.add_done_callback(done)
+
+    async def _hold(self) -> None:
+        model: Model | None = None
+        try:
+            # Beside the event loop, which draws what is typed meanwhile.
+            await asyncio.to_thread(_load)
+            from divingbell.app import Divingbell
+            from divingbell.session.needs import Needs
+            from divingbell.surfaces.cli.approving import TerminalApprover
+
+            self._on_state("starting the sandbox")
+            settings = self._settings
+            needs = Needs(settings.preload, tuple(entry.name for entry in settings.servers))
+            bell = Divingbell.of(
+                settings, progress=self._on_state, on_approval=TerminalApprover(), needs=needs
+            )
+            async with bell.starting():
+                model = await self._make_model()
+                await self._sessions(bell, model)
+        except (DivingbellError, OSError, asyncio.CancelledError) as error:
+            self.failure = error
+            if not self._place.done():
+                if isinstance(error, asyncio.CancelledError):
+                    self._place.cancel()
+                else:
+                    self._place.set_exception(error)
+                    self._place.exception()  # whoever asks is told; nobody has to ask
+        finally:
+            if model is not None:
+                await model.close()
+
+    async def _sessions(self, bell: "Divingbell", model: "Model") -> None:
+        """Have one session after the other, should one end; the conversation goes on."""
+        kept = await asyncio.to_thread(self._kept) if self._keeps else None
+        history: Sequence[Entry] = () if kept is None else kept.entries(model.name)
+        try:
+            is_resumed = bool(history)
+            while not self._leaving:
+                self._done_with_session.clear()
+                name = None if kept is None else kept.name
+                async with bell.session(name, idle_timeout=math.inf) as session:
+                    if kept is not None and is_resumed:
+                        history = [*history, await self._resume(kept, session, bell)]
+                        is_resumed = False
+                    await self._furnish(session)
+                    agent = await self._agent(bell, session, model, history)
+                    self._on_state("")
+                    self._place.set_result(Place(bell, session, agent, _keeper(agent, kept, bell)))
+                    await self._done_with_session.wait()
+                    history, model = agent.history, agent.model
+        finally:
+            if kept is not None:
+                kept.close()
+                if not history:
+                    await asyncio.to_thread(self._conversations().remove, kept.name)
+
+    def _conversations(self) -> "Conversations":
+        from divingbell.agent.keeping import Conversations
+
+        return Conversations.of(self._settings)
+
+    def _kept(self) -> "KeptConversation":
+        """Return the conversation in which all is kept: a new one, or one to go on with."""
+        found, name = self._conversations(), self._resume_name
+        return found.begin() if name is None else found.load(name)
+
+    async def _agent(
+        self,
+        bell: "Divingbell",
+        session: "SessionHandle",
+        model: "Model",
+        history: "Sequence[Entry]",
+    ) -> "Agent":
+        from divingbell.agent.opening import open_agent
+
+        asker = self._asker(bell, session)
+        return await open_agent(bell, session, model, asker=asker, history=history)
+
+    async def _resume(
+        self, kept: "KeptConversation", session: "SessionHandle", bell: "Divingbell"
+    ) -> "Entry":
+        from divingbell.agent.resuming import resume
+
+        resumed = await resume(kept, session, bell.border)
+        self._on_resumed(resumed.text)
+        return resumed.entry
+
+
+def _keeper(agent: "Agent", kept: "KeptConversation | None", bell: "Divingbell") -> "Keeper | None":
+    from divingbell.agent.keeper import Keeper
+
+    return None if kept is None else Keeper(agent, kept, bell.border)
+
+
+def _load() -> None:
+    """Load what takes long."""
+    import divingbell.agent.keeper
+    import divingbell.agent.opening
+    import divingbell.agent.resuming
+    import divingbell.app
+    import divingbell.surfaces.cli.approving  # noqa: F401

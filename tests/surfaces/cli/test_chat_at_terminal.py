@@ -1,0 +1,296 @@
+"""`divingbell chat` at a real terminal: what a person sees and types."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from divingbell.surfaces.cli import exit_status
+from tests.agent.provider_server import ProviderServer, Say, hangs, raw, serving_beside, status
+
+from .command import COMMAND, PATIENCE, environment
+from .terminals import CTRL_C, CTRL_D, ENTER, TAB, UP, Screen, at_a_terminal
+
+EMAIL = "anna.bell@example.com"
+SIGN = "\n›"
+SERVERS = Path(__file__).parents[2] / "servers"
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[ProviderServer]:
+    with serving_beside() as server:
+        yield server
+
+
+def to(provider: ProviderServer) -> list[str]:
+    provider.bodies.clear()
+    return ["chat", "--model", "openai-chat:local", "--base-url", f"{provider.url}/v1"]
+
+
+@contextmanager
+def chatting(
+    folder: Path, provider: ProviderServer, *more: str, **variables: str
+) -> Iterator[Screen]:
+    kept = {"XDG_DATA_HOME": str(folder / "kept")} | variables
+    with at_a_terminal(folder, *to(provider), *more, **kept) as screen:
+        screen.expect("›")
+        yield screen
+
+
+def test_code_output_and_answer_are_shown_and_what_it_cost(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    provider.says = [Say("Adding it.", "total = 40 + 2\nprint(total)"), Say("It is **42**.")]
+    with chatting(tmp_path, provider) as screen:
+        screen.type("what is it?", ENTER)
+        screen.expect("Adding it.")
+        screen.expect("┃ total = 40 + 2\n┃ print(total)\n42\n")
+        screen.expect("It is 42.")
+        screen.expect("2 requests, 100 tokens read, 24 written")
+        screen.type("/vars", ENTER)
+        screen.expect("total: int")
+        screen.type(CTRL_D)
+        assert screen.leave() == exit_status.OK
+
+
+def test_the_person_sees_real_values_with_marks_and_the_model_tokens(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    code = f"print({EMAIL!r})\nimport matplotlib.pyplot as plt\nplt.plot([1]);plt.show()"
+    provider.says = [Say("", code), Say("Done.")]
+    with chatting(tmp_path, provider) as screen:
+        screen.type(f"write to {EMAIL}", ENTER)
+        screen.expect(f"\n‹{EMAIL}›")
+        screen.expect("plot saved as plot-1.png")
+        screen.expect("the model has not seen this plot")
+        screen.expect("Done.")
+        screen.type("/privacy", ENTER)
+        screen.expect("privacy is personal")
+        screen.expect(f"]  ‹{EMAIL}›")
+    assert EMAIL not in str(provider.bodies)
+    assert (tmp_path / "plot-1.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_ctrl_c_stops_a_cell_or_the_model_and_twice_at_the_prompt_leaves(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    endless = "kept = 1\nimport time\nwhile True:\n    print('tick')\n    time.sleep(0.1)"
+    provider.says = [Say("", endless), hangs(), Say("Here I am.")]
+    with chatting(tmp_path, provider) as screen:
+        screen.type("run", ENTER)
+        screen.expect("tick\ntick")
+        screen.type(CTRL_C)
+        screen.expect("interrupted; what was shown stays")
+        screen.expect(SIGN)
+        screen.type("think", ENTER)
+        until_asked(provider, 2)
+        screen.type(CTRL_C)
+        screen.expect("interrupted; what was shown stays")
+        screen.expect(SIGN)
+        screen.type("there?", ENTER)
+        screen.expect("Here I am.")
+        screen.type("/vars", ENTER)
+        screen.expect("kept: int")
+        screen.expect(SIGN)
+        screen.type("half a line", CTRL_C)  # gives the line up
+        screen.type(CTRL_C)
+        screen.expect("Ctrl-C once more leaves")
+        screen.expect("›")
+        screen.type(CTRL_C)
+        assert screen.leave() == exit_status.OK
+    last = provider.bodies[-1].decode()
+    assert "tick" in last and "[interrupted by the person]" in last
+
+
+def until_asked(provider: ProviderServer, times: int) -> None:
+    give_up = time.monotonic() + PATIENCE
+    while len(provider.bodies) < times:
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def test_approvals_and_questions_of_servers_are_asked_in_place(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        f'[servers.asking]\ncommand = "{sys.executable}"\n'
+        f'args = ["{SERVERS / "asking.py"}"]\n'
+        '[[policy.rules]]\ntools = ["asking.work"]\naction = "ask"\nreason = "it asks"\n'
+    )
+    code = f"from servers.asking import work\nprint('answer', work(to={EMAIL!r}))"
+    provider.says = [Say("", code), Say("So it is.")]
+    with chatting(tmp_path, provider, "--config", str(settings)) as screen:
+        screen.type("go", ENTER)
+        screen.expect("| The code wants to call asking.work.")
+        screen.expect("it asks")
+        screen.expect(f"‹{EMAIL}›")
+        screen.expect("ession? ")
+        screen.type("y", ENTER)
+        screen.expect("| Who are you?")
+        screen.expect("name (may be left empty): ")
+        screen.type("Nobody", ENTER)
+        screen.expect("answer")
+        assert "Nobody" in screen.expect("So it is.")
+
+
+def test_what_a_model_says_can_not_act_on_the_terminal(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    bad = "\x1b]0;owned\x07\x1b[2J\x9b6n"
+    code = f"# {bad}\nprint({bad!r} + 'printed')"
+    link = "[harmless](http://example.com/?stolen=1)"
+    provider.says = [Say(f"One {bad} two \u202e three {link}.", code), Say("End.")]
+    with chatting(tmp_path, provider) as screen:
+        begin = len(screen.raw)
+        screen.type("go", ENTER)
+        screen.expect("three harmless (http://example.com/?stolen=1)")
+        screen.expect("printed")
+        screen.expect("End.")
+        shown = screen.raw[begin:]
+    assert "\x1b]0" not in shown and "\x9b" not in shown and "\x1b[2J" not in shown
+    assert "\\u202e" in shown and "\x1b]8" not in shown
+
+
+def test_a_failure_of_the_provider_ends_the_answer_and_not_the_chat(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    limited = status(429, '{"error": {"message": "slow down"}}', **{"retry-after": "7"})
+    provider.says = [limited, raw(b"data: {broken\n\n"), Say("Now it works.")]
+    with chatting(tmp_path, provider) as screen:
+        screen.type("first words", ENTER)
+        screen.expect("too many requests: again in 7 s (slow down)")
+        screen.expect(SIGN)
+        screen.type("second words", ENTER)
+        screen.expect("its reply can't be read")
+        screen.expect(SIGN)
+        screen.type("third words", ENTER)
+        screen.expect("Now it works.")
+    assert b"first words" not in provider.bodies[-1]  # nothing of it stays
+
+
+def test_lines_history_and_completion(tmp_path: Path, provider: ProviderServer) -> None:
+    provider.says = [Say("Two lines."), Say("Again.")]
+    with chatting(tmp_path, provider) as screen:
+        screen.type("one\\", ENTER, "two", ENTER)
+        screen.expect("Two lines.")
+        screen.expect(SIGN)
+        assert b"one\\\\ntwo" in provider.bodies[0].replace(b"\\n", b"\\\\n")
+        screen.type("/hel", TAB)
+        screen.expect("/help")
+        screen.type(ENTER)
+        screen.expect("take back the last exchange")
+        screen.expect(SIGN)
+        screen.type("/nothing", ENTER)
+        screen.expect("there is no /nothing")
+        screen.expect(SIGN)
+        screen.type(CTRL_D)
+        assert screen.leave() == exit_status.OK
+    kept = tmp_path / "divingbell" / "chat-history"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with chatting(tmp_path, provider, "--no-save") as screen:
+        screen.type(CTRL_D)
+        assert screen.leave() == exit_status.OK
+    with chatting(tmp_path, provider) as screen:
+        screen.type(UP, UP, UP, ENTER)
+        screen.expect("Again.")
+
+
+def test_an_exchange_is_taken_back_written_down_and_gone_on_with(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    provider.says = [Say("", "made = 5"), Say("First."), Say("Second.")]
+    with chatting(tmp_path, provider) as screen:
+        screen.type("one", ENTER)
+        screen.expect("First.")
+        screen.expect(SIGN)
+        screen.type("two", ENTER)
+        screen.expect("Second.")
+        screen.expect(SIGN)
+        screen.type("/undo", ENTER)
+        screen.expect("the last exchange is gone; variables and files stay")
+        screen.expect(SIGN)
+        screen.type("/export talk.md", ENTER)
+        screen.expect("written to talk.md")
+        screen.expect(SIGN)
+        screen.type("/export talk.md", ENTER)
+        screen.expect("talk.md can't be written: File exists")
+        screen.type(CTRL_D)
+        assert screen.leave() == exit_status.OK
+    written = (tmp_path / "talk.md").read_text()
+    assert "First." in written and "Second." not in written
+    provider.says = [Say("Third.")]
+    with chatting(tmp_path, provider, "--resume") as screen:
+        screen.expect("variables do not come back; these are gone:")
+        screen.expect("made (int), made by cell 1: made = 5")
+        screen.type("three", ENTER)
+        screen.expect("Third.")
+    last = provider.bodies[-1]
+    assert b"First." in last and b"Second." not in last
+
+
+def test_a_sandbox_that_can_not_start_ends_the_prompt(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    missing = str(tmp_path / "file")
+    Path(missing).write_text("no folder")
+    with at_a_terminal(tmp_path, *to(provider), DIVINGBELL_HOME=missing) as screen:
+        screen.expect("divingbell: ")
+        assert screen.leave() == exit_status.UNAVAILABLE
+
+
+# The screen itself
+
+TMUX = shutil.which("tmux")
+WORDS = [f"word{number}" for number in range(150)]
+
+
+@contextmanager
+def in_tmux(folder: Path, columns: int, *command: str) -> Iterator[list[str]]:
+    """Run a command in a window of tmux; yields the words that reach this tmux."""
+    tmux = [str(TMUX), "-S", str(folder / "tmux"), "-f", "/dev/null"]
+    size = ["-x", str(columns), "-y", "24"]
+    subprocess.run([*tmux, "new-session", "-d", *size, *command], check=True, cwd=folder)
+    try:
+        yield tmux
+    finally:
+        subprocess.run([*tmux, "kill-server"], check=False)
+
+
+def screen_with(tmux: list[str], text: str) -> str:
+    """Wait until a text is on the screen; return all of it, with what has scrolled away."""
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        command = [*tmux, "capture-pane", "-p", "-S", "-500"]
+        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        if text in shown:
+            return shown
+        assert time.monotonic() < give_up, shown
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(TMUX is None, reason="tmux is not installed")
+@pytest.mark.parametrize("variables", [(), ("NO_COLOR=1",), ("TERM=dumb",)])
+def test_each_word_stands_on_the_screen_once_however_narrow_it_is(
+    tmp_path: Path, provider: ProviderServer, variables: tuple[str, ...]
+) -> None:
+    provider.says = [Say(f"{' '.join(WORDS)}\n\n- one\n- two\n\nThe end."), Say("x")]
+    ours = [f"{name}={value}" for name, value in environment().items()]
+    kept = f"XDG_STATE_HOME={tmp_path}"
+    command = ["env", "-i", *ours, kept, *variables, str(COMMAND), *to(provider), "--no-save"]
+    with in_tmux(
+        tmp_path, 40, *[word for word in command if not word.startswith("COLUMNS=")]
+    ) as tmux:
+        screen_with(tmux, "›")
+        subprocess.run([*tmux, "send-keys", "talk", "Enter"], check=True)
+        screen_with(tmux, "1 request")
+        shown = screen_with(tmux, "The end.")
+    said = shown[shown.index("word0") : shown.index("The end.")]
+    assert re.findall(r"word\d+", said) == WORDS  # none is cut in two, none is there twice
+    assert all(len(line) <= 40 for line in shown.splitlines())

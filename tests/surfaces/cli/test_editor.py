@@ -1,0 +1,244 @@
+"""`chat --acp` with the protocol's own client over stdin and stdout; the model is a script."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import acp
+import pytest
+from acp import schema
+
+from tests import real_servers
+from tests.surfaces.cli.command import PATIENCE, environment
+from tests.waiting import until
+
+pytestmark = pytest.mark.anyio
+AGENT = Path(__file__).with_name("scripted_editor_agent.py")
+ROOT = Path(__file__).parents[3]
+Lines = list[tuple[str, str | None]]
+
+
+@dataclass
+class Editor:
+    """The editor's side: takes down what it is told, and answers as it was told to."""
+
+    answer: str = "yes"
+    updates: list[Any] = field(default_factory=list)
+    asked: list[Any] = field(default_factory=list)
+
+    async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
+        self.updates.append(update)
+
+    async def request_permission(
+        self, session_id: str, tool_call: Any, options: list[Any], **_: Any
+    ) -> schema.RequestPermissionResponse:
+        self.asked.append((tool_call, options))
+        if self.answer == "cancelled":
+            denied = schema.DeniedOutcome(outcome="cancelled")
+            return schema.RequestPermissionResponse(outcome=denied)
+        chosen = schema.AllowedOutcome(outcome="selected", option_id=self.answer)
+        return schema.RequestPermissionResponse(outcome=chosen)
+
+    def on_connect(self, conn: Any) -> None:
+        """Keep nothing."""
+
+    def text(self, kind: str = "agent_message_chunk") -> str:
+        return "".join(
+            update.content.text for update in self.updates if update.session_update == kind
+        )
+
+    def calls(self) -> dict[str, list[Any]]:
+        """The updates of each call of a tool."""
+        found: dict[str, list[Any]] = {}
+        for update in self.updates:
+            if update.session_update in ("tool_call", "tool_call_update"):
+                found.setdefault(update.tool_call_id, []).append(update)
+        return found
+
+
+@contextlib.asynccontextmanager
+async def connected(
+    editor: Editor, lines: Lines, folder: str = "", *files: str, **settings: Any
+) -> AsyncIterator[Any]:
+    arguments = (str(AGENT), folder, json.dumps(lines), json.dumps(settings), *files)
+    client: Any = editor
+    async with (
+        asyncio.timeout(PATIENCE),
+        acp.spawn_agent_process(
+            client,
+            sys.executable,
+            *arguments,
+            env=environment(PYTHONPATH=str(ROOT)),
+            transport_kwargs={"limit": 50 << 20},
+        ) as (agent, _),
+    ):
+        await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        yield agent
+
+
+async def begun(agent: Any, tmp_path: Path) -> str:
+    return str((await agent.new_session(cwd=str(tmp_path), mcp_servers=[])).session_id)
+
+
+async def ask(agent: Any, session: str, *blocks: Any) -> str:
+    given = [acp.text_block(each) if isinstance(each, str) else each for each in blocks]
+    return str((await agent.prompt(session_id=session, prompt=given)).stop_reason)
+
+
+async def test_words_are_chunks_and_code_is_a_call_of_a_tool(tmp_path: Path) -> None:
+    editor = Editor()
+    code = "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()\nprint(6 * 7)"
+    async with connected(editor, [("Let me see.", code), ("It is 42.", None)]) as agent:
+        session = await begun(agent, tmp_path)
+        assert await ask(agent, session, "what is it?") == "end_turn"
+    assert editor.text() == "Let me see.It is 42."
+    [[start, *more]] = editor.calls().values()
+    assert (start.kind, start.status) == ("execute", "pending")
+    statuses = [update.status for update in more if update.status]
+    assert statuses == ["in_progress", "completed"]
+    written, output, image = (content.content for content in more[-1].content)
+    assert written.text == f"```python\n{code}\n```"
+    assert "42" in output.text and output.text.startswith("```text\n")
+    assert image.mime_type == "image/png"
+    assert [each for each in editor.updates if each.session_update == "usage_update"]
+
+
+async def test_a_cell_that_fails_is_a_call_that_failed(tmp_path: Path) -> None:
+    editor = Editor()
+    async with connected(editor, [("", "1 / 0"), ("Sorry.", None)]) as agent:
+        await ask(agent, await begun(agent, tmp_path), "divide")
+    [updates] = editor.calls().values()
+    assert updates[-1].status == "failed"
+    assert "ZeroDivisionError" in updates[-1].content[1].content.text
+
+
+async def test_cancelling_stops_the_cell_and_the_conversation_goes_on(tmp_path: Path) -> None:
+    editor = Editor()
+    endless = "import time\nprint('begun', flush=True)\ntime.sleep(600)"
+    async with connected(editor, [("", endless), ("Here.", None)]) as agent:
+        session = await begun(agent, tmp_path)
+        asking = asyncio.create_task(ask(agent, session, "go"))
+        await until(lambda: "begun" in str(editor.updates), "the cell runs")
+        with pytest.raises(acp.RequestError, match="under way"):
+            await ask(agent, session, "and this?")
+        await agent.cancel(session_id=session)
+        assert await asking == "cancelled"
+        await until(lambda: editor.calls().popitem()[1][-1].status == "failed", "it is told")
+        assert await ask(agent, session, "are you there?") == "end_turn"
+    assert editor.text() == "Here."
+
+
+def _shop() -> dict[str, Any]:
+    command, arguments = real_servers.fixture("workshop")
+    rules = [{"tools": ["shop.complain"], "action": "ask", "reason": "it is loud"}]
+    return {
+        "servers": {"shop": {"command": command, "args": arguments}},
+        "policy": {"rules": rules},
+    }
+
+
+@pytest.mark.parametrize("answer", ["yes", "session", "no", "cancelled", "nonsense"])
+async def test_approvals_are_permission_requests(tmp_path: Path, answer: str) -> None:
+    editor = Editor(answer)
+    code = "from servers.shop import complain\nprint(complain('ouch'))\nprint(complain('again'))"
+    async with connected(editor, [("", code), ("ok", None)], "", **_shop()) as agent:
+        await ask(agent, await begun(agent, tmp_path), "complain")
+    [*_, ended] = next(iter(editor.calls().values()))
+    allowed = answer in ("yes", "session")
+    assert ended.status == ("completed" if allowed else "failed")
+    assert len(editor.asked) == (2 if answer == "yes" else 1)
+    call, options = editor.asked[0]
+    assert call.title == "shop.complain"
+    assert "ouch" in call.content[0].content.text and "it is loud" in call.content[0].content.text
+    assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+
+
+async def test_a_conversation_is_listed_and_loaded_with_all_that_was_said(tmp_path: Path) -> None:
+    kept = str(tmp_path / "kept")
+    code = "open('f', 'w').write('kept')\nn = 41\nprint(n + 1)"
+    async with connected(Editor(), [("Let me see.", code), ("It is 42.", None)], kept) as agent:
+        session = await begun(agent, tmp_path)
+        await ask(agent, session, "what is it?")
+    editor = Editor()
+    async with connected(editor, [("", "print(open('f').read())"), ("ok", None)], kept) as agent:
+        [info] = (await agent.list_sessions()).sessions
+        assert (info.session_id, info.title) == (session, "what is it?")
+        await agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
+        assert editor.text("user_message_chunk") == "what is it?"
+        assert editor.text().startswith("Let me see.It is 42.")
+        assert "n (int), made by cell 1: n = 41" in editor.text()
+        [[call]] = editor.calls().values()
+        assert call.status == "completed" and "42" in call.content[1].content.text
+        await ask(agent, session, "and the file?")
+    *_, [*_, ended] = editor.calls().values()
+    assert "kept" in ended.content[1].content.text
+    assert len(editor.calls()) == 2, "each call has a name of its own"
+
+
+async def test_a_conversation_that_is_not_there_is_told(tmp_path: Path) -> None:
+    async with connected(Editor(), [], str(tmp_path / "kept")) as agent:
+        with pytest.raises(acp.RequestError, match="there is no conversation"):
+            await agent.load_session(cwd="/", session_id="nothing", mcp_servers=[])
+        with pytest.raises(acp.RequestError, match="no such conversation open"):
+            await ask(agent, "nothing", "hello")
+
+
+async def test_without_keeping_nothing_can_be_loaded(tmp_path: Path) -> None:
+    async with connected(Editor(), [("ok", None)]) as agent:
+        told = await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        assert not told.agent_capabilities.load_session
+        session = await begun(agent, tmp_path)
+        await ask(agent, session, "hello")
+        with pytest.raises(acp.RequestError, match="not kept"):
+            await agent.load_session(cwd="/", session_id=session, mcp_servers=[])
+    assert not list(tmp_path.iterdir())
+
+
+async def test_what_is_attached_is_in_the_workspace(tmp_path: Path) -> None:
+    given, linked = tmp_path / "given.txt", tmp_path / "li nked.txt"
+    given.write_text("of the command line")
+    linked.write_text("a link")
+    embedded = acp.resource_block(acp.embedded_text_resource("file:///x/notes.md", "some notes"))
+    link = acp.resource_link_block("li nked.txt", linked.as_uri())
+    elsewhere = acp.resource_link_block("page", "https://example.org/page")
+    code = "import os\nfor name in sorted(os.listdir()): print(name, open(name).read(), sep=': ')"
+    editor = Editor()
+    async with connected(editor, [("", code), ("ok", None)], "", str(given)) as agent:
+        await ask(agent, await begun(agent, tmp_path), "look", embedded, link, elsewhere)
+    [*_, ended] = next(iter(editor.calls().values()))
+    output = ended.content[1].content.text
+    assert "given.txt: of the command line\nli nked.txt: a link\nnotes.md: some notes" in output
+
+
+async def test_a_model_that_fails_is_an_error_with_its_words(tmp_path: Path) -> None:
+    async with connected(Editor(), [("one", None)]) as agent:
+        session = await begun(agent, tmp_path)
+        await ask(agent, session, "first")
+        with pytest.raises(acp.RequestError, match="the script has no more lines"):
+            await ask(agent, session, "second")
+
+
+async def test_tokens_stay_tokens_in_an_editor(tmp_path: Path) -> None:
+    editor = Editor()
+    code = "print('anna.lindqvist' + '@example.org')"
+    lines: Lines = [("", code), ("ok", None)]
+    async with connected(editor, lines, privacy="personal") as agent:
+        await ask(agent, await begun(agent, tmp_path), "who?")
+    [*_, ended] = next(iter(editor.calls().values()))
+    assert "[EMAIL_" in ended.content[1].content.text
+    assert "anna.lindqvist@example.org" not in str(editor.updates)
+
+
+async def test_escapes_of_terminals_do_not_reach_the_editor(tmp_path: Path) -> None:
+    editor = Editor()
+    lines: Lines = [("\x1b]0;title\x07words\u202e", "print('\\x1b[2Jhello')"), ("ok", None)]
+    async with connected(editor, lines) as agent:
+        await ask(agent, await begun(agent, tmp_path), "go")
+    assert "words" in editor.text() and "hello" in str(editor.updates)
+    assert "\x1b" not in "".join(update.model_dump_json() for update in editor.updates)
+    assert "\\u001b" not in "".join(update.model_dump_json() for update in editor.updates)
