@@ -281,12 +281,12 @@ def test_each_word_stands_on_the_screen_once_however_narrow_it_is(
     tmp_path: Path, provider: ProviderServer, variables: tuple[str, ...]
 ) -> None:
     provider.says = [Say(f"{' '.join(WORDS)}\n\n- one\n- two\n\nThe end."), Say("x")]
-    ours = [f"{name}={value}" for name, value in environment().items()]
+    inherited = environment()
+    del inherited["COLUMNS"]
+    ours = [f"{name}={value}" for name, value in inherited.items()]
     kept = f"XDG_STATE_HOME={tmp_path}"
     command = ["env", "-i", *ours, kept, *variables, str(COMMAND), *to(provider), "--no-save"]
-    with in_tmux(
-        tmp_path, 40, *[word for word in command if not word.startswith("COLUMNS=")]
-    ) as tmux:
+    with in_tmux(tmp_path, 40, *command) as tmux:
         screen_with(tmux, "›")
         subprocess.run([*tmux, "send-keys", "talk", "Enter"], check=True)
         screen_with(tmux, "1 request")
