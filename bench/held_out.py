@@ -1,23 +1,27 @@
 """Sentences and values that no shape was written by: other templates, values by Faker.
 
-    python held_out.py [TIMES]
+    python held_out.py [TIMES] [usual|more|other]
 
 Runs in the environment of the peers, which has Faker, and prints samples as JSON: the text, the
-places and kinds of its values, and the number of its template. One seed, so that they are the same
-in each run. Templates with even numbers are for choosing by, figures come from the odd ones, as in
-personal_data.py. The rules by which they stay worth something: what loses in the odd half may be
-told and not mended; a template that is added goes to the end; none is changed to be found.
+places and kinds of its values, the number of its template, and whether this has any words. One
+seed, so that they are the same in each run. Templates with even numbers are for choosing by,
+figures come from the odd ones, as in personal_data.py. The rules by which they stay worth
+something: what loses in the odd half is not looked at and not mended; who looks writes new ones,
+and turns those that were seen into even ones; none is changed to be found. `other` fills them with
+values of countries of which none was there for choosing by.
 """
 
 import datetime
+import hashlib
 import ipaddress
 import json
 import random
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import held_out_texts
 from faker import Faker
 
 SEED = 4711
@@ -26,134 +30,31 @@ COUNTRIES = (
     "fr_FR", "fr_CA", "es_ES", "es_MX", "it_IT", "nl_NL", "sv_SE", "pl_PL", "pt_BR", "pt_PT",
     "da_DK", "fi_FI", "no_NO", "cs_CZ", "ro_RO", "hu_HU", "tr_TR", "ja_JP",
 )  # fmt: skip
+MORE_COUNTRIES = (
+    "bg_BG", "el_GR", "es_AR", "es_CO", "et_EE", "fr_BE", "he_IL", "hr_HR", "id_ID", "lt_LT",
+    "lv_LV", "nl_BE", "ru_RU", "sk_SK", "sl_SI", "th_TH", "uk_UA", "zh_CN",
+)  # fmt: skip
+"""For choosing by: what they lose has been seen."""
+OTHER_COUNTRIES = (
+    "az_AZ", "bn_BD", "es_CL", "fa_IR", "hi_IN", "hy_AM", "ka_GE", "ko_KR", "ne_NP",
+    "vi_VN", "zh_TW", "sq_AL", "mt_MT", "ar_AE", "ga_IE", "en_BD",
+)  # fmt: skip
 KINDS = ("EMAIL", "PHONE", "CARD", "SSN", "IBAN", "IP")
-TEMPLATES = (
-    "From: {name} <{email}>\nTo: support\nSubject: Re: {words}\n\nHi, any news about this?",
-    "hey, can u send the deck to {email} and cc {email}? thx",
-    '{{"id": {int6}, "customer": {{"name": "{name}", "mail": "{email}", "active": true}}}}',
-    "{int6},{name},{email},{date},{amount}",
-    "INSERT INTO users (id, login, created) VALUES ({int6}, '{email}', '{date}');",
-    "{time} ERROR smtp: 550 5.1.1 <{email}>: Recipient address rejected: User unknown",
-    "https://app.invalid/unsubscribe?u={email}&list={int6}",
-    '<a href="mailto:{email}">{name}</a>',
-    "Bitte schicken Sie die Unterlagen an {email} oder rufen Sie {name} an.",
-    "0  {name}  {email}  {int6}\n1  {name}  {email}  {int6}",
-    "Merci d'écrire à {email} avant le {date}.",
-    "user={email} action=login ok=1",
-    "KeyError: '{email}'",
-    "- owner: {email}\n  since: {date}\n",
-    "Contacto: {name}, {company}, {email}",
-    "{name} ({email}) left a comment: {words}",
-    "You can get me on {phone} after lunch, otherwise drop me a line.",
-    "{name}\n{company}\n{street}\n{city}\nT {phone}\nF {phone}\n{email}",
-    '{{"name": "{name}", "phoneNumber": "{phone}", "vip": false}}',
-    "{int6};{name};{phone};{city};{date}",
-    "If nobody opens please ring {phone}. The parcel is {uuid}.",
-    "my number changed, it's {phone} now",
-    "customer {name} wants a call back on {phone} about order {int6}",
-    "Tel.: {phone}, Mobil: {phone}",
-    "Telefoon {phone} (alleen kantooruren)",
-    "Appelez-nous au {phone} du lundi au vendredi.",
-    "Llámame al {phone}, por favor.",
-    "emergency_contact_phone: {phone}",
-    "SMS sent to {phone} (delivered {time})",
-    "{phone} is the best way to reach {name} in {city}.",
-    "UPDATE contacts SET mobile='{phone}' WHERE id={int6};",
-    "<td>{name}</td><td>{phone}</td><td>{city}</td>",
-    "0  {name}  {phone}  {amount}\n1  {name}  {phone}  {amount}",
-    "WhatsApp me: {phone}",
-    "Puoi chiamarmi allo {phone}?",
-    "Ring mig på {phone} i kväll.",
-    "Her landline at {company} is {phone}.",
-    "contact_no={phone}&city={city}",
-    "please charge {card}, exp {expiry}, cvc {int3}",
-    "Paid with {card} on {date}.",
-    '{{"type": "payment", "pan": "{card}", "expiry": "{expiry}", "amount": {amount}}}',
-    "{int6},{name},{card},{expiry},{amount}",
-    "The customer read {card} over the phone and it was declined.",
-    "billing: number={card} name='{name}'",
-    "Kreditkarte {card}, gültig bis {expiry}",
-    "INSERT INTO payments VALUES ({int6}, '{card}', {amount}, '{date}');",
-    "{time} DEBUG gateway request body card_number={card}&amount={amount}",
-    "Ma carte bancaire: {card} ({expiry})",
-    "refund {amount} to {card}",
-    "0  {name}  {card}  {amount}\n1  {name}  {card}  {amount}",
-    "Applicant {name}, {ssn}, born in {city}",
-    "What is your social? It's {ssn}.",
-    '{{"employee": "{name}", "ssn": "{ssn}", "start": "{date}"}}',
-    "{int6},{name},{ssn},{date},{amount}",
-    "W-2 for {name} ({ssn}), wages {amount}",
-    "SSN {ssn} matches more than one record",
-    "UPDATE staff SET social_security='{ssn}' WHERE id={int6};",
-    "taxpayer id {ssn}, filed {date}",
-    "0  {name}  {ssn}  {amount}\n1  {name}  {ssn}  {amount}",
-    "Please verify the last four of {ssn} for {name}.",
-    "Wire {amount} to {iban} today, reference {int6}.",
-    "IBAN: {iban}\nBIC: {swift}\n{name}",
-    '{{"payee": "{name}", "iban": "{iban}", "currency": "EUR"}}',
-    "{int6};{name};{iban};{amount}",
-    "Bitte überweisen Sie den Betrag auf das Konto {iban}.",
-    "Veuillez virer {amount} € sur le compte {iban}.",
-    "SEPA direct debit mandate {int6} for account {iban} ({name})",
-    "INSERT INTO accounts VALUES ({int6}, '{iban}', '{swift}');",
-    "payout failed for {iban}: account closed",
-    "0  {name}  {iban}  {amount}\n1  {name}  {iban}  {amount}",
-    '{ip} - - [{date}:{time} +0000] "GET /index.html HTTP/1.1" 200 {int6} "-" "{agent}"',
-    "{time} sshd[{int6}]: Failed password for root from {ip} port {int5} ssh2",
-    '{{"event": "login", "remote_addr": "{ip}", "user_id": {int6}}}',
-    "X-Forwarded-For: {ip}, {private}",
-    "banned {ip} for 10 min after {int3} tries",
-    "{int6},{name},{ip},{date}",
-    "My address at home is {ip}, can you open the port?",
-    "connect to {ip}:{int5} timed out",
-    "ufw deny from {ip} to any",
-    "INSERT INTO visits VALUES ('{ip}', '{date}', '{agent}');",
-    "traceroute: 7  {ip}  {int3}.123 ms",
-    "client_ip={ip} status=200",
-    "Logged in from {ip} ({city}) with {agent}",
-)
-"""Numbered by their places; those of one kind stand together, so that both halves have them all."""
-LOOK_ALIKES = (
-    "User-Agent: {agent}",
-    "EAN {ean}, ISBN {isbn}, {amount} each",
-    "commit {sha}\nDate: {date} {time}",
-    "uuid {uuid} moved to {uuid}",
-    "epoch={epoch} epoch_ms={epoch}{int3} mac={mac}",
-    "VIN {vin}, plate {plate}, {int6} km",
-    "order {order}, invoice INV-{int5}-{int3}, {amount}",
-    "ping {private} from 10.0.{small}.{small}: icmp_seq={small} ttl=64",
-    "position {coordinate}, {coordinate} at {time}",
-    "{company} sold {int6} units in 20{two}; growth {two}.{int3} %",
-    "numpy=={small}.{two}.{small} torch=={small}.{two}.{small}.{two}",
-    "{date} to {date}, room {int3}, seat {small}{letter}",
-    "SELECT id, sum(x) FROM t WHERE k IN ({int6}, {int6}, {int5}) LIMIT {int3};",
-    "[{int3}, {int5}, {int6}, {int3}, {int5}]",
-    "{int6} {int5} {int3}.{int6} {epoch} {int5}",
-    "array([[0.{int6}, -{small}.{int5}], [{small}.{int6}e-0{small}, 0.{int3}]])",
-    "@app.route('/v{small}/items') def items(page={two}): ...",
-    "npm install @babel/core@7.{two}.{small} react@18.{small}.{small}",
-    "swift {swift}, bank code {int5}{int3}, reference {ean}",
-    "{time} pid={int5} rss={int6} kB faults={int6} {sha}",
-    "ticket #{int6} closed {date}, took {int3} minutes, score {small}.{small}",
-    "tracking {letter}{letter}{ean}{letter}{letter}, weight {small}.{int3} kg",
-    "0x{hex} <main+{int3}>: mov rax, 0x{hex}",
-    "Figure {small}.{small}.{small}: {int3} of {int5} samples (p = 0.{int3})",
-)
-
 Place = tuple[int, int, str]
 
 
 class Filler:
     """Fills templates with values of one country after another."""
 
-    def __init__(self) -> None:
+    def __init__(self, countries: Sequence[str]) -> None:
         self._chance = random.Random(SEED)
-        self._makers = {name: Faker(name) for name in COUNTRIES}
+        self._countries = countries
+        self._makers = {name: Faker(name) for name in {*COUNTRIES, *countries}}
         for maker in self._makers.values():
             maker.seed_instance(SEED)
 
     def filled(self, template: str) -> tuple[str, list[Place]]:
-        maker = self._makers[self._chance.choice(COUNTRIES)]
+        maker = self._makers[self._chance.choice(self._countries)]
         text, places = "", []
         for part in re.split(r"(\{\w+\})", template.replace("{{", "\0").replace("}}", "\1")):
             name = part.strip("{}")
@@ -221,7 +122,7 @@ class Filler:
 
     def _account(self) -> str:
         while True:
-            number = str(self._makers[self._chance.choice(COUNTRIES)].iban())
+            number = str(self._makers[self._chance.choice(self._countries)].iban())
             if not number.startswith("GB"):  # Faker makes these one digit too short
                 return number
 
@@ -243,22 +144,44 @@ class Filler:
                 return address
 
 
-def samples(times: int) -> list[dict[str, Any]]:
-    """So many values of each kind at least, and so many sentences without any."""
-    filler, made = Filler(), []
-    for kind in KINDS:
-        field = f"{{{kind.lower()}}}"
-        fitting = [number for number, line in enumerate(TEMPLATES) if field in line]
-        for turn in range(times):
-            number = fitting[turn % len(fitting)]
-            text, values = filler.filled(TEMPLATES[number])
-            made.append({"text": text, "values": values, "template": number})
-    for turn in range(times):
-        number = turn % len(LOOK_ALIKES)
-        text, _ = filler.filled(LOOK_ALIKES[number])
-        made.append({"text": text, "values": [], "template": number})
+def numbered(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, str]]:
+    """Templates with their numbers: even ones for all that were seen."""
+    lines = [*((line, 0) for line in first), *((line, _half(line)) for line in second)]
+    return [(2 * place + half, line) for place, (line, half) in enumerate(lines)]
+
+
+def _half(line: str) -> int:
+    return hashlib.sha256(line.encode()).digest()[0] % 2
+
+
+def has_words(template: str) -> bool:
+    """Whether a template says anything itself, besides values, tags and the numbers of rows."""
+    return bool(re.search(r"[^\W\d_]", re.sub(r"\{\w+\}|</?\w+>", "", template)))
+
+
+def samples(times: int, countries: Sequence[str]) -> list[dict[str, Any]]:
+    """In each half so many values of each kind at least, and so many sentences without any."""
+    filler, made = Filler(countries), []
+    templates = numbered(held_out_texts.FIRST, held_out_texts.SECOND)
+    look_alikes = numbered(held_out_texts.FIRST_LOOK_ALIKES, held_out_texts.SECOND_LOOK_ALIKES)
+    of_kind = [[each for each in templates if f"{{{kind.lower()}}}" in each[1]] for kind in KINDS]
+    for fitting in (*of_kind, look_alikes):
+        for half in (0, 1):
+            of_half = [each for each in fitting if each[0] % 2 == half]
+            for turn in range(times):
+                number, line = of_half[turn % len(of_half)]
+                text, values = filler.filled(line)
+                made.append({
+                    "text": text,
+                    "values": values,
+                    "template": number,
+                    "has_words": has_words(line),
+                })  # fmt: skip
     return made
 
 
 if __name__ == "__main__":
-    json.dump(samples(int(sys.argv[1]) if len(sys.argv) > 1 else 500), sys.stdout)
+    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+    sets = {"usual": COUNTRIES, "more": MORE_COUNTRIES, "other": OTHER_COUNTRIES}
+    among = sets[sys.argv[2] if len(sys.argv) > 2 else "usual"]
+    json.dump(samples(wanted, among), sys.stdout)

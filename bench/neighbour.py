@@ -86,6 +86,8 @@ def _calls(name: str, **arguments: Any) -> str:
 
 BODIES = "bodies of 15 MB over HTTP"
 OPENINGS = "ten sessions opened a second"
+CROWDS = {"two of one user that spin": 2, "thirty of one user that spin": 30}
+"""Sessions, each with as many cores as a session has by default."""
 FLOODS: Mapping[str, str] = {
     "idle": "",
     SPINNING: "while True: pass",
@@ -107,6 +109,7 @@ FLOODS: Mapping[str, str] = {
     "results of 5 MB": "while True: call_mcp_tool('flood.rows', {'megabytes': 5})",
     BODIES: "",
     OPENINGS: "",
+    **dict.fromkeys(CROWDS, ""),
 }
 """What runs in the session beside; the bodies are posted by a process. Sessions are opened from a
 pool, which is refilled meanwhile."""
@@ -199,6 +202,8 @@ def _flooding(
         return _posting(bell)
     if name == OPENINGS:
         return _opening(bell)
+    if name in CROWDS:
+        return _crowd(bell, CROWDS[name])
     return _meanwhile(_run(attacker, FLOODS[name]))
 
 
@@ -215,6 +220,20 @@ async def _opening(bell: Divingbell) -> AsyncIterator[None]:
         _meanwhile(_open_often(pooled)),
     ):
         yield
+
+
+@contextlib.asynccontextmanager
+async def _crowd(bell: Divingbell, count: int) -> AsyncIterator[None]:
+    limits = {"timeout": 600.0, "cpu_seconds": 600.0}
+    async with contextlib.AsyncExitStack() as stack:
+        opened = [bell.session(user="crowd", **limits) for _ in range(count)]
+        sessions = [await stack.enter_async_context(each) for each in opened]
+        await stack.enter_async_context(_meanwhile(_run_all(sessions, FLOODS[SPINNING])))
+        yield
+
+
+async def _run_all(sessions: list[Session], code: str) -> None:
+    await asyncio.gather(*(_run(session, code) for session in sessions))
 
 
 async def _open_often(bell: Divingbell) -> None:

@@ -77,6 +77,8 @@ class Sample:
     text: str
     values: tuple[tuple[int, int, str], ...]
     template: int
+    has_words: bool = True
+    """Whether anything but values stands there."""
 
     @property
     def is_held_out(self) -> bool:
@@ -95,7 +97,7 @@ def research() -> list[Sample]:
         return []
     data = json.loads((where / "presidio_research_synth_dataset_v2.json").read_text("utf-8"))
     # Some have another number than their line has: one template must not be in both halves.
-    lines = {_without_names(line): number for number, line in enumerate(templates())}
+    lines = {_without_names(line): number for number, line in numbered()}
     return [
         Sample(
             each["full_text"],
@@ -121,12 +123,18 @@ def templates() -> list[str]:
     return (where / "presidio_research_templates.txt").read_text("utf-8").splitlines()
 
 
+def numbered() -> list[tuple[int, str]]:
+    """Templates with their numbers; those that differ in the names of values have the same."""
+    first: dict[str, int] = {}
+    lines = enumerate(templates())
+    return [(first.setdefault(_without_names(line), number), line) for number, line in lines]
+
+
 def filled(times: int) -> Iterator[Sample]:
     """Templates filled with generated values: so many values of each kind."""
     chance = random.Random(20)
-    numbered = list(enumerate(templates()))
-    for field, _ in FIELDS.items():
-        fitting = [(number, line) for number, line in numbered if f"{{{{{field}}}}}" in line]
+    for field in FIELDS:
+        fitting = [(number, line) for number, line in numbered() if f"{{{{{field}}}}}" in line]
         for turn in range(times):
             number, line = fitting[turn % len(fitting)]
             yield _filled(line.replace("\\n", "\n").replace("\\,", ","), number, chance)

@@ -51,6 +51,12 @@ FACES = (
         only=("add", "remove", "search", "servers", "tools"),
     ),
     Face(
+        "Skills",
+        ("skills.skills:Skills",),
+        "The skills that are kept on this machine, each user's by themselves.",
+        without=("keep", "searches", "stores"),
+    ),
+    Face(
         "Divingbell",
         ("app:Divingbell",),
         "A sandbox service for this process: `with Divingbell() as bell: …`",

@@ -26,6 +26,7 @@ SHOWN = {
         "['host.find_orders']\n"
         "ann was told: your refund of 40.0 is on its way\n"
     ),
+    "skill.py": "['Oslo AS', 'Lima Ltd']\n['top-customers']\n['Oslo AS']\n[]\n",
     "files.py": ("ok\nsales.csv: 33 bytes\ntotals.csv: 26 bytes\ncity,units\nLima,7\nOslo,21\n"),
 }
 FOLDER = "${EXAMPLE_FOLDER}"

@@ -48,6 +48,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "session",
         "sessions",
         "settings",
+        "skills",
         "start",
         "starting",
         "tool",
@@ -120,6 +121,7 @@ INNER = {
     # Tables in the settings and rows of them, which are given as dictionaries.
     *("Binding", "Flow", "PrivacyRules", "ReviewSettings", "Rule", "Server"),
     *("UnusableServer", "VaultSettings", "AuditLogSettings", "AgentSettings"),
+    "ExperimentSettings",
     # For those who write a way in of their own, and for the commands.
     *("LedgerRecorder", "Needs", "OwnedSessions"),
     # A protocol that open files have anyway.
@@ -198,6 +200,7 @@ _TABLES: dict[str, Any] = {
     "privacy_rules": Mapping[str, Any],
     "vault": Mapping[str, Any],
     "agent": Mapping[str, Any],
+    "experiment": Mapping[str, Any],
     "audit_log": Mapping[str, Any],
     "review": Mapping[str, Any],
 }

@@ -24,7 +24,7 @@ LAYERS = (
     ("host", "shares"),
     ("settings", "journal", "border"),
     ("sandbox", "gateway", "review", "audit"),
-    ("session",),
+    ("session", "skills"),
     ("parts",),
     ("app", "events"),
     ("portal", "agent"),
@@ -50,7 +50,8 @@ BESIDE = {
 INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
-    "frames": ("session", "settings", "gateway"),
+    "drawn_texts": ("session", "promises.check"),
+    "frames": ("session", "settings", "gateway", "skills"),
     "layout": (
         "notebook",
         "host",

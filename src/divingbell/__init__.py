@@ -38,8 +38,11 @@ if TYPE_CHECKING:
         InvalidInput,
         NotRecorded,
         ProfileError,
+        RateExceeded,
         SandboxUnavailable,
         SessionClosed,
+        SkillMissing,
+        SkillRefused,
         ToolFailed,
         UnknownToken,
         WrongLoop,
@@ -117,6 +120,12 @@ if TYPE_CHECKING:
     from divingbell.settings.policy import (
         Policy,
     )
+    from divingbell.skills.skill import (
+        Skill,
+    )
+    from divingbell.skills.skills import (
+        Skills,
+    )
     from divingbell.tool import (
         Tool,
     )
@@ -163,6 +172,7 @@ __all__ = [
     "Policy",
     "Principal",
     "ProfileError",
+    "RateExceeded",
     "Result",
     "SandboxUnavailable",
     "ServerState",
@@ -171,6 +181,10 @@ __all__ = [
     "SessionLimits",
     "Settings",
     "SettingsArguments",
+    "Skill",
+    "SkillMissing",
+    "SkillRefused",
+    "Skills",
     "Source",
     "State",
     "Status",
@@ -229,6 +243,7 @@ _HOMES = {
     "Policy": "divingbell.settings.policy",
     "Principal": "divingbell.principal",
     "ProfileError": "divingbell.errors",
+    "RateExceeded": "divingbell.errors",
     "Result": "divingbell.models",
     "SandboxUnavailable": "divingbell.errors",
     "ServerState": "divingbell.gateway.upstream.fleet",
@@ -237,6 +252,10 @@ _HOMES = {
     "SessionLimits": "divingbell.models",
     "Settings": "divingbell.settings.config",
     "SettingsArguments": "divingbell.settings.arguments",
+    "Skill": "divingbell.skills.skill",
+    "SkillMissing": "divingbell.errors",
+    "SkillRefused": "divingbell.errors",
+    "Skills": "divingbell.skills.skills",
     "Source": "divingbell.session.source",
     "State": "divingbell.models",
     "Status": "divingbell.models",

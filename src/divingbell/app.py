@@ -21,18 +21,28 @@ from divingbell.gateway.functions.function import (
 )
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy.approvals import Approver
+from divingbell.gateway.policy.privacy_lines import PrivacyLines
 from divingbell.gateway.upstream.fleet import load_sdk
 from divingbell.host import places
 from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
-from divingbell.parts import Home, make_audit, make_backend, make_border, make_gateway
+from divingbell.parts import (
+    Home,
+    make_audit,
+    make_backend,
+    make_border,
+    make_gateway,
+    offer_skills,
+    open_skills,
+)
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
 from divingbell.sandbox.base import Backend
 from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
+from divingbell.session.calls import ToolGateway
 from divingbell.session.engine import Engine
 from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.needs import Needs
@@ -42,7 +52,9 @@ from divingbell.session.session import Session
 from divingbell.session.starting import Starting, Tell
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings, load
+from divingbell.settings.privacy import PrivacyRules
 from divingbell.shares import loop_thread
+from divingbell.skills.skills import Skills
 
 log = logs.logger("divingbell")
 logs.screen_by(BLOTTER.blotted)
@@ -233,6 +245,17 @@ class Divingbell:
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
+            self._skills = open_skills(self.settings, self.journal, undo, self._scratch)
+            offer_skills(
+                self.settings,
+                self._skills,
+                gateway,
+                self.border,
+                self.journal,
+                self._run_apart,
+                undo,
+            )
+            lines = self._privacy_lines(gateway, undo)
             starting = Starting(self._progress)
             self._backend = make_backend(
                 self.settings, starting.report, home.servers.path, self._needs
@@ -251,6 +274,7 @@ class Divingbell:
             # The servers come up while the sandbox does; loading the SDK takes as long as either.
             starting.begin(engine.start())
             await self._start_servers(gateway)
+            lines.check_servers(gateway.catalog.servers)
             self._engine, self._gateway, self._starting = engine, gateway, starting
             self._guard = guard
             atexit.register(self._abandon, home)
@@ -268,12 +292,23 @@ class Divingbell:
 
         undo.callback(gateway.on_change(changed))
         undo.callback(self.journal.watch(ledgers.take))
-        if (self.settings.servers or self._functions) and self._scratch is None:
+        is_counted = self.settings.servers or self._functions or self.settings.experiment
+        if is_counted and self._scratch is None:
             kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))
         return ledgers
+
+    def _privacy_lines(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> PrivacyLines:
+        """Have lines of [privacy_rules] compared with the tools that servers tell of."""
+        is_used = self.settings.privacy not in (None, "off")
+        rules = self.settings.privacy_rules if is_used else PrivacyRules()
+        lines = PrivacyLines(
+            rules, lambda server: [tool.full_name for tool in gateway.catalog.tools(server)]
+        )
+        undo.callback(gateway.on_change(lines.tools_changed))
+        return lines
 
     async def _start_servers(self, gateway: Gateway) -> None:
         entries = self.settings.servers
@@ -369,6 +404,19 @@ class Divingbell:
         engine = self._running()
         await self.ready()
         return await engine.open(id, principal, limits, options)
+
+    async def _run_apart(
+        self, principal: Principal, door: ToolGateway, code: str, seconds: float
+    ) -> Result:
+        """Run code in a fresh session of a user, whose calls this door alone answers."""
+        engine = self._running()
+        await self.ready()
+        apart = Principal(principal.user, client=principal.client)
+        session = await engine.open(None, apart, {}, door=door)
+        try:
+            return await session.run(code, timeout=seconds)
+        finally:
+            await engine.release(session)
 
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""
@@ -472,6 +520,12 @@ class Divingbell:
         self._started()
         assert self._gateway is not None
         return self._gateway
+
+    @property
+    def skills(self) -> Skills:
+        """The skills that are kept for each user, whether code may use them or not."""
+        self._started()
+        return self._skills
 
     def sessions(
         self, *, user: str | None = None, labels: Mapping[str, str] | None = None

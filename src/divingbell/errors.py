@@ -5,6 +5,7 @@
     ├── SandboxUnavailable   this machine can't seal a sandbox; nothing was run
     ├── ProfileError         the packages of the sandbox could not be prepared
     ├── CapacityError        every place is taken and none became free in time
+    ├── RateExceeded         the user has had all that a rate allows, for now
     ├── SessionClosed        the session has ended
     ├── WrongLoop            it belongs to another event loop, or to another process
     ├── InvalidInput         code or a value that can't be given to a session, or taken
@@ -14,6 +15,8 @@
     │   ├── FileMissing      there is no such file or folder
     │   ├── FileTooLarge     it has more bytes than were asked for
     │   └── DiskFull         the session's disk has no room for it
+    ├── SkillRefused         a skill that can't be kept, or used, as it is
+    │   └── SkillMissing     there is none of that name, or no such version
     └── ToolFailed           a call of a tool did not succeed; its code says how
 
 Each has a `code` that stays the same, for callers who are not in this process.
@@ -42,6 +45,17 @@ class ProfileError(DivingbellError):
 
 class CapacityError(DivingbellError):
     code = "capacity"
+
+
+class RateExceeded(DivingbellError):
+    """Raised for an execution that did not begin: its user has used up a rate of the policy."""
+
+    code = "rate_exceeded"
+
+    def __init__(self, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+        """Seconds until there is room again, if nothing else of that user runs meanwhile."""
 
 
 class SessionClosed(DivingbellError):
@@ -80,6 +94,14 @@ class FileTooLarge(FileRefused):
 
 class DiskFull(FileRefused):
     code = "disk_full"
+
+
+class SkillRefused(DivingbellError):
+    code = "skill_refused"
+
+
+class SkillMissing(SkillRefused):
+    code = "skill_missing"
 
 
 ToolFailure = Literal[

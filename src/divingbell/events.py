@@ -1,6 +1,7 @@
 """The events of the journal, for `Divingbell(on_event=…)` and `bell.journal`."""
 
 from divingbell.journal.events import (
+    AnswerEnded,
     ApprovalAnswered,
     ApprovalAsked,
     CallDecided,
@@ -12,6 +13,7 @@ from divingbell.journal.events import (
     CellStarted,
     CommandEnded,
     CommandStarted,
+    ExecutionRefused,
     Intent,
     JournalEvent,
     Revealed,
@@ -20,10 +22,14 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.journal.journal import Dropped
 
 __all__ = [
+    "AnswerEnded",
     "ApprovalAnswered",
     "ApprovalAsked",
     "CallDecided",
@@ -36,6 +42,7 @@ __all__ = [
     "CommandEnded",
     "CommandStarted",
     "Dropped",
+    "ExecutionRefused",
     "Intent",
     "JournalEvent",
     "Revealed",
@@ -44,4 +51,7 @@ __all__ = [
     "SessionEnded",
     "SessionOpened",
     "SignedIn",
+    "SkillRemoved",
+    "SkillSaved",
+    "SkillUsed",
 ]

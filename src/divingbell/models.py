@@ -135,15 +135,21 @@ class Output:
     """The number of the cell that made it; a thread may speak up during a later one."""
     path: str | None = None
     """The file in the workspace that keeps it, if it is an image or can't be seen as text."""
+    texts: tuple[str, ...] | None = None
+    """The texts that matplotlib has drawn into an image, as the code's process says; None if it
+    says nothing."""
 
     def __repr__(self) -> str:
         return short_repr(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain data; bytes are base64, and `encoding` says so."""
+        """Return everything as plain data, but for `texts`; bytes are base64, and `encoding` says
+        so."""
+        plain = asdict(self)
+        del plain["texts"]
         if isinstance(self.data, str):
-            return asdict(self)
-        return asdict(self) | {
+            return plain
+        return plain | {
             "data": base64.b64encode(self.data).decode(),
             "encoding": "base64",
         }

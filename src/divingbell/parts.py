@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import ProfileError
+from divingbell.gateway import spooled_tables
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import pins as gateway_pins
@@ -19,13 +20,22 @@ from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
 from divingbell.journal.journal import Journal
+from divingbell.review.reviewer import Reviewer
 from divingbell.sandbox import registry
 from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
+from divingbell.settings.kinds import VALUE
 from divingbell.settings.privacy import PrivacyRules, check_flows
 from divingbell.settings.servers import Server
+from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
+from divingbell.skills.recordings import Recordings
+from divingbell.skills.sharing import Sharing
+from divingbell.skills.skills import Skills
+from divingbell.skills.store import FOLDER_NAME, Stores
+from divingbell.skills.trial import RunApart, Trials
+from divingbell.skills.uses import Uses
 
 if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
 
 log = logs.logger("divingbell")
 
-GROUPS = "groups"
+GROUPS, SPOOLS = "groups", "spools"
 
 
 class Home:
@@ -56,6 +66,12 @@ class Home:
                 "Free some space or permit writing there, or set DIVINGBELL_HOME to another folder."
             ) from error
 
+    def spool(self, server: str) -> Path:
+        """Return the folder in which our own dataset server leaves tables as files."""
+        path = self._folders.path / SPOOLS / server
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return path
+
     def abandon(self) -> None:
         """Close it where nobody has ended the servers."""
         orphan_groups.end_orphans(self._folders.path / GROUPS)
@@ -64,6 +80,12 @@ class Home:
     def close(self) -> None:
         self.servers.close()
         self._folders.close()
+
+
+def dataset_server(server: Server, spool: Path, settings: Settings) -> Server:
+    """Return the entry of a dataset server with what this process has to tell it."""
+    told = {spooled_tables.VARIABLE: str(spool), "DIVINGBELL_HOME": str(profile.home())}
+    return replace(server, args=(*server.args, "--backend", settings.backend), env=told)
 
 
 def make_gateway(
@@ -88,6 +110,10 @@ def make_gateway(
         from divingbell.gateway.upstream.tool_list_cache import ToolListCache
         from divingbell.gateway.upstream.upstream import Upstream
 
+        spool = None
+        if server.datasets is not None:
+            spool = home.spool(server.name)
+            server = dataset_server(server, spool, settings)
         return Upstream(
             server,
             on_tools=on_tools,
@@ -97,6 +123,7 @@ def make_gateway(
             tool_list_cache=None if scratch else ToolListCache(profile.home() / "tool-lists"),
             credentials=None if scratch else Credentials(),
             process_groups=home.process_groups,
+            spool=spool,
         )
 
     kept = places.data_folder()
@@ -144,6 +171,8 @@ async def make_border(
     await asyncio.to_thread(BLOTTER.make().join)
     rules, vault = settings.privacy_rules, settings.vault
     kinds = KINDS_OF[privacy] | rules.patterns.keys()
+    if rules.analyzer:
+        kinds |= {VALUE}  # what it could not read is held back as one
     scanner = await asyncio.to_thread(make_scanner, privacy, rules)
     fields = Fields(chosen_fields(privacy, rules), kinds)
     if scratch is None:
@@ -175,6 +204,49 @@ async def make_audit(
     log = await opening.opened(settings, border, places.data_folder())
     undo.push_async_callback(log.close)
     undo.callback(journal.keep(log))
+
+
+def open_skills(
+    settings: Settings, journal: Journal, undo: AsyncExitStack, scratch: Path | None = None
+) -> Skills:
+    """Return the skills; where the settings have them on, their uses are counted until `undo`.
+
+    With `scratch` they are kept there.
+    """
+    stores = Stores((scratch or places.data_folder()) / FOLDER_NAME)
+    if settings.skills == "on":
+        uses = Uses(stores)
+        undo.push_async_callback(uses.close)
+        undo.callback(journal.watch(uses.take))
+    data, reviewer = scratch or places.data_folder(), Reviewer(settings.review)
+    return Skills(stores, journal.note, Sharing(data, stores, reviewer, settings.limits))
+
+
+def offer_skills(
+    settings: Settings,
+    skills: Skills,
+    gateway: Gateway,
+    border: Border,
+    journal: Journal,
+    run: RunApart,
+    undo: AsyncExitStack,
+) -> None:
+    """Have the gateway answer what code asks about skills: that there are none, where they are off.
+
+    `run` runs their examples.
+    """
+    if settings.skills != "on":
+        refuse(gateway)
+        return
+    recordings = Recordings()
+    trials = Trials(gateway, border, recordings, run)
+    reviewer = Reviewer(settings.review)
+    services = SkillServices(gateway, border, reviewer, settings.limits, skills, trials, journal)
+    questions = SkillQuestions(services)
+    questions.register()
+    undo.callback(journal.watch(recordings.take))
+    skills.tester = questions.test
+    undo.callback(journal.watch(questions.take))
 
 
 def _embeddings_loader(settings: Settings) -> Callable[[], "Embeddings"] | None:

@@ -12,7 +12,10 @@ class Principal:
     """
 
     user: str = ""
-    """The name of the user; empty where nobody has said who it is."""
+    """The name of the user: of the token over HTTP, the login name over stdio and for commands, and
+    whatever a program says. Any text, which is compared and never becomes a path. Empty where a
+    program names nobody: no name that somebody chose, not that of an account either, reaches what
+    is the program's own."""
     conversation: str = ""
     """A name that keeps one conversation of a user from another: a connection of a client, or the
     key of a session. Empty where a client has no connections: then all of the user's is one."""

@@ -41,6 +41,11 @@ from divingbell.session.source import Source
 from divingbell.settings.arguments import SettingsArguments
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Entry
+from divingbell.skills.installing import Proposal
+from divingbell.skills.publishing import Published
+from divingbell.skills.record import Kept, Summary
+from divingbell.skills.skill import Skill
+from divingbell.skills.skills import Skills as _Skills
 from divingbell.tool import Tool
 
 
@@ -291,6 +296,7 @@ class Session(Face[_Session]):
             InvalidInput: the code is no text or too long, a context value can't be passed exactly
                 as it is, or a function can't be a tool.
             ConfigError: functions were given, and a server is called `host`.
+            RateExceeded: its user has used up a rate of the policy; nothing was run.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.
         """
@@ -352,6 +358,7 @@ class Session(Face[_Session]):
         Raises:
             InvalidInput: the command or an option can't be given to a session.
             CapacityError: the session runs as many commands as it may.
+            RateExceeded: its user has used up a rate of the policy; nothing was run.
             SessionClosed: the session has ended.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the command runs, so it was not run.
@@ -451,12 +458,13 @@ class Session(Face[_Session]):
 
     def reveal(self, text: str) -> str:
         """Return a text with the values that tokens stand for, such as `[EMAIL_482715]`, for a
-        person: an answer of a model, or a file that it wrote. The journal says that it was done.
+        person: an answer of a model, or a file that it wrote. A token that is none of this
+        conversation stays as it is, and the log names it. The journal says that it was done.
 
         Raises:
             InvalidInput: it is no text.
             SessionClosed: the session has ended.
-            UnknownToken: a token in it is not one of this conversation.
+            UnknownToken: tokens can't be looked up now, because the vault does not answer.
         """
         found: str = self._call(self._of.reveal, text)
         return found
@@ -537,6 +545,158 @@ class Gateway(Face[_Gateway]):
     def tools(self, server: str | None = None, user: str = "") -> list[Tool]:
         """The tools that this user may see."""
         found: list[Tool] = self._call(self._of.tools, server, user)
+        return found
+
+
+class Skills(Face[_Skills]):
+    """The skills that are kept on this machine, each user's by themselves."""
+
+    def test(self, name: str, *, user: str | None = None) -> Result:
+        """Run the example of a skill in a fresh session with the real tools; return the result.
+
+        Rules, budgets and approvals hold as for any code. One that went well is offered again.
+
+        Raises:
+            SkillMissing: there is none of that name.
+            SkillRefused: it has no example, or skills are off.
+        """
+        found: Result = self._call(self._of.test, name, user=user)
+        return found
+
+    def get(self, name: str, version: int | None = None, *, user: str | None = None) -> Kept:
+        """Return a version of a skill, with all its files; without a number the one offered.
+
+        Raises:
+            SkillMissing: there is none of that name, or no such version.
+        """
+        found: Kept = self._call(self._of.get, name, version, user=user)
+        return found
+
+    def versions(self, name: str, *, user: str | None = None) -> list[Summary]:
+        """Return all versions of a skill, the oldest first, as `list` does.
+
+        Raises:
+            SkillMissing: there is none of that name.
+        """
+        found: list[Summary] = self._call(self._of.versions, name, user=user)
+        return found
+
+    def search(self, query: str, limit: int = 10, *, user: str | None = None) -> list[Summary]:
+        """Return the skills that fit a query best and are offered, the best first."""
+        found: list[Summary] = self._call(self._of.search, query, limit, user=user)
+        return found
+
+    def add(self, skill: Skill | str | Path, *, user: str | None = None) -> Kept:
+        """Keep a skill, or the one in a folder, as a new version, which is offered from now on.
+
+        Its code is not run.
+
+        Raises:
+            SkillMissing: there is no such folder, or no SKILL.md in it.
+            SkillRefused: it is not in the Agent Skills format, or larger than a skill may be.
+        """
+        found: Kept = self._call(self._of.add, skill, user=user)
+        return found
+
+    def import_folder(self, folder: str | Path, *, user: str | None = None) -> list[Kept]:
+        """Take over skills that were made for another agent, as they are: all or none.
+
+        They are those right below the folder, such as `~/.claude/skills`, or that folder itself.
+        Their code is not run.
+
+        Raises:
+            SkillMissing: there is no such folder, or no skill in it.
+            SkillRefused: one of them is no skill, or larger than one may be; it says which.
+        """
+        found: list[Kept] = self._call(self._of.import_folder, folder, user=user)
+        return found
+
+    def export(
+        self, name: str, folder: str | Path, version: int | None = None, *, user: str | None = None
+    ) -> Path:
+        """Write a skill out into a folder that is there, and return its own folder.
+
+        Raises:
+            SkillMissing: there is no such skill, version or folder.
+            SkillRefused: there is something of that name in the folder already.
+        """
+        found: Path = self._call(self._of.export, name, folder, version, user=user)
+        return found
+
+    def publish(
+        self, name: str, to: str, version: int | None = None, *, user: str | None = None
+    ) -> Published:
+        """Put a skill into a catalogue, signed with the key of this machine's user.
+
+        `to` is a folder, or the address of a git repository. The key is made when there is none.
+
+        Raises:
+            SkillMissing: there is no such skill or version.
+            SkillRefused: somebody else's skill has that name there, or it can't be written.
+            ConfigError: the key can't be used.
+        """
+        found: Published = self._call(self._of.publish, name, to, version, user=user)
+        return found
+
+    def install(
+        self, name: str, source: str, *, sha256: str = "", key: str = "", user: str | None = None
+    ) -> Kept:
+        """Keep a skill of a catalogue, a folder or a git repository. Its code is not run.
+
+        `sha256` is its digest, by which somebody says that they have looked at these very files;
+        `key` is the publisher's. Without the digest it is kept only where nobody has to decide:
+        the key is known, and the review has no question.
+
+        Raises:
+            SkillMissing: there is none of that name.
+            SkillRefused: it is not what was signed, seen before or named, or a person must look at
+                it first; the message says why, and has the digest.
+            ConfigError: what was seen of catalogues can't be read.
+        """
+        found: Kept = self._call(self._of.install, name, source, sha256=sha256, key=key, user=user)
+        return found
+
+    def update(self, name: str = "", *, user: str | None = None) -> list[Kept]:
+        """Keep newer versions of skills that came from catalogues, of one or of all; return them.
+
+        Raises:
+            SkillMissing: there is no such skill that came from a catalogue.
+            SkillRefused: one was refused, as by `install`; those before it are kept.
+        """
+        found: list[Kept] = self._call(self._of.update, name, user=user)
+        return found
+
+    def agree(self, proposal: Proposal, user: str) -> Kept:
+        """Keep a skill of a catalogue that somebody has agreed to.
+
+        Raises:
+            SkillRefused: the rules of the review forbid it.
+            ConfigError: what was seen of catalogues can't be written.
+        """
+        found: Kept = self._call(self._of.agree, proposal, user)
+        return found
+
+    def rollback(self, name: str, version: int | None = None, *, user: str | None = None) -> Kept:
+        """Offer an earlier version again; without a number the one before what is offered.
+
+        Raises:
+            SkillMissing: there is no such version.
+        """
+        found: Kept = self._call(self._of.rollback, name, version, user=user)
+        return found
+
+    def remove(self, name: str, *, user: str | None = None) -> int:
+        """Remove a skill with all its versions, and return how many there were.
+
+        Raises:
+            SkillMissing: there is none of that name.
+        """
+        found: int = self._call(self._of.remove, name, user=user)
+        return found
+
+    def list(self, *, user: str | None = None) -> list[Summary]:
+        """Return all skills, in the order of their names, with their uses."""
+        found: list[Summary] = self._call(self._of.list, user=user)
         return found
 
 
@@ -763,6 +923,12 @@ class Divingbell(Running[_Divingbell]):
         found: Gateway = self._face(self._of.gateway)
         return found
 
+    @property
+    def skills(self) -> Skills:
+        """The skills that are kept for each user, whether code may use them or not."""
+        found: Skills = self._face(self._of.skills)
+        return found
+
     def sessions(
         self, *, user: str | None = None, labels: Mapping[str, str] | None = None
     ) -> list[Session]:
@@ -795,5 +961,6 @@ Face.faces.update(
         _LocalCommandHandle: CommandHandle,
         _Session: Session,
         _Gateway: Gateway,
+        _Skills: Skills,
     }
 )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from divingbell_inside import drawing, frames, layout
+from divingbell_inside import drawing, drawn_texts, frames, layout
 from divingbell_inside.shelf import NotKept
 
 MAX_PARTS = 16
@@ -56,7 +56,16 @@ def parts_of(bundle: dict[str, Any], keep: Keep) -> list[Part]:
         found[TEXT] = _kept(unseen, found, files, keep)
     if len(found.get(TEXT, b"")) > MAX_TEXT:
         found[TEXT] = _shortened(found[TEXT], keep)
-    return _fitting([Part(kind, raw, files.get(kind, "")) for kind, raw in found.items()])
+    parts = _fitting([Part(kind, raw, files.get(kind, "")) for kind, raw in found.items()])
+    return parts + [_texts_in(part.raw) for part in parts if _has_texts(part.raw)]
+
+
+def _has_texts(raw: bytes) -> bool:
+    return isinstance(raw, drawn_texts.Picture) and raw.texts is not None
+
+
+def _texts_in(picture: Any) -> Part:
+    return Part(drawn_texts.KIND, picture.texts)
 
 
 def _choose_image(found: dict[str, bytes]) -> str | None:

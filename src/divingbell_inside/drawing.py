@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from divingbell_inside import draw, layout
+from divingbell_inside import draw, drawn_texts, layout
 
 DRAWING_TIMEOUT = 20.0
 """Seconds. A chart takes 0.8 of them, most of it to load the library."""
@@ -158,6 +158,25 @@ def _figure_as_png(figure: Any) -> bytes | None:
     return png
 
 
+def _tell_pylabtools(pylabtools: Any, display: Display) -> None:
+    """Have a figure that is drawn for us tell its texts. pyplot registers what draws it anew."""
+    pylabtools.print_figure = _telling_texts(pylabtools.print_figure)
+
+
+def _telling_texts(print_figure: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(print_figure)
+    def print_and_tell(figure: Any, fmt: str = "png", *arguments: Any, **options: Any) -> Any:
+        if fmt != "png" or arguments:
+            return print_figure(figure, fmt, *arguments, **options)
+        with drawn_texts.noted() as texts:
+            png = print_figure(figure, fmt, **{**options, "base64": False})
+        if not png:
+            return png
+        return drawn_texts.picture_of(png, None if drawn_texts.has_photographs(figure) else texts)
+
+    return print_and_tell
+
+
 def png_of_svg(svg: bytes) -> bytes | None:
     """Draw an SVG with what the profile has for it; None if it has nothing, or can't."""
     return _drawn("svg", lambda: svg)
@@ -183,6 +202,7 @@ _TOLD: dict[str, Tell] = {
     "numpy": _tell_numpy,
     "plotly.io._renderers": _tell_plotly,
     "bokeh.io": _tell_bokeh,
+    "IPython.core.pylabtools": _tell_pylabtools,
 }
 
 

@@ -14,14 +14,7 @@ MAX_TRACEBACK = 20_000
 MAX_MESSAGE = 10_000
 MAX_CHAIN = 8
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_USERS = ("<cell ", layout.WORKSPACE + "/", "/tmp/", layout.HOME + "/")
-
-
-def remember_source(name: str, source: str) -> None:
-    """Let tracebacks and `inspect` find the lines of a cell."""
-    # Like a file that ends in a newline: the traceback module counts on it for its carets.
-    lines = [line + "\n" for line in source.split("\n")]
-    linecache.cache[name] = (len(source), None, lines, name)
+_USERS = ("<cell ", "<skill ", layout.WORKSPACE + "/", "/tmp/", layout.HOME + "/")
 
 
 def describe(error: BaseException) -> dict[str, Any]:

@@ -1,10 +1,12 @@
 """Results of calls of tools: plain values, media with `.save()`, or an error."""
 
 import base64
+import contextlib
 import json
+import os
 from typing import Any
 
-from divingbell_inside import layout
+from divingbell_inside import layout, table_files
 from divingbell_inside.line import Frame
 
 
@@ -45,12 +47,31 @@ def unpack(name: str, answer: Frame, result_type: Any) -> Any:
         raise _KINDS.get(code, ToolError)(str(header.get("message", "")), code, name)
     wire = json.loads(body)
     kind = header.get("kind")
+    if kind == "table":
+        return _table(name, wire["path"])
     if kind == "tool":
         return _result(name, wire, result_type)
     if kind == "resource":
         contents = [_content(content, keep_text=True) for content in wire]
         return contents[0] if len(contents) == 1 else contents
     return wire  # an answer of the host's own
+
+
+def _table(name: str, path: str) -> Any:
+    """Return the DataFrame of a file that the host has put here for it."""
+    full = os.path.join(layout.WORKSPACE, path)
+    try:
+        return table_files.read(full, "parquet")
+    except MemoryError:
+        raise ToolError(
+            f"{name}: the table does not fit into the session's memory beside what is there: "
+            "delete what you don't need, or ask for fewer rows or columns",
+            "tool_limit",
+            name,
+        ) from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(full)
 
 
 MAX_SHOWN = 20

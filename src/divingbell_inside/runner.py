@@ -36,6 +36,8 @@ from divingbell_inside import (
     results,
     shelf,
     shell,
+    skills,
+    sources,
     tokens,
     tools,
     values,
@@ -113,11 +115,13 @@ class Runner:
     def __init__(self) -> None:
         self._module = types.ModuleType("__main__")
         tools.install()
+        skills.install()
         self._line = Line()
         self._shelf = shelf.Shelf()
         self.shell = shell.make(self._module, self._publish, self._clear, self._show_failure)
         self._names = self._module.__dict__
-        self._names |= tools.NAMES | {tools.PACKAGE: sys.modules[tools.PACKAGE]}
+        self._names |= tools.NAMES | skills.NAMES
+        self._names |= {name: sys.modules[name] for name in (tools.PACKAGE, skills.PACKAGE)}
         self._known = set(self._names)
         self._tokens = tokens.TokenValues()
         self.shell.ast_transformers.append(self._tokens)
@@ -282,7 +286,8 @@ class Runner:
         output.cell_of_task.set(outlet.cell)
         context = header["context"]
         split = context + header["tokens"]
-        tools.keep_up(header["tools"])
+        if tools.keep_up(header["tools"]):
+            skills.forget()
         repeated_warnings.begin_cell(self._names)
         signal.signal(signal.SIGINT, self._on_interrupt)
         try:
@@ -322,7 +327,7 @@ class Runner:
     def _execute(self, source: str, cell: int) -> tuple[dict[str, Any], Any]:
         """Run a cell; return how it ended, and the value of its last line."""
         name = failure.CELL_FILE.format(cell)
-        failure.remember_source(name, source)
+        sources.remember(name, source)
         try:
             parts = self._evaluator.compile(source, name)
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:

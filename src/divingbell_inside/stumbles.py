@@ -14,7 +14,7 @@ import sys
 import types
 from collections.abc import Iterator
 
-from divingbell_inside import layout, tools
+from divingbell_inside import layout, skills, tools
 
 MAX_CHAIN = 8
 UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
@@ -28,6 +28,8 @@ _NO_FILE = re.compile(r": '(/[^']*)'$")
 _NO_WAY_OUT = re.compile(rf"\[Errno (?:-\d+|{'|'.join(map(str, UNREACHABLE))})\]")
 """Errors below 0 are those of looking up a name."""
 _KEY = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL|_URL|_DSN")
+_TOKEN = re.compile(r"[A-Z][A-Z0-9_]{1,23}_[1-9][0-9]{5,14}")
+"""A word that stands for a value that the model was not shown, without its brackets."""
 _OWN = (layout.WORKSPACE, layout.SERVERS, layout.HOME, layout.PROFILE, "/tmp", "/dev", "/proc")
 
 Stumble = tuple[str, str]
@@ -62,6 +64,8 @@ def _found(error: BaseException) -> Stumble | None:
         return _missing_module(error)
     if isinstance(error, TypeError):
         return _miscalled(error)
+    if isinstance(error, NameError):
+        return _unquoted(error)
     if isinstance(error, KeyError):
         return _missing_key(error)
     if isinstance(error, OSError):
@@ -80,7 +84,7 @@ def _missing_module(error: ModuleNotFoundError) -> Stumble | None:
 def _not_installed(name: str) -> Stumble | None:
     is_there = (
         not name
-        or name == tools.PACKAGE
+        or name in (tools.PACKAGE, skills.PACKAGE)
         or name in sys.modules  # some of which have no spec, and asking for it raises
         or importlib.util.find_spec(name) is not None
     )
@@ -101,6 +105,12 @@ def _refused(error: OSError) -> Stumble | None:
 def _missing_key(error: KeyError) -> Stumble | None:
     in_environment = _raised_in(error) == "os"
     return ("key", "") if in_environment and _KEY.search(str(error).upper()) else None
+
+
+def _unquoted(error: NameError) -> Stumble | None:
+    """A token without quotes: Python reads a list with a variable in it."""
+    name = error.name
+    return ("token", name) if isinstance(name, str) and _TOKEN.fullmatch(name) else None
 
 
 def _failed_program(error: subprocess.CalledProcessError) -> Stumble | None:
@@ -163,7 +173,7 @@ def _miscalled(error: TypeError) -> Stumble | None:
         full: module.__dict__.get(name)
         for full, module in list(sys.modules.items())
         if full.startswith(f"{tools.PACKAGE}.") and full.endswith(f".{name}") and module
-    } | {name: tools.NAMES.get(name)}
+    } | {name: (tools.NAMES | skills.NAMES).get(name)}
     meant = frame.f_locals.get(name, frame.f_globals.get(name))
     fitting = [full for full, function in known.items() if function is not None]
     if meant is not None:

@@ -1,10 +1,12 @@
 """Tables as files of a known format: Parquet, Arrow and CSV, made and read in the session.
 
 DuckDB reads and writes Parquet, because pyarrow is not in the default profile. It runs with one
-thread, which is ours: a process with more could not be copied.
+thread, which is ours: a process with more could not be copied. Left alone it starts eight more for
+what it reads.
 """
 
 import importlib.util
+import warnings
 from typing import Any
 
 from divingbell_inside import columns
@@ -24,7 +26,8 @@ def read(path: str, kind: str) -> Any:
     if kind == "arrow":
         _need_arrow()
         return pandas.read_feather(path)
-    with _database() as database:
+    with _database() as database, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas' own, about what DuckDB does
         return database.execute("SELECT * FROM read_parquet(?)", [path]).df()
 
 
@@ -63,4 +66,4 @@ def _need_arrow() -> None:
 
 
 def _database() -> Any:
-    return columns.library("duckdb").connect(config={"threads": 1})
+    return columns.library("duckdb").connect(config={"threads": 1, "async_threads": 0})

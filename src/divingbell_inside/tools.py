@@ -66,7 +66,7 @@ def call(name: str, arguments: dict[str, Any], result_type: Any = None) -> Any:
     """
     loop = asyncio._get_running_loop()
     if loop is None:
-        return _call_now(name, arguments, result_type)
+        return call_now(name, arguments, result_type)
     header = {"name": name}
     body = _encode(name, arguments)
     pending = Pending(name, loop)
@@ -77,7 +77,7 @@ def call(name: str, arguments: dict[str, Any], result_type: Any = None) -> Any:
     return pending
 
 
-def _call_now(name: str, arguments: dict[str, Any], result_type: Any = None) -> Any:
+def call_now(name: str, arguments: dict[str, Any], result_type: Any = None) -> Any:
     """Call and wait, whoever else has to wait with us."""
     answer = _connected().call({"name": name}, _encode(name, arguments))
     return results.unpack(name, answer, result_type)
@@ -232,7 +232,9 @@ NAMES: dict[str, Any] = {item.__name__: item for item in (*FUNCTIONS, *ERRORS)}
 
 # The package `servers`
 
-_NOT_REPLACED = frozenset({*dir(builtins), *NAMES, PACKAGE, "display", "get_ipython"})
+_NOT_REPLACED = frozenset(
+    {*dir(builtins), *NAMES, PACKAGE, "display", "get_ipython", "save_skill", "search_skills"}
+)
 """Names that every cell has, and that no server may make mean something else."""
 
 
@@ -287,7 +289,7 @@ def _load(spec: ModuleSpec) -> types.ModuleType:
 
 def _await_server(server: str, tool: str | None = None) -> Any:
     """Ask the host: which generation the files are, and the source of a tool that has no file."""
-    return _call_now("await_server", {"server": server, "tool": tool})
+    return call_now("await_server", {"server": server, "tool": tool})
 
 
 class _Servers(types.ModuleType):
@@ -399,10 +401,15 @@ def install() -> None:
     sys.modules[discovery.__name__] = discovery
 
 
-def keep_up(made: int) -> None:
-    """Before a cell: read the files again if they are others than those that were imported."""
-    if made != _made:
-        forget_packages(made)
+def keep_up(made: int) -> bool:
+    """Before a cell: read the files again if they are others than those that were imported.
+
+    Returns whether they are.
+    """
+    if made == _made:
+        return False
+    forget_packages(made)
+    return True
 
 
 def forget_packages(made: int) -> None:

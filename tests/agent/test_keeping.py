@@ -305,6 +305,24 @@ def _stored(tmp_path: Path) -> dict[str, int]:
     }
 
 
+async def test_files_that_a_session_has_no_room_for_stay_kept(
+    bell: Divingbell, kept: Conversations
+) -> None:
+    code = "for name in 'ab': open(name, 'w').write(name * 3_000_000)"
+    async with keeper_of(bell, kept.begin(), Says("", code), Says("ok")) as keeper:
+        await all_of(keeper)
+    loaded = kept.load()
+    async with bell.session(loaded.name, disk=4_000_000) as small:
+        told = await resume(loaded, small, bell.border)
+        assert "files have not come back" in told.text
+        agent = Agent(small, ScriptedModel([Says("ok")]), "", history=loaded.entries())
+        await all_of(Keeper(agent, loaded, bell.border))
+    loaded.close()
+    async with resumed(bell, kept.load(), Says("ok")) as (again, told):
+        assert "2 files back" in told.text
+        assert len(await again.agent.session.files.list()) == 2
+
+
 @pytest.mark.parametrize("harm", ["flip", "cut", "swap", "remove"])
 async def test_files_that_were_changed_on_the_disk_do_not_come_back(
     bell: Divingbell, kept: Conversations, tmp_path: Path, harm: str

@@ -5,6 +5,7 @@ import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,10 @@ from tests.waiting import until
 
 
 @contextmanager
-def full(folder: Path) -> Iterator[None]:
-    """No file of this process can be written behind the log's end: of a record, only a part is."""
-    size = max(len(path.read_bytes().rstrip(b"\0")) for path in making.files(folder)) + 20
+def full(folder: Path, room: int = 20) -> Iterator[None]:
+    """No file of this process can be written far behind the log's end: of a record, only a part
+    is, unless there is more room."""
+    size = max(len(path.read_bytes().rstrip(b"\0")) for path in making.files(folder)) + room
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:
@@ -40,9 +42,9 @@ async def test_one_sync_serves_all_that_wait(
     syncs = []
     real = segments.Segments.write
 
-    def counted(self: segments.Segments, records: list[segments.Record]) -> None:
+    def counted(self: segments.Segments, records: list[segments.Record], *more: Any) -> None:
         syncs.append(len(records))
-        real(self, records)
+        real(self, records, *more)
 
     monkeypatch.setattr(segments.Segments, "write", counted)
     async with making.writing(tmp_path) as log:
@@ -63,6 +65,21 @@ async def test_a_full_disk_refuses_calls_until_there_is_room(tmp_path: Path) -> 
     assert ("call.started", 2) not in kinds
     assert {("call.ended", 1), ("call.started", 3), ("execution.started", None)} <= {*kinds}
     assert making.verified(tmp_path).verdict == "whole"
+
+
+async def test_a_little_room_is_enough_for_a_record(tmp_path: Path) -> None:
+    """The zeros that are written ahead need not find any."""
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1))
+        with full(tmp_path), pytest.raises(NotRecorded):
+            await log.intend(making.sent(2))
+        with full(tmp_path, room=20_000):
+            for call in range(3, 10):
+                await log.intend(making.sent(call))
+        for call in range(10, 20):
+            await log.intend(making.sent(call))
+    found = making.verified(tmp_path)
+    assert found.verdict == "whole" and found.open_calls == [1, *range(3, 20)]
 
 
 async def test_a_required_log_refuses_code_as_well(tmp_path: Path) -> None:

@@ -8,7 +8,15 @@ from py_ocsf_models.events.base_event import BaseEvent
 from py_ocsf_models.objects.api import API
 
 from divingbell.audit import ocsf
-from divingbell.journal.events import CellStarted, Revealed, SessionOpened, SignedIn
+from divingbell.journal.events import (
+    CellStarted,
+    Revealed,
+    SessionOpened,
+    SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
+)
 from tests.audit import making
 
 
@@ -22,10 +30,13 @@ async def test_every_kind_of_record_is_an_event_that_others_can_read(tmp_path: P
             SessionOpened(making.ANNA, "s", "key"),
             SignedIn("github"),
             Revealed(making.ANNA, 2, "program"),
+            SkillSaved(making.ANNA, "top-customers", 2, "sha256:0", "session", "key", 3),
+            SkillUsed(making.ANNA, "top-customers", 2, "key", 4, 120),
+            SkillRemoved(making.ANNA, "top-customers", 2),
         ):
             log.note(event)
     found = making.records(tmp_path)
-    assert len(found) == 9
+    assert len(found) == 12
     for record in found:
         event = json.loads(json.dumps(ocsf.event_of(record)))
         BaseEvent.model_validate(event)
@@ -35,7 +46,7 @@ async def test_every_kind_of_record_is_an_event_that_others_can_read(tmp_path: P
             API.model_validate(event["api"])
             assert event["actor"]["user"]["name"] == "anna" and "src_endpoint" in event
     classes = {record["kind"]: ocsf.event_of(record)["class_uid"] for record in found}
-    assert classes["call.started"] == classes["revealed"] == 6003
+    assert classes["call.started"] == classes["revealed"] == classes["skill.used"] == 6003
     assert classes["signed_in"] == 3002 and classes["log.begun"] == 0
 
 

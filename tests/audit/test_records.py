@@ -15,9 +15,13 @@ from divingbell.journal.events import (
     CellRefused,
     CellStarted,
     CommandStarted,
+    ExecutionRefused,
     Revealed,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.models import Failure, Result
 from divingbell.principal import Principal
@@ -47,6 +51,8 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
         CellStarted(BOB, key, 1, f"x = '{said}'"),
         CellEnded(BOB, key, 1, said, Result("error", error=Failure(f"E{EMAIL}", said))),
         CellRefused(BOB, key, 2, said, said),
+        ExecutionRefused(BOB, key, "cell", said, 1.0),
+        ExecutionRefused(BOB, key, "command", said, 1.0),
         CommandStarted(BOB, key, 1, f"echo '{said}'"),
         CallDecided(1, "shop.refund", "deny", 3, said),
         making.ended(1, "denied", was_sent=False, arguments={EMAIL: said, "n": 4111111111111111}),
@@ -55,10 +61,13 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
         ApprovalAnswered(1, "shop.refund", EMAIL, key, 1, "no", said),
         SignedIn(f"server-of-{EMAIL}"),
         Revealed(BOB, 3, "program"),
+        SkillSaved(BOB, said, 1, "sha256:0", "session", key, 1),
+        SkillUsed(BOB, said, 1, key, 2),
+        SkillRemoved(BOB, said, 1),
     )
     for value in (EMAIL, "bob.miller", CARD, CARD.replace(" ", ""), TOKEN):
         assert value not in text
-    assert len(making.records(tmp_path)) == 13
+    assert len(making.records(tmp_path)) == 18
     assert "[EMAIL]" in text and "[CARD]" in text
 
 

@@ -21,7 +21,9 @@ class Watching(OpenBorder):
     def __init__(self) -> None:
         self.crossed: list[tuple[str, str]] = []
 
-    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
+    async def inward(
+        self, value: Any, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Any:
         self.crossed.append(("in", type(value).__name__))
         return replaced(value, TOKEN, "bird")
 

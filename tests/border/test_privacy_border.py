@@ -241,8 +241,26 @@ async def test_a_person_gets_the_values_and_the_journal_hears_of_it(
     stop()
     [revealed] = [event for event in heard if isinstance(event, Revealed)]
     assert (revealed.count, revealed.by) == (1, "program")
-    with pytest.raises(UnknownToken):
-        await session.reveal("[EMAIL_482715]")
+
+
+async def test_what_is_known_is_revealed_beside_what_is_not(
+    session: Session, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = await email_token(session)
+    unknown = [f"[EMAIL_4827{number}]" for number in range(10, 40)]
+    text = f"{unknown[0]} and {token}, [NOTE_482715], {' '.join(unknown)}"
+    assert await session.reveal(text) == text.replace(token, "zelda@jazz.org")
+    [told] = [record.getMessage() for record in caplog.records if "revealed" in record.message]
+    assert unknown[0] in told and "and 10 more" in told
+    assert "NOTE_482715" not in told and token not in told and "zelda" not in told
+
+
+async def test_an_unquoted_token_says_what_to_write(session: Session) -> None:
+    token = await email_token(session)
+    for code in (f"'x' == {token}", f"str({token[1:-1]})", "[EMAIL_482715]"):
+        result = await session.run(code)
+        assert result.error is not None and result.error.type == "NameError"
+        assert "a token is text: write it in quotes" in result.error.hint, result.error
 
 
 async def test_commands_have_words_and_input_restored_and_output_hidden(session: Session) -> None:
@@ -424,3 +442,33 @@ async def test_what_was_sealed_stays_so_in_another_process(
         back = await session.run(f"servers.host.mail({token!r}, 'x')[::-1]")
         assert office.sent[-1][0] == "zelda@jazz.org"
         assert "gro.zzaj" not in str(back.value), back
+
+
+async def test_after_a_restart_a_value_has_the_same_token_and_names_are_known(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    options: dict[str, Any] = {"pool": 0, "preload": [], "tools": office.tools()}
+    code = "print('Sayrefitz, zelda@jazz.org')"
+    async with (
+        Divingbell(privacy="personal", **options) as bell,
+        bell.session("letters", user="ann") as session,
+    ):
+        await session.run("servers.host.find('x')")
+        first = (await session.run(code)).text
+        assert TOKEN.sub("", first) == ", \n", first
+    async with Divingbell(privacy="personal", **options) as bell:
+        async with bell.session("letters", user="ann") as session:
+            streamed = [event.text async for event in session.stream(code)]
+            assert "".join(streamed) == first
+            assert (await session.run(code)).text == first
+        async with bell.session("others", user="ann") as session:
+            assert TOKEN.sub("", (await session.run(code)).text) == "Sayrefitz, \n"
+        async with bell.session("letters", user="bob") as session:
+            assert TOKEN.findall((await session.run(code)).text) != TOKEN.findall(first)[1:]
+    # What is no longer to be hidden is not hidden because it once was.
+    async with (
+        Divingbell(privacy="secrets", **options) as bell,
+        bell.session("letters", user="ann") as session,
+    ):
+        assert (await session.run(code)).text == "Sayrefitz, zelda@jazz.org\n"

@@ -9,7 +9,15 @@ import pytest
 from divingbell import Divingbell, logs
 from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.journal import log_lines
-from divingbell.journal.events import CallEnded, CellEnded, CellRefused, Revealed
+from divingbell.journal.events import (
+    CallEnded,
+    CellEnded,
+    CellRefused,
+    ExecutionRefused,
+    Revealed,
+    SkillRemoved,
+    SkillSaved,
+)
 from divingbell.principal import Principal
 
 SECRET = "s3cret"
@@ -98,6 +106,14 @@ def test_a_cell_that_was_refused_has_one_without_its_code(
     assert marks_of(record) == ("k", "ada", 2, None)
 
 
+def test_an_execution_that_was_over_its_rate_has_one(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "divingbell"):
+        log_lines.write(ExecutionRefused(Principal("ada"), "k", "command", SECRET, 3.0))
+    [record] = caplog.records
+    assert record.getMessage() == "session k: command: refused, over its rate"
+    assert marks_of(record) == ("k", "ada", None, None)
+
+
 @pytest.mark.parametrize("count", [1, 3])
 def test_values_that_were_revealed_are_counted(
     count: int, caplog: pytest.LogCaptureFixture
@@ -108,3 +124,14 @@ def test_values_that_were_revealed_are_counted(
     values = "1 value" if count == 1 else "3 values"
     assert record.getMessage() == f"{values} of ada: revealed to a program"
     assert marks_of(record) == (None, "ada", None, None)
+
+
+def test_skills_that_come_and_go_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    ada = Principal("ada", "c")
+    with caplog.at_level(logging.INFO, "divingbell"):
+        log_lines.write(SkillSaved(ada, "top-customers", 2, "sha256:0", "session"))
+        log_lines.write(SkillRemoved(ada, "top-customers", 2))
+    assert [record.getMessage() for record in caplog.records] == [
+        "skill top-customers of ada: version 2 saved (session)",
+        "skill top-customers of ada: removed",
+    ]

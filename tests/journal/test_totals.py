@@ -12,8 +12,11 @@ import pytest
 
 from divingbell.errors import ConfigError
 from divingbell.journal import totals
+from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.events import AnswerEnded, ExecutionRefused
 from divingbell.journal.totals import ToolTotal, Totals, report
 from divingbell.models import Ledger, ToolUse
+from divingbell.principal import Principal
 
 PATIENCE = 30.0
 LEDGER = Ledger(
@@ -39,6 +42,23 @@ async def recorded(path: Path, *entries: tuple[Ledger, str]) -> None:
         kept.record(ledger, user)
     async with asyncio.timeout(PATIENCE):
         await kept.close()
+
+
+async def test_refusals_are_counted_by_user_and_in_no_other_figure(path: Path) -> None:
+    kept = Totals(path)
+    for user, client in (
+        ("anna", "http"),
+        ("anna", "http"),
+        ("bert", "stdio"),
+        ("carl", "library"),
+    ):
+        kept.take(ExecutionRefused(Principal(user, "", client), "key", "cell", "again in 1 s", 1.0))
+    kept.record(LEDGER, "anna")
+    async with asyncio.timeout(PATIENCE):
+        await kept.close()
+    found = report(path, 7)
+    assert found.refused == {"anna": 2, "bert": 1}
+    assert found.total.executions == 1 and list(found.users) == ["anna"]
 
 
 async def test_ledgers_are_added_up_by_day_user_server_and_tool(path: Path) -> None:
@@ -230,3 +250,23 @@ async def test_a_version_that_still_writes_the_old_way_changes_nothing_here(old:
         connection.execute("UPDATE days SET executions = executions + 1")
     connection.close()
     assert report(old, 7).total.executions == 1 and report(old, 7).older == 8
+
+
+async def test_answers_are_added_up_by_the_arm_of_an_experiment(path: Path) -> None:
+    kept = Totals(path)
+    for user, arm, turns, cost, reason in (
+        ("anna", "code", 2, 0.01, "answered"),
+        ("anna", "code", 4, None, "turns"),
+        ("bert", "code", 3, 0.03, "answered"),
+        ("carl", "direct", 9, 0.5, "answered"),
+        ("carl", "", 100, 5.0, "answered"),
+    ):
+        who = Principal(user, "", "library")
+        kept.take(AnswerEnded(who, "k", "m", "code", arm, reason, turns, 1000, 10, 400, cost))
+    async with asyncio.timeout(PATIENCE):
+        await kept.close()
+    found = report(path, 7)
+    assert found.arms["code"] == ArmSums(2, 3, 2, 9, 3000, 1200, 30, 0.04, 2)
+    assert found.arms["direct"].turns == 9
+    assert set(found.arms) == {"code", "direct"}, "others are no part of it"
+    assert found.total.executions == 0

@@ -10,6 +10,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.border import privacy_border
 from divingbell.border.conversation import Conversation
+from divingbell.border.pictures import Pictures
 from divingbell.border.privacy import learned, overwriting, views
 from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy_border import PrivacyBorder
@@ -117,7 +118,15 @@ def with_values_put_back_late(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_pictures(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(privacy_border, "_without_binary", lambda value: value)
+    patch.setattr(privacy_border, "_without_binary", lambda value, *_: value)
+
+
+def with_charts_whatever_they_say(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Pictures, "problem_of", lambda *_: "")
+
+
+def without_a_look_across_outputs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(privacy_border, "is_parted", lambda _: False)
 
 
 def with_binary_content_for_clients(patch: pytest.MonkeyPatch) -> None:
@@ -144,7 +153,11 @@ def with_work_on_the_event_loop(patch: pytest.MonkeyPatch) -> None:
     async def here(work: Callable[[Any], Any], value: Any, charge: object = None) -> Any:
         return work(value)
 
+    async def with_leaves_here(work: Callable[[Any], Any], value: Any) -> Any:
+        return work(privacy_border.Leaves(value))
+
     patch.setattr(privacy_border, "_beside", here)
+    patch.setattr(privacy_border, "_with_leaves", with_leaves_here)
 
 
 def with_work_that_grows_too_fast(patch: pytest.MonkeyPatch) -> None:
@@ -180,6 +193,8 @@ def with_one_memory_for_all(patch: pytest.MonkeyPatch) -> None:
         (with_values_put_back_late, {"I17", "I18"}),
         (with_pictures, {"I19"}),
         (with_binary_content_for_clients, {"I19"}),
+        (with_charts_whatever_they_say, {"I19"}),
+        (without_a_look_across_outputs, {"I10"}),
         (without_a_seal, {"I20"}),
         (with_values_in_the_log, {"I20"}),
         (with_work_on_the_event_loop, {"I21"}),

@@ -321,13 +321,13 @@ def test_warnings_about_the_code_stay_out_of_the_host() -> None:
 
 async def test_long_code_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[bool] = []
-    parse = reviewer._parsed
+    parse = reviewer.parsed
 
     def parsed(code: str) -> object:
         threads.append(threading.current_thread() is threading.main_thread())
         return parse(code)
 
-    monkeypatch.setattr(reviewer, "_parsed", parsed)
+    monkeypatch.setattr(reviewer, "parsed", parsed)
     charged: list[float] = []
     for code in ("1 + 1", "x = 1\n" * 1000):
         async with asyncio.timeout(60):

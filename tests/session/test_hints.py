@@ -9,7 +9,7 @@ import pytest
 from divingbell import Divingbell, Result, Session
 from divingbell.models import Failure
 from divingbell.session.hints import OWN_FUNCTIONS, Hints
-from divingbell_inside import tools
+from divingbell_inside import skills, tools
 from tests import real_servers
 
 DENIED = {"tools": ["plenty.shelf_000"], "action": "deny", "reason": "it is full"}
@@ -157,7 +157,7 @@ async def test_our_own_functions_have_signatures_too(session: Session) -> None:
 
 def test_the_signatures_of_our_own_functions_are_those_that_they_have() -> None:
     real = {}
-    for function in tools.FUNCTIONS:
+    for function in (*tools.FUNCTIONS, *skills.FUNCTIONS):
         signature = inspect.signature(function)
         plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
         real[function.__name__] = ", ".join(map(str, plain))
@@ -264,6 +264,14 @@ def test_of_a_forged_stumble_no_more_than_a_name_is_repeated() -> None:
     result = Result("error", error=Failure("OSError", "no"))
     made = Hints(("pandas",)).added(result, {"error": {"stumble": ["module", "a.b_c"]}}, "")
     assert made.error is not None and made.error.hint.startswith("a.b_c is not installed here. ")
+
+
+def test_only_where_there_are_tokens_a_name_is_taken_for_one() -> None:
+    result = Result("error", error=Failure("NameError", "x"))
+    header = {"error": {"stumble": ["token", "EMAIL_482715"]}}
+    assert Hints().added(result, header, "") == result
+    made = Hints(has_tokens=True).added(result, header, "")
+    assert made.error is not None and "write it in quotes" in made.error.hint
 
 
 async def test_an_exception_that_is_hostile_to_being_looked_at_is_shown_all_the_same(

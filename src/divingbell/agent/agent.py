@@ -6,7 +6,7 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 
 from divingbell.agent import fences
 from divingbell.agent.code_tool import NAME as EXECUTE
@@ -36,6 +36,8 @@ from divingbell.agent.model import (
     TextPiece,
     ThinkingPiece,
 )
+from divingbell.agent.modes import ModeChoice
+from divingbell.agent.purse import Purse
 from divingbell.agent.tools import AgentTool, BadArguments, arguments_of
 from divingbell.gateway.context import Asker
 from divingbell.journal import tokens
@@ -44,18 +46,10 @@ from divingbell.session.base import SessionHandle
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
 OUTPUT = "Output:\n"
-"""How the output of code begins for a model that calls no tools: it stands where people speak."""
+"""How output begins for a model that calls no tools: it is told in the person's place."""
 Hide = Callable[[str], Awaitable[str]]
 """Returns the person's words as a model may read them."""
 NO_SUCH_TOOL = "there is no tool {name!r:.80}: the tools are {tools}"
-
-
-@dataclass
-class Progress:
-    """How far one answer has come."""
-
-    turns: int = 0
-    total: ModelUsage = field(default_factory=ModelUsage)
 
 
 class Agent:
@@ -72,24 +66,32 @@ class Agent:
         code: bool = True,
         asker: Asker | None = None,
         history: Iterable[Entry] = (),
+        mode: ModeChoice | None = None,
+        purse: Purse | None = None,
+        on_done: Callable[[Done], None] = lambda done: None,
         hide: Hide | None = None,
     ) -> None:
         """Make one; `tools` are those that it calls without code, `code` is whether it writes any.
 
         `asker` is asked what servers want to know of the person. `history` goes on with an earlier
-        conversation. `hide` is what the person's words pass before the model reads them.
+        conversation. `mode` is what the first answer tells the person of how tools are used. The
+        `purse` is shared with helpers. `on_done` hears of each answer that has ended. `hide` is
+        what the person's words pass before the model reads them.
         """
         self.session = session
         self.model = model
         self.instructions = instructions
         self.limits = limits or AgentLimits()
         self.history: list[Entry] = list(history)
-        self.total = ModelUsage()
-        """The cost of all answers together."""
+        self.mode = mode
+        """How tools are used, where that was decided."""
+        self.purse = purse or Purse(self.limits)
         self._code = CodeTool(session, self.limits.output_tokens, model.sees_images, asker)
         offered: list[AgentTool] = [self._code] if code else []
         self._tools = {tool.definition.name: tool for tool in [*offered, *tools]}
         self._context = Context(model.window)
+        self._on_done = on_done
+        self._told_mode = mode is None or not mode.why
         self._hide = hide
         self._begun = [place for place, entry in enumerate(self.history) if _is_question(entry)]
         """Where in the history each exchange begins."""
@@ -97,6 +99,11 @@ class Agent:
         """The inventory that the model has read last."""
         self._sent = 0
         """Tokens of the last request, as we count them."""
+
+    @property
+    def total(self) -> ModelUsage:
+        """The cost of all answers together, helpers included."""
+        return self.purse.total
 
     async def ask(self, text: str) -> AsyncGenerator[AgentEvent]:
         """Yield what happens until the model has answered; the last event is `Done`.
@@ -114,8 +121,13 @@ class Agent:
             asked = await self._hide(asked)
         self._begun.append(len(self.history))
         self.history.append(Asked(asked))
-        progress = Progress()
+        turns = 0
+        self.purse.begin()
         self._code.failed_in_a_row = 0
+        if not self._told_mode:
+            self._told_mode = True
+            assert self.mode is not None
+            yield Notice(f"mode {self.mode.mode}: {self.mode.why}")
         while True:
             if notice := await self._make_room():
                 yield notice
@@ -128,13 +140,12 @@ class Agent:
                         else:
                             yield event
             except ModelFailed:
-                if not progress.turns:
+                if not turns:
                     self.undo()  # else it would be asked twice, once it is asked again
                 raise
             assert reply is not None
-            progress.turns += 1
-            progress.total += reply.usage
-            self.total += reply.usage
+            turns += 1
+            self.purse.spend(reply.usage)
             yield UsageTold(reply.usage, self.total, self.model.window)
             if was_cut(self._sent, reply.usage.input_tokens):
                 yield Notice(
@@ -148,9 +159,11 @@ class Agent:
                 async with contextlib.aclosing(self._run(calls)) as running:
                     async for happened in running:
                         yield happened
-                stop = self._limit_reached(progress)
+                stop = self._limit_reached(turns)
             if stop is not None:
-                yield Done(stop, reply.entry.text, progress.total, progress.turns)
+                done = Done(stop, reply.entry.text, self.purse.answer, turns)
+                self._on_done(done)
+                yield done
                 return
 
     def undo(self) -> bool:
@@ -273,17 +286,10 @@ class Agent:
         else:  # who calls no tools is told by the person
             self.history.append(Asked(OUTPUT + entry.text, entry.images))
 
-    def _limit_reached(self, progress: Progress) -> StopReason | None:
-        limits, total = self.limits, progress.total
-        if self._code.failed_in_a_row >= limits.failing_cells:
+    def _limit_reached(self, turns: int) -> StopReason | None:
+        if self._code.failed_in_a_row >= self.limits.failing_cells:
             return "failing"
-        if progress.turns >= limits.turns:
-            return "turns"
-        if limits.tokens is not None and total.input_tokens + total.output_tokens >= limits.tokens:
-            return "tokens"
-        if limits.money is not None and total.cost is not None and total.cost >= limits.money:
-            return "money"
-        return None
+        return "turns" if turns >= self.limits.turns else self.purse.used_up
 
     async def _with_inventory(self, text: str) -> str:
         """Return the person's words, and at the end what is there, if that has changed."""

@@ -57,6 +57,8 @@ class KeptFiles:
         self._cipher = AESGCM(hashlib.blake2b(key, person=b"files", digest_size=32).digest())
         self._place = f"files of {conversation}"
         self._kept = {file.path: file for file in self._read()}
+        self._waiting: dict[str, KeptFile] = {}
+        """Files that a session had no room for: they stay kept."""
 
     @property
     def kept(self) -> list[KeptFile]:
@@ -70,9 +72,9 @@ class KeptFiles:
             OSError: they can't be written.
             DivingbellError: the session can't give them.
         """
-        now: dict[str, KeptFile] = {}
+        now = dict(self._waiting)
         left_out: list[str] = []
-        total = 0
+        total = sum(file.size for file in now.values())
         for info in await files.list():
             total += info.size
             if len(now) >= MOST_FILES or total > MOST_BYTES:
@@ -129,6 +131,7 @@ class KeptFiles:
             DivingbellError: the session can't take them.
         """
         damaged = []
+        self._waiting = dict(self._kept)
         for file in self.kept:
             try:
                 await files.put(file.path, self._pieces(file))
@@ -137,6 +140,7 @@ class KeptFiles:
             except (OSError, NotOpened):
                 damaged.append(file.path)
                 del self._kept[file.path]
+            del self._waiting[file.path]
         return damaged
 
     def _pieces(self, file: KeptFile) -> Iterator[bytes]:

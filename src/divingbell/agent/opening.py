@@ -1,20 +1,30 @@
 """An agent made of its settings: the model connected to, the instructions written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from divingbell.agent.agent import Agent
 from divingbell.agent.choosing import NOT_INSTALLED, ModelChoice
+from divingbell.agent.direct_tools import DirectCalls, Offer, offered
+from divingbell.agent.events import Done
 from divingbell.agent.history import Entry
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import Model
+from divingbell.agent.modes import Circumstances, ModeChoice, decide, signatures
 from divingbell.agent.prompt import instructions
+from divingbell.agent.purse import Purse
+from divingbell.agent.tools import AgentTool
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError
 from divingbell.gateway.context import Asker
 from divingbell.host import requirements
+from divingbell.journal.events import AnswerEnded
 from divingbell.session.base import SessionHandle
-from divingbell.settings.agent import AgentSettings
+from divingbell.settings.agent import AgentMode, AgentSettings
+
+IMPORT = "import_dataset"
+"""The tool of a server that has datasets."""
 
 
 def connect_model(choice: ModelChoice, settings: AgentSettings) -> Model:
@@ -37,30 +47,115 @@ def connect_model(choice: ModelChoice, settings: AgentSettings) -> Model:
     )
 
 
-def open_agent(
+async def open_agent(
     bell: Divingbell,
     session: SessionHandle,
     model: Model,
     *,
     asker: Asker | None = None,
     history: Iterable[Entry] = (),
+    mode: AgentMode | None = None,
 ) -> Agent:
     """Return an agent for a session, as the settings of the Divingbell say.
 
+    `mode` takes the place of that in the settings and of an experiment.
+
     Raises:
-        ConfigError: the prompt that they name can't be read.
+        ConfigError: the prompt that they name can't be read, or the model can't do what the mode
+            needs.
     """
+    offer = await offered(bell.gateway, session)
+    choice = await _mode(bell, session, model, offer, mode)
     settings = bell.settings.agent
+    limits = AgentLimits(turns=settings.turns, tokens=settings.tokens, money=settings.money)
+    delegates = choice.has_code and settings.delegate_depth > 0
+    purse = Purse(limits)
     text = instructions(
         Path(settings.prompt) if settings.prompt else None,
         requirements.at_hand(bell.settings.packages),
         bell.gateway.fleet.packages(),
+        await signatures(offer) if choice.mode == "code" else "",
+        choice.mode,
+        delegates,
     )
-    limits = AgentLimits(turns=settings.turns, tokens=settings.tokens, money=settings.money)
+    tools: list[AgentTool] = []
+    if choice.has_tools:
+        calls = DirectCalls(
+            bell.gateway,
+            bell.border,
+            bell.journal,
+            session,
+            asker=asker,
+            sees_images=model.sees_images,
+            has_code=choice.has_code,
+        )
+        tools += calls.tools(offer)
 
     async def hide(words: str) -> str:
         shown = await bell.border.outward(words, session.principal)
         note = bell.border.note(session.principal)
         return f"{shown}\n\n[{note}]" if note else shown
 
-    return Agent(session, model, text, limits=limits, asker=asker, history=history, hide=hide)
+    return Agent(
+        session,
+        model,
+        text,
+        limits=limits,
+        tools=tools,
+        code=choice.has_code,
+        asker=asker,
+        history=history,
+        mode=choice,
+        purse=purse,
+        on_done=_recorder(bell, session, model, choice),
+        hide=hide,
+    )
+
+
+async def _mode(
+    bell: Divingbell, session: SessionHandle, model: Model, offer: Offer, given: AgentMode | None
+) -> ModeChoice:
+    """Return the mode: the one that is given, else that of an experiment, else the settings'."""
+    # Who has no name is another one in each conversation.
+    user = session.principal.user or session.id
+    arm = None if given else bell.settings.experiment.arm_of(user)
+    found = Circumstances(offer, model.window, model.calls_tools, await _has_data(session, offer))
+    if arm is not None and not model.calls_tools:
+        arm = None
+    choice = await decide(given or arm or bell.settings.agent.mode, found)
+    if arm is None:
+        return choice
+    why = f"an experiment has you in the arm {arm!r}"
+    return replace(choice, why=f"{why}; {choice.why}" if choice.why else why, arm=arm)
+
+
+async def _has_data(session: SessionHandle, offer: Offer) -> bool:
+    if any(tool.name == IMPORT for tool in offer.for_code):
+        return True
+    return any(not file.path.startswith(".") for file in await session.files.list())
+
+
+def _recorder(
+    bell: Divingbell, session: SessionHandle, model: Model, choice: ModeChoice
+) -> Callable[[Done], None]:
+    """Return what tells the journal of answers."""
+
+    def note(done: Done) -> None:
+        usage = done.total
+        bell.journal.note(
+            AnswerEnded(
+                session.principal,
+                session.key,
+                model.name,
+                choice.mode,
+                choice.arm,
+                done.reason,
+                done.turns,
+                usage.input_tokens,
+                usage.output_tokens,
+                usage.cached_tokens,
+                usage.cost,
+            )
+        )
+
+    return note

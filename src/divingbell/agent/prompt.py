@@ -8,21 +8,44 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
+from divingbell.agent.modes import Mode
 from divingbell.errors import ConfigError
 
 MAX_PROMPT = 100_000
 """Characters of a prompt of one's own."""
+FILES: dict[Mode, tuple[str, ...]] = {
+    "code": ("prompt.md",),
+    "direct": ("prompt_direct.md",),
+    "hybrid": ("prompt.md", "prompt_hybrid.md"),
+}
+DELEGATING = (
+    '`delegate("task", context={"name": value}, tools=["server.tool"], budget=50_000)` in code has '
+    "a helper with a session of its own do a part that takes much reading or judging of text; it "
+    "returns the helper's result. Several at once: `await asyncio.gather(delegate(…), …)`."
+)
 
 
 def instructions(
-    file: Path | None, packages: Iterable[str], servers: Iterable[str], signatures: str = ""
+    file: Path | None,
+    packages: Iterable[str],
+    servers: Iterable[str],
+    signatures: str = "",
+    mode: Mode = "code",
+    delegates: bool = False,
 ) -> str:
     """Return the instructions: those of the file, else the usual ones, and what is at hand.
+
+    `signatures` are of all tools, `delegates` whether code can give work to helpers.
 
     Raises:
         ConfigError: the file can't be read.
     """
+    text = _usual(mode) if file is None else _read(file)
+    if mode == "direct":
+        return text
     at_hand = [f"Packages: {', '.join(packages)}."]
+    if delegates:
+        at_hand.append(DELEGATING)
     if names := sorted(servers):
         at_hand.append(
             f'Servers: {", ".join(names)}. Find their tools with `search_tools("…")` in code, '
@@ -30,11 +53,12 @@ def instructions(
         )
     if signatures:
         at_hand.append(f"Their tools:\n```python\n{signatures}\n```")
-    return "\n".join([_usual() if file is None else _read(file), *at_hand])
+    return "\n".join([text, *at_hand])
 
 
-def _usual() -> str:
-    return resources.files("divingbell.agent").joinpath("prompt.md").read_text("utf-8")
+def _usual(mode: Mode) -> str:
+    folder = resources.files("divingbell.agent")
+    return "".join(folder.joinpath(name).read_text("utf-8") for name in FILES[mode])
 
 
 def _read(file: Path) -> str:

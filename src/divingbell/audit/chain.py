@@ -15,6 +15,8 @@ BEGINNING = "0" * 64
 """The hash before the first line."""
 MOST_LINE = 1 << 18
 """Bytes of a line. Records are bounded far below that: a longer one is none of ours."""
+# Made once: `json.dumps` makes one each time that it is asked for more than its defaults.
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 _HASH = b',"hash":"'
 _END = b'"}\n'
 _TAIL = len(_HASH) + 64 + len(_END)
@@ -36,7 +38,7 @@ def line_of(record: Mapping[str, Any], after: Link) -> tuple[bytes, Link]:
     """Return a record as the line that follows this end, and the new end."""
     number = after.number + 1
     body = {"number": number, **record, "previous": after.hash}
-    written = json.dumps(body, ensure_ascii=False, separators=(",", ":"), default=str)
+    written = _JSON.encode(body)
     # Lone surrogates are text of others.
     data = written.encode("utf-8", "backslashreplace")[:-1]
     digest = hashlib.sha256(data).hexdigest()

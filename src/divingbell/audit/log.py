@@ -1,15 +1,24 @@
 """The audit log as a subscriber of the journal: nothing is done that it can't write down."""
 
 import asyncio
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
+from divingbell import logs
 from divingbell.audit.records import Record, Records
 from divingbell.audit.segments import now
 from divingbell.audit.writer import Writer
 from divingbell.errors import NotRecorded
-from divingbell.journal.events import CallSent, Intent, JournalEvent
+from divingbell.journal.events import CallEnded, CallSent, Intent, JournalEvent
+from divingbell.journal.journal import Kept
 from divingbell.settings.audit import AuditMode
 from divingbell.shares import weight
+
+log = logs.logger("divingbell")
 
 WRITE_TIMEOUT = 10.0
 """Seconds that a call waits for a disk that hangs."""
@@ -23,6 +32,9 @@ class AuditLog:
         self._records = records
         self._writer = writer
         self._folder = folder
+        self._loop = asyncio.get_running_loop()
+        self._ended: deque[tuple[CallEnded, Callable[[float], object]]] = deque()
+        """Calls that are over and have no record yet, with who is charged for that."""
 
     async def intend(self, event: Intent) -> None:
         """Write down what is about to be done. Code that runs calls nothing by that: unless the log
@@ -31,11 +43,18 @@ class AuditLog:
         Raises:
             NotRecorded: it can't be written.
         """
+        kept = await self.begin(event)
+        if kept is not None:
+            await kept()
+
+    async def begin(self, event: Intent) -> Kept | None:
+        """Begin to write down what is about to be done, and return what is to be waited for: the
+        disk is at work on it then. Raises: as `intend`."""
         record = await self._record(event)
-        if self._mode == "required" or isinstance(event, CallSent):
-            await self._written(record)
-        else:
+        if self._mode != "required" and not isinstance(event, CallSent):
             self._writer.add(record)
+            return None
+        return partial(self._written, await self._handed_over(record))
 
     async def keep(self, event: JournalEvent) -> None:
         """Write down what is done outside of a session, before anybody sees its result.
@@ -43,14 +62,36 @@ class AuditLog:
         Raises:
             NotRecorded: it can't be written.
         """
+        self._make_ended()
         record = self._records.of(event)
         if record is not None:
-            await self._written(record)
+            await self._written(await self._handed_over(record))
 
-    async def _written(self, record: Record) -> None:
-        try:
+    async def check(self) -> None:
+        """Make sure that it can be written, by a record that says so, before something is changed
+        of which only the outcome is recorded.
+
+        Raises:
+            NotRecorded: it can't.
+        """
+        await self._written(await self._handed_over({"at": now(), "kind": "log.checked"}))
+
+    async def _handed_over(self, record: Record) -> "asyncio.Future[None]":
+        with self._refusing():
             async with asyncio.timeout(WRITE_TIMEOUT):
-                await self._writer.write(record)
+                return await self._writer.begin(record)
+
+    async def _written(self, done: "asyncio.Future[None]") -> None:
+        with self._refusing():
+            if done.done():  # what was made ready meanwhile took as long
+                return done.result()
+            async with asyncio.timeout(WRITE_TIMEOUT):
+                await done
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
         except TimeoutError:
             raise self._refusal(f"its disk has not answered in {WRITE_TIMEOUT:g} s") from None
         except Exception as error:  # whatever it is: what was not written is not done
@@ -58,6 +99,7 @@ class AuditLog:
             raise self._refusal(reason) from error
 
     async def _record(self, event: Intent) -> Record:
+        self._make_ended()
         # On the loop it is a part of the call's own step, which is charged for all that it takes.
         if self._records.is_long(event):
             made = await weight.in_thread(lambda: self._records.of(event))
@@ -68,12 +110,34 @@ class AuditLog:
 
     def note(self, event: JournalEvent) -> None:
         """Have written down what has happened."""
+        if isinstance(event, CallEnded):
+            # Its answer goes first: whoever called waits for that, and nobody for the record.
+            if not self._ended:
+                self._loop.call_soon(self._make_ended)
+            self._ended.append((event, weight.charging()))
+            return
+        self._make_ended()
+        self._add(event)
+
+    def _make_ended(self) -> None:
+        """Make the records of calls that are over: before those of what came later."""
+        while self._ended:
+            event, charge = self._ended.popleft()
+            began = time.thread_time()
+            try:
+                self._add(event)
+            except Exception:
+                log.exception("the end of a call was not recorded")
+            charge(time.thread_time() - began)
+
+    def _add(self, event: JournalEvent) -> None:
         record = self._records.of(event)
         if record is not None:
             self._writer.add(record)
 
     async def close(self) -> None:
         """Write what is left, and that this was all."""
+        self._make_ended()
         await self._writer.close({"at": now(), "kind": "log.closed"})
 
     def _refusal(self, reason: str) -> NotRecorded:

@@ -1,6 +1,6 @@
 """Records as events of OCSF, the schema that security tools read: https://schema.ocsf.io
 
-Calls, executions, commands, approvals and reveals are *API Activity*, sign-ins are
+Calls, executions, commands, approvals, reveals and skills are *API Activity*, sign-ins are
 *Authentication*, and all else is a *Base Event*. The record itself is in `unmapped`.
 """
 
@@ -17,7 +17,7 @@ BASE, AUTHENTICATION, API = (
     (6, 6003, "API Activity"),
 )
 """The number of the category, that of the class, and its name."""
-_API = ("call.", "execution.", "command.", "approval.", "revealed")
+_API = ("call.", "execution.", "command.", "approval.", "revealed", "skill.")
 _OTHER, _LOGON = 99, 1
 _INFORMATIONAL, _LOW, _MEDIUM = 1, 2, 3
 _UNKNOWN, _SUCCESS, _FAILURE = 0, 1, 2
@@ -92,7 +92,7 @@ def _user(record: Record) -> dict[str, Any]:
 
 
 def _api(record: Record) -> dict[str, Any]:
-    tool = str(record.get("tool") or "")
+    tool = str(record.get("tool") or record.get("skill") or "")
     made: dict[str, Any] = {"operation": tool or str(record["kind"]).partition(".")[0]}
     said = record.get("arguments") or record.get("code")
     if isinstance(said, dict):
@@ -108,7 +108,7 @@ def _origin(record: Record) -> dict[str, Any]:
 
 def _status(record: Record) -> int:
     said = record.get("outcome") or record.get("status") or record.get("answer")
-    if record.get("kind") in ("signed_in", "revealed"):
+    if str(record.get("kind")).startswith(("signed_in", "revealed", "skill.")):
         return _SUCCESS
     if said is None:
         return _UNKNOWN
@@ -123,7 +123,8 @@ def _severity(record: Record) -> int:
 
 def _message(record: Record) -> str:
     who = record.get("user") or "nobody in particular"
-    what = record.get("tool") or record.get("server") or record.get("session") or ""
+    named = ("tool", "skill", "server", "session")
+    what = next((record[name] for name in named if record.get(name)), "")
     return f"{record.get('kind')} {what} of {who}".replace("  ", " ")
 
 

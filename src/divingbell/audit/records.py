@@ -18,12 +18,16 @@ from divingbell.journal.events import (
     CellStarted,
     CommandEnded,
     CommandStarted,
+    ExecutionRefused,
     Intent,
     JournalEvent,
     Revealed,
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillRemoved,
+    SkillSaved,
+    SkillUsed,
 )
 from divingbell.models import Usage
 from divingbell.principal import Principal
@@ -62,6 +66,7 @@ class Records:
             CellStarted: self._cell_started,
             CellEnded: self._cell_ended,
             CellRefused: self._cell_refused,
+            ExecutionRefused: self._execution_refused,
             CommandStarted: self._command_started,
             CommandEnded: self._command_ended,
             CallDecided: self._call_decided,
@@ -71,6 +76,9 @@ class Records:
             ApprovalAnswered: self._approval_answered,
             SignedIn: self._signed_in,
             Revealed: self._revealed,
+            SkillSaved: self._skill_saved,
+            SkillUsed: self._skill_used,
+            SkillRemoved: self._skill_removed,
         }
 
     def of(self, event: JournalEvent) -> Record | None:
@@ -137,6 +145,12 @@ class Records:
         said = {"session": self._whole(event.key), "cell": event.cell, "code": code}
         said |= {"status": "refused", "reason": self._name(event.reason)}
         return {"kind": "execution.refused", **self._who(event.principal), **said}
+
+    def _execution_refused(self, event: ExecutionRefused) -> Record:
+        kind = "execution.refused" if event.kind == "cell" else "command.refused"
+        said = {"session": self._whole(event.key), "status": "refused"}
+        said["reason"] = self._name(event.reason)
+        return {"kind": kind, **self._who(event.principal), **said}
 
     def _command_started(self, event: CommandStarted) -> Record:
         command = self._screening.text(event.command, event.principal, MOST_CODE)
@@ -224,6 +238,26 @@ class Records:
     def _revealed(self, event: Revealed) -> Record:
         said = {"count": event.count, "by": event.by}
         return {"kind": "revealed", **self._who(event.principal), **said}
+
+    def _skill_saved(self, event: SkillSaved) -> Record:
+        said = {"digest": event.digest, "origin": event.origin}
+        return {"kind": "skill.saved", **self._skill(event), **said}
+
+    def _skill_used(self, event: SkillUsed) -> Record:
+        return {"kind": "skill.used", **self._skill(event)}
+
+    def _skill(self, event: SkillSaved | SkillUsed) -> Record:
+        return {
+            **self._who(event.principal),
+            "session": self._whole(event.key),
+            "cell": event.cell,
+            "skill": self._name(event.name),
+            "version": event.version,
+        }
+
+    def _skill_removed(self, event: SkillRemoved) -> Record:
+        said = {"skill": self._name(event.name), "versions": event.versions}
+        return {"kind": "skill.removed", **self._who(event.principal), **said}
 
 
 def _usage(usage: Usage) -> Record:

@@ -22,6 +22,13 @@ LEFT_OUT = "…"
 HOST_SETS = "[set by the host]"
 
 
+def _named(value: object) -> str:
+    return f"[{type(value).__name__}]"
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, default=_named)
+
+
 class Screening:
     """Takes values out of texts. May be used by several threads."""
 
@@ -50,7 +57,7 @@ class Screening:
         """Return what is written of arguments: JSON as text, with what is too much left out."""
         shown = {name: HOST_SETS if name in hidden else each for name, each in given.items()}
         bounded = _Bounded(most, self._certain).copied(shown)
-        written = json.dumps(bounded, ensure_ascii=False, default=_named)
+        written = _JSON.encode(bounded)
         return self.text(written, principal, 2 * most)  # with the signs of JSON
 
     def _certain(self, text: str) -> str:
@@ -119,7 +126,3 @@ class _Bounded:
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
         start = self._certain(text[:room])
         return f"{start}{LEFT_OUT} ({len(text):,} characters, sha256 {digest})"
-
-
-def _named(value: object) -> str:
-    return f"[{type(value).__name__}]"

@@ -14,7 +14,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -82,12 +82,17 @@ class Segments:
         if not self.is_begun:
             self._next()
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Write records and have them on the disk, all of them or none.
+    def write(
+        self, records: Sequence[Record], waits_for_disk: Callable[[], None] = lambda: None
+    ) -> None:
+        """Write records and have them on the disk, all of them or none. `waits_for_disk` is called
+        before the first thing that may take its time.
 
         Raises:
             OSError: it can't be done; the file and the chain are as they were before.
         """
+        if self._is_torn or not self.is_begun or self._size >= self._most:
+            waits_for_disk()
         if self._is_torn:
             self._take_back()
         if not self.is_begun or self._size >= self._most:
@@ -95,6 +100,7 @@ class Segments:
         lines, end = _lines(records, self.end)
         data = b"".join(lines)
         self._is_torn = True
+        waits_for_disk()
         try:
             self._make_room(len(data))
             _write_all(self._file, data, self._size)
@@ -105,6 +111,7 @@ class Segments:
             raise
         self._is_torn = False
         self._size += len(data)
+        self._room = max(self._room, self._size)
         self.end = end
 
     def close(self) -> None:
@@ -120,9 +127,15 @@ class Segments:
         self._file = -1
 
     def _make_room(self, size: int) -> None:
-        while self._size + size > self._room:
-            _write_all(self._file, bytes(AHEAD), self._room)
-            self._room += AHEAD
+        """Write zeros ahead. Where these find no room, a record may: it is written without."""
+        try:
+            while self._size + size > self._room:
+                _write_all(self._file, bytes(AHEAD), self._room)
+                self._room += AHEAD
+        except OSError as error:
+            log.debug("nothing is written ahead in %s: %s", self.chain, error)
+            os.ftruncate(self._file, self._size)
+            self._room = self._size
 
     def _take_back(self) -> None:
         """Cut what is behind the last record."""

@@ -4,7 +4,6 @@ A head says how far a chain goes: the number and hash of its last record. It is 
 (Ed25519), and verified with the public half of it.
 """
 
-import base64
 import hashlib
 import hmac
 import json
@@ -13,13 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-
 from divingbell import logs
 from divingbell.audit.chain import Link
 from divingbell.errors import ConfigError
 from divingbell.host.kept_key import KeptKey
+from divingbell.host.signing_key import SigningKey, is_public_key, is_signed
 
 log = logs.logger("divingbell")
 
@@ -50,21 +47,16 @@ class Head:
         return json.dumps(parts).encode()
 
 
-class Key:
+class Key(SigningKey):
     """The key that signs heads."""
 
     def __init__(self, secret: bytes) -> None:
-        self._key = Ed25519PrivateKey.from_private_bytes(secret)
+        super().__init__(secret)
         self._naming = hashlib.blake2b(secret, person=b"users", digest_size=32).digest()
-
-    @property
-    def public(self) -> str:
-        """The public half, in base64: whoever has it can verify and not sign."""
-        return base64.b64encode(self._key.public_key().public_bytes_raw()).decode()
 
     def signed(self, head: Head) -> bytes:
         """Return a head as a line of JSON with its signature."""
-        signature = base64.b64encode(self._key.sign(head._signed_bytes())).decode()
+        signature = self.sign(head._signed_bytes())
         said = {
             "chain": head.chain,
             "number": head.link.number,
@@ -103,11 +95,11 @@ def head_in(line: bytes, public: str) -> Head:
         said = json.loads(line)
         link = Link(int(said["number"]), str(said["hash"]))
         head = Head(str(said["chain"]), link, str(said["at"]))
-        signature = base64.b64decode(said["signature"], validate=True)
-        known = Ed25519PublicKey.from_public_bytes(base64.b64decode(public, validate=True))
-        known.verify(signature, head._signed_bytes())
-    except (*_NO_HEAD, InvalidSignature) as error:
+        signature = str(said["signature"])
+    except _NO_HEAD as error:
         raise NotSigned(type(error).__name__) from None
+    if not is_signed(head._signed_bytes(), signature, public):
+        raise NotSigned("InvalidSignature")
     return head
 
 
@@ -117,12 +109,10 @@ def check_public(text: str) -> str:
     Raises:
         ConfigError: it is none.
     """
-    try:
-        Ed25519PublicKey.from_public_bytes(base64.b64decode(text, validate=True))
-    except ValueError:
+    if not is_public_key(text):
         raise ConfigError(
             "--key is a public key as `divingbell audit head` shows it: 32 bytes in base64"
-        ) from None
+        )
     return text
 
 

@@ -55,6 +55,9 @@ class Writer:
         # No Condition: whoever is woken by one has to wait for its lock, which is another switch.
         self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._entries: list[Entry] = []
+        self._is_writing = False
+        self._begun: asyncio.Future[None] | None = None
+        """Done when the thread begins to write; there is one while it is to be woken."""
         self._dropped = 0
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
@@ -66,19 +69,32 @@ class Writer:
 
     # For the event loop
 
-    async def write(self, record: Record) -> None:
-        """Return once a record is on the disk, with all that came before it.
+    async def begin(self, record: Record) -> "asyncio.Future[None]":
+        """Hand a record over; what is returned is done once it is on the disk, with all that came
+        before it, or has the OSError for which it can't be written, and is not kept.
+
+        It returns when the thread waits for the disk: whoever goes on before that keeps the
+        interpreter from it, and nothing is done at the same time.
 
         Raises:
-            OSError: it can't be written, and is not kept.
+            OSError: it is closed.
         """
-        done = self._loop.create_future()
+        done: asyncio.Future[None] = self._loop.create_future()
+        begun = None
         with self._guard:
             if self._closing:
                 raise OSError(0, "it is closed")
+            if self._begun is None and not self._is_writing:
+                begun = self._begun = self._loop.create_future()
             self._entries.append(Entry(record, done))
         self._signals.put(None)
-        await done
+        if begun is not None:
+            try:
+                await begun
+            except asyncio.CancelledError:
+                done.cancel()  # nobody waits for it: it is not to be written
+                raise
+        return done
 
     def add(self, record: Record) -> None:
         """Have a record written soon."""
@@ -119,8 +135,11 @@ class Writer:
             with self._guard:
                 entries, self._entries = self._entries, []
                 closing = self._closing
-            self._write(entries)
+                begun, self._begun = self._begun, None
+                self._is_writing = True
+            self._write(entries, begun)
             self._write_head(at_once=closing)
+            self._is_writing = False
             if closing:
                 break
         self._segments.close()
@@ -135,11 +154,19 @@ class Writer:
             return max(0.0, self._head_at + HEAD_EVERY - time.monotonic())
         return None
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: list[Entry], begun: "asyncio.Future[None] | None") -> None:
         """Write records in the order in which they came, with one sync for all."""
         if not entries:
             return
-        error = self._begun()
+        told = [] if begun is None else [begun]
+
+        def waits_for_disk() -> None:
+            if told:
+                self._resolve([told.pop()], None)
+
+        if not self._segments.is_begun:
+            waits_for_disk()
+        error = self._chain_begun()
         gap = self._dropped
         batch = [each.record for each in entries if each.is_wanted(error)]
         if gap:
@@ -147,7 +174,7 @@ class Writer:
         kept: list[Entry] = []
         try:
             if batch:
-                self._segments.write(batch)
+                self._segments.write(batch, waits_for_disk)
         except Exception as failure:  # whatever it is, nothing of it was kept
             error, gap = failure, 0
             kept = [each for each in entries if each.waiter is None]
@@ -157,10 +184,14 @@ class Writer:
             self._dropped -= gap
         waiters = [each.waiter for each in entries if each.waiter is not None]
         if waiters:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
-                self._loop.call_soon_threadsafe(_resolve, waiters, error)
+            self._resolve(waiters, error)
+        waits_for_disk()  # where it came to no write at all
 
-    def _begun(self) -> Exception | None:
+    def _resolve(self, waiters: "list[asyncio.Future[None]]", error: Exception | None) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            self._loop.call_soon_threadsafe(_resolve, waiters, error)
+
+    def _chain_begun(self) -> Exception | None:
         """Begin the chain, and sign that before anything else is written: whoever is killed at once
         has a head. Return what refuses intents, where the second place has to be there."""
         if not self._segments.is_begun:
@@ -200,3 +231,4 @@ def _resolve(waiting: "list[asyncio.Future[None]]", error: Exception | None) -> 
             done.set_result(None)
         else:
             done.set_exception(error)
+            done.exception()  # a caller that has left will not ask

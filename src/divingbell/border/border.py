@@ -56,16 +56,21 @@ class Reading(Protocol):
 class Border(Protocol):
     """Changes values on their way, or leaves them as they are."""
 
-    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
+    async def inward(
+        self, value: Value, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Value:
         """Return what a model of this principal wrote, as the host takes it.
 
-        `to` is the server that gets it, where that is known.
+        `to` is the server that gets it, where that is known. `written` is the JSON that the value
+        was parsed from, where that is at hand: it may tell sooner that there is nothing to do.
 
         Raises:
             UnknownToken: it names something that this conversation does not have.
         """
 
-    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+    async def restored(
+        self, value: object, principal: Principal, written: bytes | None = None
+    ) -> tuple[Restored, ...]:
         """Return what `inward` would put into a value: rules about kinds of values ask for it.
 
         Raises:
@@ -85,8 +90,10 @@ class Border(Protocol):
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
         """Return a text with all values in it, for a person, and how many there are.
 
+        What this conversation does not have stays as it is.
+
         Raises:
-            UnknownToken: it names something that this conversation does not have.
+            UnknownToken: it can't be looked up now.
         """
 
     async def outward(
@@ -114,7 +121,7 @@ class Border(Protocol):
     def reading(self, name: str, principal: Principal) -> Reading:
         """Return what reads along when a program puts a file into a session."""
 
-    def holds_back(self, principal: Principal) -> bool:
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         """Whether content that can't be looked through, such as an image, is held back."""
 
 
@@ -141,10 +148,14 @@ class Unread:
 class OpenBorder:
     """The border that changes nothing."""
 
-    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
+    async def inward(
+        self, value: Value, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Value:
         return value
 
-    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
+    async def restored(
+        self, value: object, principal: Principal, written: bytes | None = None
+    ) -> tuple[Restored, ...]:
         return ()
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
@@ -173,5 +184,5 @@ class OpenBorder:
     def reading(self, name: str, principal: Principal) -> Reading:
         return Unread()
 
-    def holds_back(self, principal: Principal) -> bool:
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         return False

@@ -1,12 +1,16 @@
 """A conversation behind a border: its tokens, and what was learned in it."""
 
+import asyncio
+import bisect
 import functools
+import itertools
 import re
 import threading
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from divingbell import logs
+from divingbell.border.pictures import Pictures
 from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.find import Find, merged
@@ -60,7 +64,11 @@ class Conversation:
         self._sealed_tokens: dict[str, str] = {}
         """Tokens of sealed values, by the values in small letters."""
         self._joined: list[Conversation] = []
+        self.is_recalled = False
+        """Whether it knows what the store has kept of it."""
+        self.recalling = asyncio.Lock()
         self._guard = threading.Lock()
+        self.pictures = Pictures(self._kinds_in)
         self._first_shown = ""
         self._is_told = False
         self._scanner = scanner
@@ -126,6 +134,38 @@ class Conversation:
             return shown
         return self.tokenised_all(shown, origin, sealed=sealed, leaving=leaving, is_second=True)
 
+    def rejoined(self, texts: list[str]) -> list[str]:
+        """Return texts that are read one right after the other, with tokens for those values that
+        lie across two of them: each in its first text, and nothing of it in the others."""
+        self._learn()
+        whole, ends = "".join(texts), list(itertools.accumulate(map(len, texts)))
+        across = [
+            find
+            for find in self.screen.finds(whole)
+            if find.kind != LOOK_ALIKE and find.end > ends[bisect.bisect_right(ends, find.start)]
+        ]
+        if not across:
+            return texts
+        shown: list[str] = []
+        start = 0
+        for text, end in zip(texts, ends, strict=True):
+            shown.append(self._without(text, start, across, whole))
+            start = end
+        return shown
+
+    def _without(self, text: str, start: int, across: list[Find], whole: str) -> str:
+        """One of the texts that were joined, which begins there."""
+        parts: list[str] = []
+        at, end = start, start + len(text)
+        for find in across[bisect.bisect_right(across, start, key=lambda find: find.end) :]:
+            if find.start >= end:
+                break
+            parts.append(text[at - start : max(find.start, start) - start])
+            if find.start >= start:
+                parts.append(self._shown(whole[find.start : find.end], find.kind, ""))
+            at = min(find.end, end)
+        return "".join((*parts, text[at - start :]))
+
     def _all_finds(self, texts: list[str], whole: str, leaving: Collection[str]) -> list[Find]:
         finds = self._with_cuts(texts, whole, self.screen.values(whole))
         return [find for find in finds if not (leaving and self._stays(whole, find, leaving))]
@@ -171,6 +211,16 @@ class Conversation:
         """Return all that is found in texts, as it stands there."""
         whole = BETWEEN.join(texts)
         return {whole[find.start : find.end] for find in self.screen.values(whole)}
+
+    def has_shown(self, picture: bytes) -> bool:
+        """Whether this very picture was shown, here or where tokens are known."""
+        return any(each.pictures.has(picture) for each in self._reached())
+
+    def _kinds_in(self, texts: Iterable[str]) -> set[str]:
+        """The kinds of what is found in texts that were drawn, here or where tokens are known."""
+        self._learn()
+        whole = BETWEEN.join(texts)
+        return {find.kind for each in self._reached() for find in each.screen.values(whole)}
 
     def kinds_of(self, values: Iterable[str]) -> dict[str, str]:
         """Return the kinds of those values that are of one as a whole, by their shapes."""

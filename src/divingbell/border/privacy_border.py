@@ -9,13 +9,15 @@ import ast
 import dataclasses
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
 from divingbell import logs
 from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
-from divingbell.border.conversation import Conversation
+from divingbell.border.conversation import BETWEEN, Conversation
+from divingbell.border.parted_outputs import is_parted, without_parted
+from divingbell.border.pictures import HELD_BACK, Pictures
 from divingbell.border.privacy import shown_tables
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
@@ -47,10 +49,9 @@ NOTE = (
 NOTE_ON_SEALS = (
     ". Of some tools the code has such words as well: there only arguments of tools become values"
 )
-HELD_BACK = "with `privacy` set to personal, what can't be read as text is not shown"
 _KEPT_IN = "; code finds it in "
 _HELD = re.compile(
-    rf"\[([a-z+./-]{{1,80}}) of [0-9,]{{1,20}} bytes is held back: {HELD_BACK}{_KEPT_IN}"
+    rf"\[([a-z+./-]{{1,80}}) of [0-9,]{{1,20}} bytes is held back: [^\]\n]{{1,500}}?{_KEPT_IN}"
     r"(\S{1,255})\]"
 )
 WHAT = {True: "personal data and secrets", False: "secrets, such as keys and passwords,"}
@@ -67,6 +68,8 @@ MOST_PARSED = 1 << 15
 MOST_CONVERSATIONS = 1000
 """Conversations of one user whose learned values are remembered; those used least recently go
 first."""
+MOST_TOLD = 20
+"""Unknown tokens of a text that are named in the log."""
 _CUT = ("stdout", "stderr")
 """Events whose texts are pieces of one long text."""
 _DRAWN = "image/svg+xml"
@@ -94,6 +97,8 @@ class PrivacyBorder:
         self._fields = fields
         self._rules = rules
         self.is_personal = not kinds.isdisjoint(PERSONAL)
+        self.waits = scanner.waits
+        """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
@@ -101,10 +106,16 @@ class PrivacyBorder:
 
     # Inward
 
-    async def inward(self, value: Value, principal: Principal, to: str = "") -> Value:
-        entries = await self._entries(value, principal)
-        if to:
-            await _beside(self._refuse_near_misses, value)
+    async def inward(
+        self, value: Value, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Value:
+        words = await self._words_in(value, written)
+        entries = await self._entries(words.tokens, principal)
+        if to and words.near_miss:
+            raise UnknownToken(
+                f"{words.near_miss[1:-1]!r} in brackets looks like a word that stands for a hidden "
+                "value, and is none: write it as it stood in the result, letter by letter"
+            )
 
         def back(token: str) -> str:
             entry = entries.get(token)
@@ -121,28 +132,29 @@ class PrivacyBorder:
         )
         return changed
 
-    def _refuse_near_misses(self, value: Any) -> None:
-        """Refuse what a model or code has changed: a tool would get it as it stands."""
-        for text in Leaves(value).texts:
-            for word in tokens.near_misses(text):
-                if tokens.kind_of(word.upper().replace(" ", "_").replace("-", "_")) in self._kinds:
-                    raise UnknownToken(
-                        f"{word[1:-1]!r} in brackets looks like a word that stands for a hidden "
-                        "value, and is none: write it as it stood in the result, letter by letter"
-                    )
+    async def _words_in(self, value: object, written: bytes | None = None) -> "_Words":
+        """Find what looks like tokens, unless the JSON that was written says there is none."""
+        if written is not None and not await weight.beside(tokens.may_be_in_json, written):
+            return _Words()
+        return await _with_leaves(lambda leaves: _Words.of(leaves, self._kinds), value)
 
-    async def restored(self, value: object, principal: Principal) -> tuple[Restored, ...]:
-        entries = await self._entries(value, principal)
+    async def restored(
+        self, value: object, principal: Principal, written: bytes | None = None
+    ) -> tuple[Restored, ...]:
+        words = await self._words_in(value, written)
+        entries = await self._entries(words.tokens, principal)
         return tuple(
             Restored(token, entry.kind, entry.origins) for token, entry in sorted(entries.items())
         )
 
     async def values_in(self, code: str, principal: Principal) -> Mapping[str, str]:
+        if "[" not in code:
+            return {}
         try:
-            entries = await self._entries(code, principal)
+            entries = await self._entries_in(code, principal)
         except UnknownToken:
             constants = await weight.in_thread(lambda: _constants(code))
-            entries = await self._entries(constants, principal)
+            entries = await self._entries_in(constants, principal)
         # Where code shall not have the value, the token itself reaches the tool, and becomes it.
         return {
             token: entry.value
@@ -150,44 +162,75 @@ class PrivacyBorder:
             if entry.kind not in SECRETS and not entry.sealed
         }
 
-    async def _entries(self, value: object, principal: Principal) -> dict[str, Entry]:
-        """What the tokens in a value stand for, of those kinds that there are."""
-        found_in = await _beside(_tokens_in, value)
-        wanted = {token for token in found_in if tokens.kind_of(token) in self._kinds}
+    async def _entries_in(
+        self, value: object, principal: Principal, *, needs_all: bool = True
+    ) -> dict[str, Entry]:
+        wanted = (await self._words_in(value)).tokens
+        return await self._entries(wanted, principal, needs_all=needs_all)
+
+    async def _entries(
+        self, wanted: frozenset[str], principal: Principal, *, needs_all: bool = True
+    ) -> dict[str, Entry]:
+        """What tokens stand for."""
         if not wanted:
             return {}
         conversation = self._of(principal)
         found = {token: conversation.entry_of(token) for token in wanted}
         missing = [token for token, entry in found.items() if entry is None]
         if missing:
-            found |= await self._vaults.entries(principal, missing)
+            look_up = self._vaults.entries if needs_all else self._vaults.known
+            found |= await look_up(principal, missing)
         entries = {token: entry for token, entry in found.items() if entry is not None}
         await _beside(conversation.remember, list(entries.values()))
         return entries
 
     async def reveal(self, text: str, principal: Principal) -> tuple[str, int]:
-        entries = await self._entries(text, principal)
+        entries = await self._entries_in(text, principal, needs_all=False)
+        self._tell_of_unknown(tokens.in_text(text) - entries.keys())
         return tokens.replaced(text, lambda token: _value(entries, token)), len(entries)
+
+    def _tell_of_unknown(self, left: Iterable[str]) -> None:
+        unknown = sorted(token for token in left if tokens.kind_of(token) in self._kinds)
+        if unknown:
+            more = f" and {len(unknown) - MOST_TOLD} more" if len(unknown) > MOST_TOLD else ""
+            log.warning(
+                "a text was revealed but for %s%s: its conversation does not know them",
+                ", ".join(unknown[:MOST_TOLD]),
+                more,
+            )
 
     # Outward
 
     async def outward(
         self, value: Value, principal: Principal, reader: Reader = "model", origin: str = ""
     ) -> Value:
-        conversation = self._of(principal)
-        if reader == "model" and self.is_personal:
-            value = _without_binary(value)
+        conversation = await self.recalled(principal)
         if self.is_personal and reader == "model" and isinstance(value, _SHOWN):
             await _learn_shown(conversation, _shown_in(value))
 
-        def changed(given: Any) -> Any:
-            leaves = Leaves(given)
+        holds_back = self.is_personal and reader == "model" and not _is_readable_whole(value)
+        if holds_back or (isinstance(value, Result) and is_parted(value)):
+            value = await _beside(
+                lambda given: self._as_shown(given, conversation, holds_back=holds_back),
+                value,
+                apart=self.waits,
+            )
+
+        def changed(leaves: Leaves) -> Any:
             if reader == "sandbox":
-                return self._entering(conversation, leaves, given, origin)
+                return self._entering(conversation, leaves, value, origin)
             return leaves.replaced_by(conversation.tokenised_all(leaves.texts))
 
-        passed: Value = await _beside(changed, value)
+        passed: Value = await _with_leaves(changed, value, apart=self.waits)
         return passed
+
+    def _as_shown(self, value: Any, conversation: Conversation, *, holds_back: bool) -> Any:
+        """A value without what can't be looked through, and without values that outputs part."""
+        if holds_back:
+            value = _without_binary(value, self._looker(conversation))
+        if isinstance(value, Result) and is_parted(value):
+            value = without_parted(value, conversation.rejoined)
+        return value
 
     def _entering(self, conversation: Conversation, leaves: Leaves, value: Any, origin: str) -> Any:
         """A result as code gets it. What is known of it now is found again later.
@@ -199,7 +242,7 @@ class PrivacyBorder:
         if seals.is_by_field or seals.whole.reader == "sandbox":
             value = binary.taken_out(value)
             sealed = self._sealed_in(conversation, Leaves(value), value, origin, seals)
-            return binary.put_back(sealed, is_held=False)
+            return binary.put_back(sealed, is_held=binary.held_never)
         return self._sealed_in(conversation, leaves, value, origin, seals)
 
     def _sealed_in(
@@ -250,13 +293,34 @@ class PrivacyBorder:
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
 
-    def holds_back(self, principal: Principal) -> bool:
-        return self.is_personal
+    def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
+        # Threads ask, too: nothing is made or moved for it.
+        of_user = self._conversations.get(principal.user) or OrderedDict()
+        known = of_user.get(principal.conversation)
+        return self.is_personal and (known is None or not known.has_shown(content))
+
+    def _looker(self, conversation: Conversation) -> Pictures | None:
+        """Who looks at pictures, where some may be shown."""
+        return conversation.pictures if self._rules.images == "checked" else None
 
     def join(self, client: Principal, session: Principal) -> None:
         first, second = self._of(client), self._of(session)
         first.join(second)
         second.join(first)
+
+    async def recalled(self, principal: Principal) -> Conversation:
+        """Return a conversation that knows what was kept of it: the same value has the same token,
+        and what has one is found again, also after a restart."""
+        conversation = self._of(principal)
+        if not conversation.is_recalled:
+            async with conversation.recalling:
+                if not conversation.is_recalled:
+                    kept = await self._vaults.recall(principal)
+                    ours = [entry for entry in kept if entry.kind in self._kinds]
+                    if ours:
+                        await weight.in_thread(lambda: conversation.remember(ours))
+                    conversation.is_recalled = True
+        return conversation
 
     def _of(self, principal: Principal) -> Conversation:
         known = self._conversations.setdefault(principal.user, OrderedDict())
@@ -305,18 +369,31 @@ class PrivacyPassage:
         self._last: dict[str, Any] = {}
 
     async def event(self, event: Shown) -> Iterable[Shown]:
+        await self._border.recalled(self._principal)
         if event.type in _CUT:
             if event.type not in self._pieces:
                 self._pieces[event.type] = self._conversation.pieces()
             self._last[event.type] = event
             if self._border.is_personal:
                 await _learn_shown(self._conversation, [event.text])
-            shown = await _beside(self._pieces[event.type].feed, event.text, self._charge)
+            feed = self._pieces[event.type].feed
+            shown = await _beside(feed, event.text, self._charge, apart=self._border.waits)
             return [dataclasses.replace(event, text=shown)] if shown else []
         passed = await self._border.outward(event, self._principal)
         if event.type in ("progress", "log", "notice"):
             return [passed]
+        if event.type == "display":
+            return [*await self._decided(), passed]
         return [*await self.end(), passed]
+
+    async def _decided(self) -> list[Any]:
+        """What has waited and is decided. What may be half a value goes on waiting: shown before a
+        display, the other half after it, it would be read as a whole."""
+        fed = [
+            (name, await _beside(pieces.feed, "", self._charge, apart=self._border.waits))
+            for name, pieces in self._pieces.items()
+        ]
+        return [dataclasses.replace(self._last[name], text=text) for name, text in fed if text]
 
     async def end(self) -> Iterable[Any]:
         left, self._pieces = self._pieces, {}
@@ -350,18 +427,33 @@ def _may_tell(shown: Any) -> bool:
     )
 
 
-def _without_binary(value: Any) -> Any:
+def _without_binary(value: Any, pictures: Pictures | None = None) -> Any:
     """Hold back what can't be looked through."""
     if isinstance(value, Event | Result) and value.outputs:
-        return dataclasses.replace(value, outputs=tuple(map(_looked_through, value.outputs)))
+        outputs = tuple(_looked_through(output, pictures) for output in value.outputs)
+        return dataclasses.replace(value, outputs=outputs)
     return value
 
 
-def _looked_through(output: Output) -> Output:
-    if isinstance(output.data, str) and output.type != _DRAWN:
+def _is_readable_whole(value: Any) -> bool:
+    """Whether all that it shows is text."""
+    return not isinstance(value, Event | Result) or all(map(_is_readable, value.outputs))
+
+
+def _is_readable(output: Output) -> bool:
+    return isinstance(output.data, str) and output.type != _DRAWN
+
+
+def _looked_through(output: Output, pictures: Pictures | None) -> Output:
+    if _is_readable(output):
         return output
+    why = HELD_BACK
+    if pictures is not None and isinstance(output.data, bytes):
+        why = pictures.problem_of(output.data, output.texts)
+        if not why:
+            return dataclasses.replace(output, texts=None)
     kept = f"{_KEPT_IN}{output.path}" if output.path else ""
-    words = f"[{output.type} of {len(output.data):,} bytes is held back: {HELD_BACK}{kept}]"
+    words = f"[{output.type} of {len(output.data):,} bytes is held back: {why}{kept}]"
     return Output("text/plain", words, output.name, output.cell)
 
 
@@ -419,15 +511,53 @@ def _kept_secret(entry: Entry, to: str) -> str:
     )
 
 
-def _tokens_in(value: Any) -> set[str]:
-    return {token for text in Leaves(value).texts for token in tokens.in_text(text)}
+class _Words(NamedTuple):
+    """What looks like tokens in a value, of those kinds that there are."""
+
+    tokens: frozenset[str] = frozenset()
+    near_miss: str = ""
+    """The first word that a model or code has changed: a tool would get it as it stands."""
+
+    @classmethod
+    def of(cls, leaves: Leaves, kinds: Container[str]) -> "_Words":
+        # As one text: neither goes over a line, so that none is made of two texts.
+        whole = BETWEEN.join(leaves.texts)
+        meant = (token for token in tokens.in_text(whole) if tokens.kind_of(token) in kinds)
+        near = (word for word in tokens.near_misses(whole) if _kind_meant_by(word) in kinds)
+        return cls(frozenset(meant), next(near, ""))
+
+
+def _kind_meant_by(near_miss: str) -> str:
+    return tokens.kind_of(near_miss.upper().replace(" ", "_").replace("-", "_"))
+
+
+async def _with_leaves(work: Callable[[Leaves], Made], value: Any, *, apart: bool = False) -> Made:
+    """Do work on the texts of a value: at once, or in a thread if there are many or long ones, or
+    if the work waits for something (`apart`).
+
+    Either way the value is walked through once, but for the parts that are too many.
+    """
+
+    def small() -> tuple[Made] | None:
+        leaves = Leaves.of_small(value, weight.LARGE_COUNT, LONG)
+        return None if leaves is None else (work(leaves),)
+
+    done = None if apart else weight.timed(small, weight.charging())
+    if done is not None:
+        return done[0]
+    return await weight.in_thread(lambda: work(Leaves(value)))
 
 
 async def _beside(
-    work: Callable[[Given], Made], value: Given, charge: Charge | None = None
+    work: Callable[[Given], Made],
+    value: Given,
+    charge: Charge | None = None,
+    *,
+    apart: bool = False,
 ) -> Made:
-    """Do work on a value: at once, or in a thread if it has many parts or long texts."""
-    if not weight.is_large(value, text=LONG):
+    """Do work on a value: at once, or in a thread if it has many parts or long texts, or if the
+    work waits for something (`apart`)."""
+    if not apart and not weight.is_large(value, text=LONG):
         return weight.timed(lambda: work(value), charge or weight.charging())
     if charge is None:
         return await weight.in_thread(lambda: work(value))

@@ -11,6 +11,8 @@ from divingbell.principal import Principal
 if TYPE_CHECKING:
     from mcp_types import ElicitRequestParams, ElicitResult
 
+    from divingbell.gateway.spooled_tables import SpooledTable
+
 Holder: TypeAlias = str | Principal
 """Whose labels a call has: the key of a session, or a client that calls directly."""
 
@@ -38,6 +40,8 @@ class Answer:
     kind: str = "value"
     note: str = ""
     """What the reader of the cell's result should know of it, whatever the code makes of it."""
+    table: "SpooledTable | None" = None
+    """The result itself, where it is a file: for the session to take, and to close."""
 
 
 def to_nobody(event: Event) -> None:

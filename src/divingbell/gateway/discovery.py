@@ -43,7 +43,7 @@ class Discovery:
         self._requests = requests
         self._host = host
 
-    async def answer(self, context: CallContext, name: str, arguments: Mapping[str, Any]) -> Answer:
+    async def answer(self, name: str, context: CallContext, arguments: Mapping[str, Any]) -> Answer:
         """Answer one of `OWN`.
 
         Raises:
@@ -138,9 +138,13 @@ class Discovery:
         await self._fleet.written()
         if not self._catalog.tools(name):
             self._fleet.check(name)
-        seen = [] if tool is None else self._visible.tools(name, context.user, context.key)
+        return self.told(context, name, tool)
+
+    def told(self, context: CallContext, server: str, tool: str | None) -> Answer:
+        """Answer an import by what is known already: nothing is asked of a server."""
+        seen = [] if tool is None else self._visible.tools(server, context.user, context.key)
         source = next((module_source(each) for each in seen if each.function == tool), None)
-        known = None if tool is None else self._known(f"{name}.{tool}", context)
+        known = None if tool is None else self._known(f"{server}.{tool}", context)
         denied = None if known is None else self._denied(known, context)
         return _value(
             {

@@ -5,7 +5,8 @@ server passes the pipeline (divingbell.gateway.pipeline), and nowhere else.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
 from divingbell import logs
@@ -26,6 +27,7 @@ from divingbell.gateway.search.index import Index
 from divingbell.gateway.upstream.fleet import Fleet, MakeUpstream, OnChange, ServerState
 from divingbell.gateway.visible_tools import VisibleTools
 from divingbell.journal.journal import Journal
+from divingbell.principal import Principal
 from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.tables import Place
@@ -36,6 +38,13 @@ if TYPE_CHECKING:
     from divingbell.gateway.search.embeddings import Embeddings
 
 log = logs.logger("divingbell.gateway")
+
+Question = Callable[[CallContext, Mapping[str, Any]], Awaitable[Answer]]
+"""Answers what code asks, by the arguments that it gave.
+
+Raises:
+    ToolFailed: it can't be answered.
+"""
 
 
 class Gateway:
@@ -79,6 +88,22 @@ class Gateway:
         self.discovery = Discovery(
             rules, self.catalog, self.fleet, self.visible, self.requests, self.host
         )
+        self._questions: dict[str, Question] = {}
+        self._revision: Callable[[str], int] = lambda session: 0
+
+    def register(self, name: str, question: Question) -> None:
+        """Answer what code asks under this name, which no tool has: tools have a dot in theirs.
+
+        It passes the budget, the limits of sizes and the journal, as `search_tools` does. Tokens in
+        its arguments stay tokens.
+        """
+        if name in OWN or name in self._questions or "." in name:
+            raise ValueError(f"{name!r} is answered already, or the name of a tool")
+        self._questions[name] = question
+
+    def count_revisions(self, revision: Callable[[str], int]) -> None:
+        """Have `generation` count what else a session imports, by its key."""
+        self._revision = revision
 
     async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
         """Ask the person whether a cell may run in which a review has found something.
@@ -143,7 +168,7 @@ class Gateway:
     # What code may ask for (divingbell.session.calls.ToolGateway)
 
     def generation(self, session: str) -> int:
-        return self.discovery.generation(session)
+        return self.discovery.generation(session) + self._revision(session)
 
     async def offer(self, session: str, functions: Sequence[HostFunction]) -> None:
         await self.host.offer(session, functions)
@@ -151,18 +176,28 @@ class Gateway:
     def received(self, session: str, user: str, source: str) -> None:
         self.labels.add(session, user, Source(f"{HOST}.{source}"))
 
+    def brought(self, client: Principal, source: str, tools: Sequence[str]) -> None:
+        """Take it that a client gets something of the host's, which was made of what these tools
+        (`server.tool`) have returned to others."""
+        for tool in (f"{HOST}.{source}", *tools):
+            self.labels.add(client, client.user, Source(tool))
+
     def cost(self, arguments: bytes) -> int:
         if len(arguments) > self.policy.max_arguments:
             return 0  # they will not be parsed
         return weight.weight_of(arguments, weight.MAX_ARGUMENTS) * weight.UNIT
 
     async def answer(self, context: CallContext, name: str, arguments: bytes) -> Answer:
-        if name not in OWN:
+        registered = self._questions.get(name)
+        if registered is not None:
+            request = Request("question", name, context, raw=arguments, verbatim=True)
+            answered: Question = registered
+        elif name in OWN:
+            request = Request("question", name, context, raw=arguments)
+            answered = functools.partial(self.discovery.answer, name)
+        else:
             return await self.requests.call_for_code(name, arguments, context)
-        request = Request("question", name, context, raw=arguments)
-        await self.pipeline.run(
-            request, lambda: self.discovery.answer(context, name, request.given)
-        )
+        await self.pipeline.run(request, lambda: answered(context, request.given))
         assert request.answer is not None
         return request.answer
 

@@ -10,12 +10,14 @@ becomes of a request, the journal has its end.
 """
 
 import asyncio
+import contextlib
 import copy
 import itertools
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -36,7 +38,9 @@ from divingbell.gateway.policy.preview import preview
 from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
+from divingbell.gateway.spooled_tables import SpooledTable, take
 from divingbell.gateway.upstream.fleet import Fleet
+from divingbell.gateway.upstream.transport.departure import Departure
 from divingbell.journal.events import (
     By,
     CallDecided,
@@ -97,6 +101,8 @@ class Request:
     """As it was asked for: `server.tool`, or for rules `server.read_resource` and the like."""
     context: CallContext
     send: Send | None = None
+    verbatim: bool = False
+    """Whether tokens in the arguments are left as they are: nobody gets the values."""
     raw: bytes | None = None
     """The arguments as they came, where they are not parsed yet."""
     asked: Mapping[str, Any] = field(default_factory=dict)
@@ -114,8 +120,14 @@ class Request:
     must_ask: bool = False
     reason: str = ""
     """Why the person is asked."""
+    departure: Departure | None = None
+    """The wait for its record, from `intend` on."""
     result: Any = None
     """As the server gave it."""
+    spool: Path | None = None
+    """The folder in which the server may leave tables; only our own dataset server has one."""
+    table: SpooledTable | None = None
+    """The result where it is a file."""
     form: Form | None = None
     """The form in which code gets the result, where it is none of a tool."""
     wire: Any = None
@@ -139,6 +151,15 @@ class Request:
 
 
 Step = Callable[[Request], Awaitable[None]]
+
+
+@contextlib.contextmanager
+def _no_call_was_made(name: str) -> Iterator[None]:
+    """Tell code of a call that could not be recorded."""
+    try:
+        yield
+    except NotRecorded as error:
+        raise ToolFailed(f"{name}: no call was made: {error}", "tool_unavailable") from None
 
 
 class Pipeline:
@@ -310,12 +331,14 @@ class Pipeline:
 
     async def restore(self, request: Request) -> None:
         """Put back what a model was shown something else for."""
+        if request.verbatim:
+            return
         server = "" if request.found is None else request.found.server
-        principal = request.context.principal
+        given, principal, raw = request.given, request.context.principal, request.raw
         try:
             if self._value_flows:
-                request.restored = await self._border.restored(request.given, principal)
-            request.given = await self._border.inward(request.given, principal, server)
+                request.restored = await self._border.restored(given, principal, raw)
+            request.given = await self._border.inward(given, principal, server, raw)
         except UnknownToken as error:
             name = request.name[:MAX_NAME]
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
@@ -448,13 +471,17 @@ class Pipeline:
         await self.approvals.ask(approval, self._approver(context))
 
     async def intend(self, request: Request) -> None:
-        """Have it written down before it leaves, by those who keep everything."""
+        """Have it written down by those who keep everything, before it leaves.
+
+        A call of a tool is made ready meanwhile, and held at the connection: see `Departure`.
+        """
         context, name = request.context, request.tool.full_name
         who = (context.principal, context.key, context.run, request.by, request.kind)
-        try:
-            await self._journal.intend(CallSent(request.number, *who, name, request.arguments))
-        except NotRecorded as error:
-            raise ToolFailed(f"{name}: no call was made: {error}", "tool_unavailable") from None
+        sent = CallSent(request.number, *who, name, request.arguments)
+        with _no_call_was_made(name):
+            request.departure = Departure(await self._journal.begin(sent))
+            if not request.is_tool or self._fleet.is_published(request.tool.server):
+                await request.departure.allowed()
 
     async def send(self, request: Request) -> None:
         """Put it to its server, or to the function that it is for.
@@ -473,7 +500,13 @@ class Pipeline:
         entry = self._fleet.server(server)
         timeout = (entry.timeout if entry else None) or self._policy.tool_timeout
         context.sent = True
-        request.result = await request.send(upstream, request, timeout)
+        request.spool = upstream.spool
+        try:
+            with _no_call_was_made(request.tool.full_name):
+                request.result = await request.send(upstream, request, timeout)
+        finally:
+            if request.departure is not None and request.departure.is_held:
+                context.sent = False
 
     async def _ask_host(self, request: Request) -> None:
         context, timeout = request.context, self._policy.tool_timeout
@@ -493,7 +526,10 @@ class Pipeline:
             size = await weight.beside(_size, request.result)
             self._policy.check_result_size(request.tool.full_name, size)
         elif request.is_tool:
-            request.wire = await outcome.wire_of(request.tool, request.result)
+            if request.spool is not None:
+                request.table = take(request.spool, request.result.meta)
+            if request.table is None:
+                request.wire = await outcome.wire_of(request.tool, request.result)
         elif request.form is not None:
             request.wire = await weight.beside(request.form.made, request.result)
 
@@ -510,7 +546,9 @@ class Pipeline:
                 request.result = await weight.beside(_made_again, (request.result, passed))
 
     async def pack(self, request: Request) -> None:
-        """Write down what goes back into a session."""
+        """Write down what goes back into a session; a table goes as the file that it is."""
+        if request.table is not None:
+            request.answer = Answer(b"", "table", request.table.remark, request.table)
         if request.wire is not None:
             kind = "tool" if request.form is None else request.form.kind
             request.answer = Answer(await weight.beside(_compact, request.wire), kind)

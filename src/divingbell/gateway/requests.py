@@ -46,7 +46,13 @@ class ServerRequests:
     ) -> Awaitable[Any]:
         tool = request.tool
         caller = SessionCaller(self._policy, request.context, tool.full_name)
-        return upstream.call_tool(tool.name, request.arguments, timeout=timeout, caller=caller)
+        return upstream.call_tool(
+            tool.name,
+            request.arguments,
+            timeout=timeout,
+            caller=caller,
+            departure=request.departure,
+        )
 
     async def call(
         self, tool: Tool, arguments: Mapping[str, Any], context: CallContext, caller: Caller
@@ -59,7 +65,11 @@ class ServerRequests:
 
         def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
             return upstream.call_tool(
-                request.tool.name, request.arguments, timeout=timeout, caller=caller
+                request.tool.name,
+                request.arguments,
+                timeout=timeout,
+                caller=caller,
+                departure=request.departure,
             )
 
         request = Request("tool", tool.full_name, context, send, asked=arguments)

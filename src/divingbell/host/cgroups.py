@@ -57,6 +57,10 @@ class Group(ABC):
         """Let the processes of all other groups have the processor first, or no longer."""
         return None
 
+    def share(self, part: float) -> None:
+        """Weigh this part of what other groups do where they want the same processors."""
+        return None
+
     def kill(self) -> None:
         """End every process in it, and return when they are gone. Blocks."""
         deadline = time.monotonic() + REMOVE_PATIENCE
@@ -235,6 +239,17 @@ def _give_way(path: Path, to_all: bool) -> None:
             os.close(idle)
 
 
+def _share(path: Path, weight: int, least: int) -> None:
+    """Write a weight where that can be: a group that is idle has none, and one of Docker's is
+    root's to write."""
+    with contextlib.suppress(OSError):
+        entrance = _entrance(path)
+        try:
+            os.write(entrance, b"%d" % max(weight, least))
+        finally:
+            os.close(entrance)
+
+
 _leaf_name = own_name()
 
 
@@ -328,6 +343,9 @@ class GroupV1(Group):
     def give_way(self, to_all: bool) -> None:
         _give_way(self._folders["cpu"], to_all)
 
+    def share(self, part: float) -> None:
+        _share(self._folders["cpu"] / "cpu.shares", round(1024 * part), 2)
+
     def consumption(self) -> Consumption:
         return Consumption(
             cpu_seconds=self._cpu.number() / 1e9,
@@ -413,6 +431,9 @@ class GroupV2(Group):
 
     def give_way(self, to_all: bool) -> None:
         _give_way(self._folder, to_all)
+
+    def share(self, part: float) -> None:
+        _share(self._folder / "cpu.weight", round(100 * part), 1)
 
     def _number(self, name: str) -> int | None:
         return self._readers[name].number() if name in self._readers else None

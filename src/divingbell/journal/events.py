@@ -93,6 +93,20 @@ class CellRefused:
 
 
 @dataclass(frozen=True, slots=True)
+class ExecutionRefused:
+    """A cell or a command did not begin, as its user has used up a rate. It has no number, and what
+    it would have run is not told: who may run nothing shall not fill a log either."""
+
+    principal: Principal
+    key: str
+    kind: Literal["cell", "command"]
+    reason: str
+    retry_after: float
+    """Seconds until there is room again."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
 class CommandStarted:
     """A command is about to run (an intent: durable subscribers may refuse it)."""
 
@@ -264,6 +278,75 @@ class Revealed:
     at: float = field(default_factory=_now)
 
 
+@dataclass(frozen=True, slots=True)
+class SkillSaved:
+    """A version of a skill is offered from now on: a new one, or an earlier one again."""
+
+    principal: Principal
+    name: str
+    version: int
+    digest: str
+    """Of all its files."""
+    origin: str
+    """session, added, imported or catalogue; rollback for an earlier version."""
+    key: str = ""
+    """The session whose code has saved it; empty where none did."""
+    cell: int = 0
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillUsed:
+    """Code has got a skill to run it. Whether that went well is said by the end of its cell."""
+
+    principal: Principal
+    name: str
+    version: int
+    key: str
+    cell: int
+    """The cell that has imported it; 0 where none did."""
+    tokens: int = 0
+    """Those of its code, which nobody had to write again."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRemoved:
+    """A skill was removed, with all its versions."""
+
+    principal: Principal
+    name: str
+    versions: int
+    """How many there were."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerEnded:
+    """An agent has answered, or stopped at a limit."""
+
+    principal: Principal
+    key: str
+    """The session that it works in."""
+    model: str
+    """The provider and the model."""
+    mode: str
+    """code, direct or hybrid."""
+    arm: str
+    """The arm of an experiment that the user is in; empty where there is none."""
+    reason: str
+    """Why it stopped: answered, turns, tokens, money, failing …"""
+    turns: int
+    """Requests to the model."""
+    input_tokens: int
+    """As the provider counts them, those of helpers and of its cache included."""
+    output_tokens: int
+    cached_tokens: int
+    cost: float | None
+    """In US dollars; None where the price is not known."""
+    at: float = field(default_factory=_now)
+
+
 Intent: TypeAlias = CellStarted | CommandStarted | CallSent
 JournalEvent: TypeAlias = (
     SessionOpened
@@ -271,6 +354,7 @@ JournalEvent: TypeAlias = (
     | CellStarted
     | CellEnded
     | CellRefused
+    | ExecutionRefused
     | CommandStarted
     | CommandEnded
     | CallRequested
@@ -283,4 +367,8 @@ JournalEvent: TypeAlias = (
     | ServerDown
     | SignedIn
     | Revealed
+    | SkillSaved
+    | SkillUsed
+    | SkillRemoved
+    | AnswerEnded
 )

@@ -5,10 +5,11 @@ subscriber that has to write an intent down before it takes effect, and can't.
 """
 
 import asyncio
+import contextlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from divingbell import logs
 from divingbell.errors import NotRecorded
@@ -34,6 +35,10 @@ Watcher = Callable[[JournalEvent], None]
 """Takes an event at once, on the event loop: in microseconds, and without keeping it all."""
 
 
+Kept = Callable[[], Awaitable[None]]
+"""Returns once an intent is kept. Raises: NotRecorded, if it can't be."""
+
+
 class Durable(Protocol):
     """A subscriber that keeps everything."""
 
@@ -46,6 +51,18 @@ class Durable(Protocol):
 
     def note(self, event: JournalEvent) -> None:
         """Take what has happened, to be kept soon."""
+
+
+@runtime_checkable
+class Overlapping(Durable, Protocol):
+    """A durable subscriber that takes its time, in which a call can be made ready."""
+
+    async def begin(self, event: Intent) -> Kept | None:
+        """Begin to keep an intent. What is returned must be waited for before it takes effect.
+
+        Raises:
+            NotRecorded: it can't be kept, so what is intended is not done.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,21 +132,40 @@ def _size_of(event: JournalEvent) -> int:
     return len(event.code) if isinstance(event, CellStarted | CellRefused) else 0
 
 
+@contextlib.contextmanager
+def _or_not_recorded() -> Iterator[None]:
+    """Whatever a durable subscriber raises: the intent is not kept."""
+    try:
+        yield
+    except NotRecorded:
+        raise
+    except Exception as error:
+        log.exception("an intent was not kept")
+        raise NotRecorded(f"it could not be recorded: {type(error).__name__}") from error
+
+
 class Journal:
     """Tells events to subscribers, in the order in which they happen."""
 
     def __init__(self) -> None:
         self._durable: tuple[Durable, ...] = ()
+        self._beginnings: tuple[Callable[[Intent], Awaitable[Kept | None]], ...] = ()
         self._watchers: tuple[Watcher, ...] = ()
 
     def keep(self, subscriber: Durable) -> Callable[[], None]:
         """Tell a durable subscriber from now on; returns the undo."""
-        self._durable += (subscriber,)
+        self._set_durable((*self._durable, subscriber))
 
         def undo() -> None:
-            self._durable = tuple(each for each in self._durable if each is not subscriber)
+            self._set_durable(tuple(each for each in self._durable if each is not subscriber))
 
         return undo
+
+    def _set_durable(self, subscribers: tuple[Durable, ...]) -> None:
+        self._durable = subscribers
+        self._beginnings = tuple(
+            each.begin if isinstance(each, Overlapping) else each.intend for each in subscribers
+        )
 
     def watch(self, watcher: Watcher) -> Callable[[], None]:
         """Call back with each event from now on; returns the undo. What it raises is logged."""
@@ -153,15 +189,33 @@ class Journal:
         Raises:
             NotRecorded: one of them can't keep it; then it must not be done.
         """
-        for subscriber in self._durable:
-            try:
-                await subscriber.intend(event)
-            except NotRecorded:
-                raise
-            except Exception as error:  # whatever it is, the intent is not kept
-                log.exception("an intent was not kept")
-                raise NotRecorded(f"it could not be recorded: {type(error).__name__}") from error
-        self._pass_to_watchers(event)
+        kept = await self.begin(event)
+        await kept()
+
+    async def begin(self, event: Intent) -> Kept:
+        """Give durable subscribers what is about to be done; what is returned must be waited for
+        before it is done, and tells the others.
+
+        Raises:
+            NotRecorded: one of them can't keep it; then it must not be done.
+        """
+        waiting: list[Kept] = []
+        for begin in self._beginnings:
+            with _or_not_recorded():
+                if (kept := await begin(event)) is not None:
+                    waiting.append(kept)
+        is_told = False
+
+        async def all_kept() -> None:
+            nonlocal is_told
+            for kept in waiting:
+                with _or_not_recorded():
+                    await kept()
+            if not is_told:
+                is_told = True
+                self._pass_to_watchers(event)
+
+        return all_kept
 
     def note(self, event: JournalEvent) -> None:
         """Tell what has happened."""

@@ -12,10 +12,13 @@ from divingbell.journal.events import (
     CellEnded,
     CellRefused,
     CommandEnded,
+    ExecutionRefused,
     JournalEvent,
     Revealed,
     SessionEnded,
     SessionOpened,
+    SkillRemoved,
+    SkillSaved,
 )
 from divingbell.text import one_line
 
@@ -36,12 +39,17 @@ def write(event: JournalEvent) -> None:
     elif isinstance(event, CellRefused):
         extra = logs.marks(event.principal, event.key, event.cell)
         log.info("session %s: cell %d: refused", event.key, event.cell, extra=extra)
+    elif isinstance(event, ExecutionRefused):
+        extra = logs.marks(event.principal, event.key)
+        log.info("session %s: %s: refused, over its rate", event.key, event.kind, extra=extra)
     elif isinstance(event, CallEnded):
         _write_call(event)
     elif isinstance(event, CommandEnded):
         _write_command(event)
     elif isinstance(event, Revealed):
         _write_revealed(event)
+    elif isinstance(event, SkillSaved | SkillRemoved):
+        _write_skill(event)
 
 
 def _write_session(event: SessionOpened | SessionEnded, what: str) -> None:
@@ -71,6 +79,15 @@ def _write_revealed(event: Revealed) -> None:
     extra = logs.marks(event.principal, None)
     count = amount(event.count, "value")
     log.info("%s of %s: revealed to a %s", count, whose, event.by, extra=extra)
+
+
+def _write_skill(event: SkillSaved | SkillRemoved) -> None:
+    whose = event.principal.user or "nobody"
+    extra = logs.marks(event.principal, None)
+    how = "removed"
+    if isinstance(event, SkillSaved):
+        how = f"version {event.version} saved ({event.origin})"
+    log.info("skill %s of %s: %s", one_line(event.name, MAX_NAME), whose, how, extra=extra)
 
 
 def _write_call(event: CallEnded) -> None:

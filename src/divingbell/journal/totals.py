@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from typing import Any
 from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
-from divingbell.journal.events import CellEnded, JournalEvent
+from divingbell.journal import arm_totals
+from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.events import AnswerEnded, CellEnded, ExecutionRefused, JournalEvent
 from divingbell.models import Ledger
 
 log = logs.logger("divingbell.journal")
@@ -36,6 +38,7 @@ MAX_NAME = 200
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
 CLOSE_TIMEOUT = 5.0
 _DAYS, _TOOLS = "model_days", "model_tools"
+_REFUSED = "refused_days"
 _OLD_DAYS, _OLD_TOOLS = "days", "tools"
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS {_DAYS} (
@@ -51,7 +54,11 @@ CREATE TABLE IF NOT EXISTS {_TOOLS} (
     calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
     PRIMARY KEY (day, user, tool)
 ) WITHOUT ROWID;
-"""
+CREATE TABLE IF NOT EXISTS {_REFUSED} (
+    day TEXT NOT NULL, user TEXT NOT NULL, executions INTEGER NOT NULL,
+    PRIMARY KEY (day, user)
+) WITHOUT ROWID;
+{arm_totals.SCHEMA}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +118,10 @@ class Report:
     tools: tuple[ToolTotal, ...]
     older: int = 0
     """Executions that an earlier version has counted, in its own way: in no other figure."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Executions that did not begin as their user was over a rate, by user: in no other figure."""
+    arms: dict[str, ArmSums] = field(default_factory=dict)
+    """Answers of agents by the arm of an experiment: in no other figure."""
 
 
 _making = threading.Lock()
@@ -121,7 +132,8 @@ class Totals:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._waiting: list[tuple[str, str, Ledger]] = []
+        self._waiting: list[tuple[str, str, Ledger | AnswerEnded | None]] = []
+        """Days, users and ledgers or answers; None for an execution that was refused."""
         self._guard = threading.Lock()
         self._connection: sqlite3.Connection | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="divingbell-ledger")
@@ -129,14 +141,21 @@ class Totals:
         self._closed = False
 
     def take(self, event: JournalEvent) -> None:
-        """Add the ledger of a cell whose result a model reads; see the journal."""
-        if not isinstance(event, CellEnded) or event.principal.client not in READ_BY_MODELS:
+        """Add the ledger of a cell whose result a model reads, a refusal, or an answer of an agent
+        that is part of an experiment; see the journal."""
+        if isinstance(event, AnswerEnded) and event.arm:
+            self.record(event, event.principal.user)
+        if not isinstance(event, CellEnded | ExecutionRefused):
             return
-        if event.result is not None and event.result.ledger is not None:
+        if event.principal.client not in READ_BY_MODELS:
+            return
+        if isinstance(event, ExecutionRefused):
+            self.record(None, event.principal.user)
+        elif event.result is not None and event.result.ledger is not None:
             self.record(event.result.ledger, event.principal.user)
 
-    def record(self, ledger: Ledger, user: str = "") -> None:
-        """Have a ledger added; returns at once."""
+    def record(self, ledger: Ledger | AnswerEnded | None, user: str = "") -> None:
+        """Have a ledger or an answer added, or with None a refusal; returns at once."""
         day = datetime.now(UTC).date().isoformat()
         with self._guard:
             if self._closed or len(self._waiting) >= MOST_WAITING:
@@ -175,7 +194,12 @@ class Totals:
                     self._connection = _open_patiently(self._path)
                 with self._connection:
                     for day, user, ledger in batch:
-                        _add(self._connection, day, user, ledger)
+                        if ledger is None:
+                            _add_refusal(self._connection, day, user)
+                        elif isinstance(ledger, AnswerEnded):
+                            arm_totals.add(self._connection, day, user, ledger)
+                        else:
+                            _add(self._connection, day, user, ledger)
             except Exception as error:  # whatever it is, executions go on
                 log.warning("the totals in %s can't be written: %s", self._path, error)
 
@@ -235,6 +259,14 @@ def _add(connection: sqlite3.Connection, day: str, user: str, ledger: Ledger) ->
     )
 
 
+def _add_refusal(connection: sqlite3.Connection, day: str, user: str) -> None:
+    connection.execute(
+        f"INSERT INTO {_REFUSED} VALUES (?, ?, 1) "
+        "ON CONFLICT (day, user) DO UPDATE SET executions = executions + 1",
+        (day, user),
+    )
+
+
 def _storable(name: str) -> str:
     return name[:MAX_NAME].encode("utf-8", "replace").decode()
 
@@ -252,10 +284,13 @@ def report(path: Path, days: int) -> Report:
             since = (_first_day(days),)
             tables = _tables(connection)
             older = _older(connection, since) if _OLD_DAYS in tables else 0
+            arms = arm_totals.read(connection, *since) if arm_totals.TABLE in tables else {}
             if _DAYS not in tables:
                 return Report(Sums(), {}, {}, (), (), older)
             return Report(
                 older=older,
+                arms=arms,
+                refused=_refused(connection, since) if _REFUSED in tables else {},
                 total=Sums(*_sums(connection, "''", since).get("", ())),
                 days={k: Sums(*v) for k, v in _sums(connection, "day", since).items()},
                 users={k: Sums(*v) for k, v in _sums(connection, "user", since).items()},
@@ -292,7 +327,14 @@ def _sums(
 def _tables(connection: sqlite3.Connection) -> set[str]:
     """Return the names of our tables that are there."""
     found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return found & {_DAYS, _TOOLS, _OLD_DAYS, _OLD_TOOLS}
+    return found & {_DAYS, _TOOLS, _REFUSED, _OLD_DAYS, _OLD_TOOLS, arm_totals.TABLE}
+
+
+def _refused(connection: sqlite3.Connection, since: tuple[str]) -> dict[str, int]:
+    rows = connection.execute(
+        f"SELECT user, sum(executions) FROM {_REFUSED} WHERE day >= ? GROUP BY 1 ORDER BY 1", since
+    )
+    return {user: int(count) for user, count in rows}
 
 
 def _older(connection: sqlite3.Connection, since: tuple[str]) -> int:

@@ -24,8 +24,8 @@ AT_ONCE = 2 << 10
 cell, and four for one that was written to take long."""
 MAX_FINDINGS = 100
 MAX_WORDS = 200
-_FILE = "<divingbell review>"
-_OURS = re.compile(re.escape(_FILE))
+FILE = "<divingbell review>"
+_OURS = re.compile(re.escape(FILE))
 """The parser warns about odd escapes in texts. The writer of the code is told inside; on the host
 such warnings are ignored. `warnings.catch_warnings` would do that for all threads, and have every
 other warning of the program shown again."""
@@ -109,20 +109,20 @@ class Reviewer:
 def _read(code: str, bounds: Bounds, sights: Sights) -> None:
     """Look at code as the sandbox runs it: as Python, or else as a cell of IPython."""
     try:
-        tree = _parsed(code)
+        tree = parsed(code)
     except SyntaxError:
         cell = cell_source.read(code)
         for magic in cell.magics:
             _look_at_magic(magic, sights)
-        tree = _parsed(cell.python)
+        tree = parsed(cell.python)
     Reader(bounds, sights).read(tree)
 
 
-def _parsed(code: str) -> ast.Module:
+def parsed(code: str) -> ast.Module:
     if not warnings.filters or warnings.filters[0][3] != _OURS:
         # In front of those that were set since: one of them may make errors of warnings.
         warnings.filterwarnings("ignore", module=_OURS.pattern)
-    return ast.parse(code, _FILE)
+    return ast.parse(code, FILE)
 
 
 def _look_at_magic(magic: Magic, sights: Sights) -> None:

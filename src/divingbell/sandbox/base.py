@@ -91,6 +91,13 @@ class Sandbox(ABC):
         Where it can't be had nothing happens: it is a courtesy, and no limit.
         """
 
+    def share(self, part: float) -> None:
+        """Have this part of what a session has of processors that others want too. Never raises.
+
+        Where it can't be had nothing happens, as with `give_way`.
+        """
+        return None
+
     @abstractmethod
     async def stop(self) -> None:
         """End every process and remove everything. Never raises, may be called again."""

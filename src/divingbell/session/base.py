@@ -263,6 +263,7 @@ class SessionHandle(ABC):
             InvalidInput: the code is no text or too long, a context value can't be passed exactly
                 as it is, or a function can't be a tool.
             ConfigError: functions were given, and a server is called `host`.
+            RateExceeded: its user has used up a rate of the policy; nothing was run.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the code runs, so it was not run.
         """
@@ -315,6 +316,7 @@ class SessionHandle(ABC):
         Raises:
             InvalidInput: the command or an option can't be given to a session.
             CapacityError: the session runs as many commands as it may.
+            RateExceeded: its user has used up a rate of the policy; nothing was run.
             SessionClosed: the session has ended.
             SandboxUnavailable: the sandbox is gone and a new one can't be made.
             NotRecorded: it could not be written down that the command runs, so it was not run.
@@ -406,12 +408,13 @@ class SessionHandle(ABC):
     @abstractmethod
     async def reveal(self, text: str) -> str:
         """Return a text with the values that tokens stand for, such as `[EMAIL_482715]`, for a
-        person: an answer of a model, or a file that it wrote. The journal says that it was done.
+        person: an answer of a model, or a file that it wrote. A token that is none of this
+        conversation stays as it is, and the log names it. The journal says that it was done.
 
         Raises:
             InvalidInput: it is no text.
             SessionClosed: the session has ended.
-            UnknownToken: a token in it is not one of this conversation.
+            UnknownToken: tokens can't be looked up now, because the vault does not answer.
         """
 
     @abstractmethod

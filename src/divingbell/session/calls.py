@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import itertools
+import json
 import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,6 +18,7 @@ from divingbell.models import NOT_MADE, Event, ToolCall
 from divingbell.principal import Principal
 from divingbell.session.hints import Surroundings
 from divingbell.session.intake import field_of
+from divingbell.session.tables import TableDelivery
 from divingbell.shares import weight
 from divingbell.shares.allowance import Allowance, counted
 from divingbell.shares.turns import Turns
@@ -37,7 +39,7 @@ MAX_MESSAGE = 20_000
 MAX_NAMED = 20
 _QUESTIONS = {
     "search_tools", "list_mcp_tools", "get_mcp_tool_details", "await_server", "list_resources",
-    "list_prompts",
+    "list_prompts", "load_skill", "search_skills",
 }  # fmt: skip
 """Put to the gateway itself; they carry nothing out."""
 MAX_RECORDS = 200
@@ -172,8 +174,10 @@ class Calls:
         principal: Principal,
         send: Callable[[frames.Header, bytes], None],
         drained: Callable[[], Awaitable[None]],
+        tables: TableDelivery | None = None,
     ) -> None:
         self._gateway = gateway
+        self._tables = tables
         self._session = session
         self.key = f"{key_of(principal, session)}#{next(_serials)}"
         self.principal = replace(principal, conversation=principal.conversation or self.key)
@@ -340,6 +344,8 @@ class Calls:
             with counted(self._results, self._turns.charge):
                 work = self._gateway.answer(context, name, waiting.body)
                 answer = await self._turns.take(work)
+                if answer.table is not None:
+                    answer = await self._delivered(name, answer)
                 await self._drained()  # code that does not read its answers gets no more of them
                 if line == self._current:
                     header = {"op": "answer", "id": number, "ok": True, "kind": answer.kind}
@@ -359,6 +365,15 @@ class Calls:
             log.exception("a call of %s failed in the gateway", name)
             self._fail(line, number, ToolFailed(f"{name}: the gateway failed; its log says why"))
         return "tool_error"
+
+    async def _delivered(self, name: str, answer: Answer) -> Answer:
+        """Put the file that is the answer into the session; return where it is."""
+        assert answer.table is not None
+        with answer.table as table:
+            if self._tables is None:
+                raise ToolFailed(f"{name}: this session can't take tables", "tool_unavailable")
+            path = await self._tables.put(name, table)
+        return replace(answer, body=json.dumps({"path": path}).encode(), table=None)
 
     def _ended(
         self, number: int, waiting: Waiting, line: int, started: float, task: "asyncio.Task[str]"

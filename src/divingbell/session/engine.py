@@ -25,10 +25,19 @@ from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions, check_name, checked_labels
 from divingbell.session.pool import Pool
 from divingbell.session.session import Session
+from divingbell.session.user_rates import UserRates
+from divingbell.session.user_shares import UserShares
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 
 IDLE_CHECK = 1.0
+ACCOUNT_EVERY = 1.0
+"""Seconds between two looks at the CPU time of sessions, where a rate limits it. Measured: a look
+at one takes 0.01 ms."""
+
+SHARE_EVERY = 0.5
+"""Seconds between two looks at which sessions compute. Measured: 0.01 ms for a session, and as much
+again to weigh it."""
 
 log = logs.logger("divingbell")
 Key = tuple[str, str]
@@ -63,12 +72,18 @@ class Engine:
         self._services = SessionServices(
             settings.interrupt_grace,
             self._copies,
-            Hints(requirements.at_hand(settings.packages), gateway, tuple(settings.mounts)),
+            Hints(
+                requirements.at_hand(settings.packages),
+                gateway,
+                tuple(settings.mounts),
+                has_tokens=settings.privacy not in (None, "off"),
+            ),
             journal or Journal(),
             border or OpenBorder(),
             ledgers,
             guard or LoopGuard(),
             Reviewer(settings.review),
+            UserRates(settings.policy),
         )
         self._sessions: dict[Key, LocalSession] = {}
         self._holders: dict[str, set[Session]] = {}
@@ -78,21 +93,25 @@ class Engine:
         self._pool = Pool(
             backend, settings.limits, settings.pool, settings.pool_most, self._places_left
         )
-        self._watching: asyncio.Task[None] | None = None
+        self._watching: list[asyncio.Task[None]] = []
         self._stopped = False
 
     async def start(self) -> None:
         await self._backend.start()
-        self._watching = asyncio.create_task(self._end_idle_sessions())
+        looks = (self._end_idle_sessions(), self._share_processors())
+        self._watching = [asyncio.create_task(look) for look in looks]
+        if self._services.rates.counts_cpu:
+            self._watching.append(asyncio.create_task(self._account()))
         self._pool.start()
 
     async def stop(self) -> None:
         """End everything."""
         self._stopped = True
         try:
-            if self._watching is not None:
-                self._watching.cancel()
-                await asyncio.wait([self._watching])
+            for task in self._watching:
+                task.cancel()
+            if self._watching:
+                await asyncio.wait(self._watching)
             await self._copies.stop()
             closing = [session.close("Divingbell was closed") for session in self._open()]
             outcomes = await asyncio.gather(*closing, self._pool.stop(), return_exceptions=True)
@@ -139,11 +158,13 @@ class Engine:
         principal: Principal,
         changes: Mapping[str, Any],
         options: SessionOptions | None = None,
+        door: ToolGateway | None = None,
     ) -> Session:
         """Return the user's session of that id, making it where there is none.
 
         The same id of another user is another session. `changes` are limits; for a session that
-        is open already they and the options have no effect, and the log says so once.
+        is open already they and the options have no effect, and the log says so once. `door`
+        answers the calls of a session that is made, in place of the gateway.
 
         Raises:
             InvalidInput: the id or the user is no text, or one that can't be used.
@@ -159,7 +180,7 @@ class Engine:
             async with opening.lock:
                 session = self._sessions.get(key)
                 if session is None or session.closed:
-                    session = await self._make(key[1], principal, changes, options)
+                    session = await self._make(key[1], principal, changes, options, door)
                 else:
                     session.joined(self._ignored(session, changes, options))
                 held = Session(session, opened=True)
@@ -207,6 +228,7 @@ class Engine:
         principal: Principal,
         changes: Mapping[str, Any],
         options: SessionOptions | None,
+        door: ToolGateway | None,
     ) -> LocalSession:
         key = (principal.user, identifier)
         limits = config.with_limits(self._settings.limits, changes)
@@ -232,7 +254,7 @@ class Engine:
             self._services,
             self._prepare,
             lambda closed: self._forget(key, closed),
-            self._gateway,
+            door or self._gateway,
             options,
         )
         self._sessions[key] = session
@@ -264,6 +286,29 @@ class Engine:
                         await session.close(f"it was idle for {allowed:g} s")
                     except Exception:  # one that can't be closed must not keep the others alive
                         log.exception("session %s was not closed well", session.id)
+
+    async def _account(self) -> None:
+        """Charge users with what their sessions use, also while nobody waits for these."""
+        while True:
+            await asyncio.sleep(ACCOUNT_EVERY)
+            for session in self._open():
+                try:
+                    session.account()
+                except Exception:  # the others are charged all the same
+                    log.exception("the CPU time of session %s was not counted", session.id)
+                await asyncio.sleep(0)
+
+    async def _share_processors(self) -> None:
+        """Let sessions of one user that compute at the same time have together what one has."""
+        shares = UserShares()
+        while True:
+            await asyncio.sleep(SHARE_EVERY)
+            sessions = [(session.principal, session.sandbox) for session in self._open()]
+            try:
+                for _ in shares.look(sessions):
+                    await asyncio.sleep(0)
+            except Exception:  # it is looked again
+                log.exception("the processors were not shared by users")
 
     def _idle_timeout(self, session: LocalSession) -> float:
         own = session.options.idle_timeout

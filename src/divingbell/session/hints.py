@@ -38,6 +38,8 @@ OWN_FUNCTIONS = {
     "list_mcp_tools": "server=None",
     "get_mcp_tool_details": "name",
     "call_mcp_tool": "name, arguments=None, result_type=None",
+    "save_skill": "name, code_or_function, description, example=None",
+    "search_skills": "query='', detail_level='with_description', limit=10",
 }
 """Functions that every cell has besides Python's own (divingbell_inside.tools)."""
 _SERVERS = "servers."
@@ -67,6 +69,8 @@ class Hints:
     surroundings: Surroundings | None = None
     mounts: Sequence[str] = ()
     """Folders of the machine that code can read, by their paths inside."""
+    has_tokens: bool = False
+    """Whether words stand for values that a model is not shown."""
 
     def added(self, result: Result, header: Mapping[str, Any] | None, user: str) -> Result:
         """Return the result of a failed cell with a hint, where there is one to give."""
@@ -138,6 +142,11 @@ class Hints:
             "have their own: call a tool of one."
         )
 
+    def _token(self, name: str, user: str) -> str:
+        if not self.has_tokens:
+            return ""
+        return f"{name} looks like a token, and a token is text: write it in quotes, with brackets."
+
     def _loop(self, _: str, user: str) -> str:
         return "An event loop runs in a cell that awaits: write `await f()` for `asyncio.run(f())`."
 
@@ -151,6 +160,7 @@ _KINDS: Mapping[str, Callable[[Hints, str, str], str]] = {
     "file": Hints._file,
     "key": Hints._key,
     "loop": Hints._loop,
+    "token": Hints._token,
 }
 
 

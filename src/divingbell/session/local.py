@@ -5,20 +5,27 @@ import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Unpack, overload
 
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder, Reading
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
-from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
+from divingbell.errors import (
+    DivingbellError,
+    InvalidInput,
+    RateExceeded,
+    SandboxUnavailable,
+    SessionClosed,
+)
 from divingbell.gateway.context import Asker, CallContext
 from divingbell.gateway.functions.function import Tools, functions_of
 from divingbell.journal.events import (
     CellEnded,
     CellRefused,
     CellStarted,
+    ExecutionRefused,
     Revealed,
     SessionEnded,
     SessionOpened,
@@ -45,6 +52,7 @@ from divingbell.session.cancelling import see_through
 from divingbell.session.cell import INTERRUPT_EVERY, Cell
 from divingbell.session.commands.commands import Commands, CommandServices
 from divingbell.session.copies import Copies, Copy
+from divingbell.session.cpu_account import CpuAccount
 from divingbell.session.data import Data
 from divingbell.session.files import Files
 from divingbell.session.hints import Hints
@@ -55,8 +63,11 @@ from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.reviewing import Verdict, verdict_on
+from divingbell.session.tables import TableDelivery
 from divingbell.session.transcript import Sink, cell_of
+from divingbell.session.user_rates import UserRates
 from divingbell.session.value import value_of
+from divingbell.settings.policy import Policy
 from divingbell.settings.review import ReviewSettings
 from divingbell.shares import weight
 from divingbell.shares.running import cells
@@ -73,6 +84,8 @@ OVERDRAFT = 5.0
 slowed down for twenty seconds."""
 OVERDRAFT_BETWEEN = 0.5
 """The same between cells, where nobody waits for what is sent and no clock runs."""
+SPINNING = 0.05
+"""Seconds of CPU time that a session which does nothing never uses between two looks."""
 PUT_FILE, SET_VARIABLE = "put_file", "set_variable"
 """What the program gives a session, as rules about flows know it: files; and variables, contexts of
 runs and inputs of commands."""
@@ -98,6 +111,7 @@ class SessionServices:
     ledgers: Ledgers | None = None
     guard: LoopGuard = dataclasses.field(default_factory=LoopGuard)
     reviewer: Reviewer = dataclasses.field(default_factory=lambda: Reviewer(ReviewSettings()))
+    rates: UserRates = dataclasses.field(default_factory=lambda: UserRates(Policy()))
 
 
 class LocalSession(SessionHandle):
@@ -140,7 +154,15 @@ class LocalSession(SessionHandle):
         self._background = BackgroundOutput()
         self._looks = Looks()
         self._gateway = gateway
-        self._calls = Calls(gateway, identifier, principal, self._send, self._drained)
+        results = Files(identifier, self._open_files, lambda: self.limits.disk, self._took_result)
+        self._calls = Calls(
+            gateway,
+            identifier,
+            principal,
+            self._send,
+            self._drained,
+            TableDelivery(results, lambda: self.limits),
+        )
         self._data = Data(self.files, self._exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
             self,
@@ -149,6 +171,7 @@ class LocalSession(SessionHandle):
             ),
             self.environment,
         )
+        self._cpu = CpuAccount(services.rates, principal.user, interpreter.sandbox)
         self._untold = StateChange()
         """A change of the state that no result has told of; the next one does."""
         self._ending: asyncio.Task[None] | None = None
@@ -331,6 +354,48 @@ class LocalSession(SessionHandle):
         self.last_used = time.monotonic()
         return self._interpreter
 
+    def check_rates(self) -> None:
+        """Refuse a cell that could not begin now, before there is any work with it.
+
+        Raises:
+            RateExceeded: its user has used up a rate.
+        """
+        with self._telling_refusal("cell"):
+            self._services.rates.check(self.principal.user)
+
+    def admit(self, kind: Literal["cell", "command"]) -> None:
+        """Count an execution that begins now.
+
+        Raises:
+            RateExceeded: its user has used up a rate.
+        """
+        with self._telling_refusal(kind):
+            self._services.rates.admit(self.principal.user)
+
+    @contextlib.contextmanager
+    def _telling_refusal(self, kind: Literal["cell", "command"]) -> Iterator[None]:
+        self._cpu.charge()
+        try:
+            yield
+        except RateExceeded as error:
+            refused = ExecutionRefused(
+                self.principal, self.key, kind, str(error), error.retry_after
+            )
+            self._services.journal.note(refused)
+            raise
+
+    def account(self) -> None:
+        """Charge the user with what it has used. What runs in the background has no limit of its
+        own, so it is ended when its user owes a whole budget."""
+        is_spinning = self._cpu.charge() > SPINNING
+        if not is_spinning or not self._services.rates.is_overdrawn(self.principal.user):
+            return
+        if not self._commands.end_background() and not self._commands.awaited:
+            self._end_left_behind(
+                "processes or threads that an earlier cell had left running used more CPU time "
+                "than cpu_rate_per_user allows, and were ended"
+            )
+
     async def interrupt(self) -> bool:
         if self._cell is None:
             return False
@@ -398,8 +463,14 @@ class LocalSession(SessionHandle):
             return await self._ask(request, body, LOOK_TIMEOUT)
 
     async def _ask(self, request: frames.Header, body: bytes, patience: float) -> Seen:
-        """Ask the interpreter for something; the queue is ours."""
+        """Ask the interpreter for something; the queue is ours.
+
+        Raises:
+            RateExceeded: its user owes CPU seconds: what it looks at may have code of its own.
+        """
         self._check_open()
+        self._cpu.charge()
+        self._services.rates.check_cpu(self.principal.user)
         self.last_used = time.monotonic()
         await self._ensure_alive()
         number, seen = self._looks.begin()
@@ -446,6 +517,7 @@ class LocalSession(SessionHandle):
         try:
             await self._interpreter.stop()
         finally:
+            self._cpu.charge()
             await self._calls.close()
             await self._commands.closed()
             if not self._told_closed:
@@ -467,6 +539,8 @@ class LocalSession(SessionHandle):
         sink: Sink,
     ) -> Result:
         services, whose = self._services, self.principal
+        self._check_open()
+        self.check_rates()
         if context:
             self._receive(SET_VARIABLE)
         tokens = await services.border.values_in(code, whose)
@@ -482,6 +556,7 @@ class LocalSession(SessionHandle):
             if ready is None:
                 charge = self._interpreter.host_time.charge
                 ready = await weight.charged(lambda: encoded(*given), charge)
+            self.admit("cell")
             number = self.cells + 1
             verdict = await self._review(code, number, timeout, asker)
             if verdict.refusal is not None:
@@ -497,6 +572,7 @@ class LocalSession(SessionHandle):
                 result = await self._run_cell(code, ready, timeout, asker, sink, verdict.notes)
                 return result
             finally:
+                self._cpu.charge()
                 services.journal.note(CellEnded(whose, self.key, number, code, result))
 
     async def _review(
@@ -617,11 +693,13 @@ class LocalSession(SessionHandle):
             self._check_open()
             self._warn("%s; it gets a new sandbox", error)
             await self._interpreter.stop()
+            self._cpu.charge()
             renewed = await self._renew(self.limits)
             if self._closed is not None:  # meanwhile
                 await renewed.stop()
             self._check_open()
             self._interpreter = renewed
+            self._cpu.begin(renewed.sandbox)
             renewed.listen(self, self.key)
             self._send_environment()
             return StateChange("fresh", files_lost=True)
@@ -642,6 +720,10 @@ class LocalSession(SessionHandle):
     def _took_file(self, name: str) -> Reading:
         """Take note of a file that comes from outside, and of what is in it."""
         self._receive(PUT_FILE)
+        return self._services.border.reading(name, self.principal)
+
+    def _took_result(self, name: str) -> Reading:
+        """Take note of a file that is the result of a tool: rules know it as that already."""
         return self._services.border.reading(name, self.principal)
 
     def _receive(self, source: str) -> None:
@@ -706,11 +788,15 @@ class LocalSession(SessionHandle):
             if seconds > OVERDRAFT:
                 self._interpreter.host_time.forgive()
                 self._cell.stop("host")
-        elif seconds * times > OVERDRAFT_BETWEEN and self._ending is None and not self.busy:
-            reason = (
+        elif seconds * times > OVERDRAFT_BETWEEN:
+            self._end_left_behind(
                 "processes or threads that an earlier cell had left running kept the host busy "
                 "with what they sent, and were ended"
             )
+
+    def _end_left_behind(self, reason: str) -> None:
+        """End what runs between cells, unless that is done already."""
+        if self._ending is None and not self.busy:
             self._interpreter.host_time.forgive()
             self._interpreter.give_up(reason)
             self._ending = asyncio.create_task(self._end_all(reason))

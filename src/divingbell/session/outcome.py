@@ -8,7 +8,7 @@ from divingbell.models import LIMIT_NAMES, Failure, LimitName, Limits, State, St
 from divingbell.session.intake import field_of
 from divingbell_inside import frames
 
-StopReason = Literal["timeout", "ceiling", "cpu", "cancelled", "output", "host"]
+StopReason = Literal["timeout", "ceiling", "cpu", "rate", "cancelled", "output", "host"]
 MAX_FAILURE = 1 << 16
 BROKEN_LINE = (
     "the interpreter sent the host something that makes no sense ({}); code must not write to "
@@ -19,6 +19,7 @@ _ADVICE: dict[str, str] = {
     "memory": "Work on less data at once, and delete what is no longer needed (`del df`); whoever "
     "runs Divingbell can raise the limit `memory`.",
     "cpu": "Use a faster way (vectorise, sample the data) or split the work into several runs.",
+    "rate": "Begin less in the background, and end what is no longer needed.",
     "processes": "Start fewer processes or threads, and wait for those that you have started.",
     "disk": "Remove files from /workspace and /tmp, or write less.",
     "output": "Print a summary instead, or write to a file in /workspace.",
@@ -83,6 +84,11 @@ _STOPS: Mapping[StopReason, _Stop] = {
         "limit",
         "cpu",
         lambda limits, _: f"used more than its {limits.cpu_seconds:g} s of CPU time",
+    ),
+    "rate": _Stop(
+        "limit",
+        "cpu",
+        lambda _, __: "was ended: its user has used far more CPU time than cpu_rate_per_user",
     ),
     "output": _Stop("limit", "output", lambda _, __: "printed more than its disk can keep"),
     "host": _Stop(

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from divingbell.models import MB, Event, Output, OutputName
 from divingbell.session.intake import TextDecoder, field_of
 from divingbell.session.tail import RUN_COST, Run, Tail
-from divingbell_inside import frames, layout
+from divingbell_inside import drawn_texts, frames, layout
 
 MAX_PARTS = 32
 MAX_DISPLAY_ID = 200
@@ -380,6 +380,8 @@ class _Part(NamedTuple):
     raw: bytes
     path: str | None
     """The file in which the session says that it keeps it."""
+    texts: tuple[str, ...] | None = None
+    """Those in an image, as the session says."""
 
 
 def _parts_of(header: frames.Header, body: bytes) -> list[_Part]:
@@ -398,7 +400,26 @@ def _parts_of(header: frames.Header, body: bytes) -> list[_Part]:
                 start += size
             case _:
                 raise frames.FrameError("a part of a display is not what it says")
-    return found
+    return _with_texts(found)
+
+
+def _with_texts(parts: list[_Part]) -> list[_Part]:
+    """Parts of a display without the one that has the texts of its image, which gets them."""
+    told = [part for part in parts if part.kind == drawn_texts.KIND]
+    if not told:
+        return parts
+    texts = _texts_of(told[0].raw) if len(told) == 1 else None
+    others = (part for part in parts if part.kind != drawn_texts.KIND)
+    return [part._replace(texts=texts) if part.kind in layout.IMAGES else part for part in others]
+
+
+def _texts_of(raw: bytes) -> tuple[str, ...] | None:
+    if len(raw) > drawn_texts.MOST_BYTES or raw.count(0) >= drawn_texts.MOST_TEXTS:
+        return None
+    try:
+        return tuple(filter(None, raw.decode().split(drawn_texts.BETWEEN)))
+    except UnicodeDecodeError:
+        return None
 
 
 def _path_of(more: list[Any]) -> str | None:
@@ -418,7 +439,7 @@ def _line_for(part: _Part) -> bytes:
 
 def _output(part: _Part, name: OutputName, cell: int) -> Output:
     data = _decoded(part.raw) if part.kind.startswith(_TEXTUAL) else part.raw
-    return Output(part.kind, data, name, cell, part.path)
+    return Output(part.kind, data, name, cell, part.path, part.texts)
 
 
 def _decoded(raw: bytes) -> str:

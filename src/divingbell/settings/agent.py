@@ -1,11 +1,12 @@
 """The settings of the agent: the model that is asked, how it works, and where it stops."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from divingbell.settings.markers import Check, FilePath, at_least, more_than
 
 AgentMode = Literal["auto", "code", "direct", "hybrid"]
+MODES: tuple[AgentMode, ...] = get_args(AgentMode)
 
 
 def _is_web_address(text: str) -> bool:
@@ -38,3 +39,5 @@ class AgentSettings:
     """Tokens for one answer, read and written."""
     money: Annotated[float | None, more_than(0)] = None
     """US dollars for one answer, where the price of the model is known."""
+    delegate_depth: Annotated[int, at_least(0)] = 1
+    """How deep code can give work to helpers with `delegate`: helpers of helpers are 2; 0: none."""

@@ -11,6 +11,7 @@ from divingbell.models import Limits, SessionLimits
 from divingbell.settings.audit import AuditMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy
+from divingbell.settings.skills import SkillsMode
 
 Texts = list[str] | tuple[str, ...]
 
@@ -49,6 +50,8 @@ class SettingsArguments(SessionLimits, total=False):
     privacy_rules: Mapping[str, Any]
     vault: Mapping[str, Any]
     agent: Mapping[str, Any]
+    experiment: Mapping[str, Any]
     audit: AuditMode | None
     audit_log: Mapping[str, Any]
     review: Mapping[str, Any]
+    skills: SkillsMode | None

@@ -13,6 +13,7 @@ from divingbell.models import Limits
 from divingbell.settings import mcp_json, sources, tables
 from divingbell.settings.agent import AgentSettings
 from divingbell.settings.audit import AuditLogSettings, AuditMode
+from divingbell.settings.experiment import ExperimentSettings
 from divingbell.settings.markers import (
     Described,
     FilePath,
@@ -25,6 +26,7 @@ from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy, PrivacyRules
 from divingbell.settings.review import ReviewSettings
 from divingbell.settings.servers import Entry, read_entries
+from divingbell.settings.skills import SkillsMode
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
 from divingbell.settings.vault import VaultSettings
@@ -118,6 +120,11 @@ class Settings:
     """What happens about code that is looked at before it runs: the table [review]."""
     agent: AgentSettings = field(default_factory=AgentSettings)
     """The model that `divingbell chat` asks, and how it works: the table [agent]."""
+    experiment: ExperimentSettings = field(default_factory=ExperimentSettings)
+    """The share of users that each mode of the agent has: the table [experiment]."""
+    skills: Annotated[SkillsMode | None, Described('"on" or "off"')] = None
+    """Skills, which code can save and use again: "on" or "off"; if it is not set, "on" in
+    `divingbell serve` and "off" elsewhere."""
     GONE: ClassVar[Mapping[str, str]] = {
         "runtime": 'write backend = "docker-runsc" for Docker with gVisor, or take the line out'
     }
@@ -221,7 +228,7 @@ def _limits(raw: Mapping[str, Any], place: Place) -> dict[str, Any]:
 # Read by other parts: the folder of profiles, the development script, the vault, the audit log, the
 # file itself.
 _NOT_SETTINGS = {
-    "home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key", "audit_key",
+    "home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key", "audit_key", "spool",
 }  # fmt: skip
 
 

@@ -82,8 +82,8 @@ def covers(wide: str, narrow: str) -> bool:
     they are the same, or there is a star at the end of `wide` alone, or `narrow` is one text."""
     if wide == narrow or not _SPECIAL.search(narrow):
         return wide == narrow or Pattern(wide).matches(narrow)
-    head = _head(wide)
-    return wide == f"{head}*" and _head(narrow).startswith(head)
+    head = fixed_start(wide)
+    return wide == f"{head}*" and fixed_start(narrow).startswith(head)
 
 
 def may_share(first: str, second: str) -> bool:
@@ -92,11 +92,12 @@ def may_share(first: str, second: str) -> bool:
         return Pattern(second).matches(first)
     if not _SPECIAL.search(second):
         return Pattern(first).matches(second)
-    heads = _head(first), _head(second)
+    heads = fixed_start(first), fixed_start(second)
     return heads[0].startswith(heads[1]) or heads[1].startswith(heads[0])
 
 
-def _head(text: str) -> str:
+def fixed_start(text: str) -> str:
+    """Return the beginning of a pattern that each text has which matches it."""
     return _SPECIAL.split(text, maxsplit=1)[0]
 
 

@@ -81,6 +81,10 @@ class Policy:
     """Calls of a session in a time, such as "60/minute" or "5/second; 1000/hour"."""
     rate_per_user: Rate = ""
     """Calls of all sessions of a user in a time."""
+    execution_rate_per_user: Rate = ""
+    """Cells and commands of all sessions of a user in a time, such as "60/minute"."""
+    cpu_rate_per_user: Rate = ""
+    """CPU seconds of all sessions of a user in a time, such as "120/minute"."""
     max_arguments: MessageSize = 1 * MB
     """Size of a call's arguments."""
     max_result: MessageSize = MAX_MESSAGE

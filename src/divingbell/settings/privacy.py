@@ -1,5 +1,6 @@
 """The settings of privacy: what a model does not see, and how far the real values come."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple
@@ -14,7 +15,9 @@ from divingbell.settings.rules import tool_pattern
 Privacy = Literal["off", "secrets", "personal"]
 """Nothing is replaced; secrets are; secrets and personal data are."""
 Reader = Literal["model", "sandbox"]
+Images = Literal["held", "checked"]
 
+_ATTRIBUTE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*:[A-Za-z_]\w*", re.ASCII)
 MOST_OWN = 100
 """Expressions of one's own. All are looked for in one pass."""
 MOST_EXPRESSION = 1000
@@ -55,6 +58,9 @@ Expression = Annotated[
     Check(f"of 1 to {MOST_EXPRESSION:,} characters", lambda text: 0 < len(text) <= MOST_EXPRESSION),
 ]
 FieldPattern = Annotated[PatternText, field_pattern]
+AnalyzerName = Check(
+    'such as "my_models:engine"', lambda text: not text or bool(_ATTRIBUTE.fullmatch(text))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,11 @@ class PrivacyRules:
         few_enough(MOST_PATTERNS),
     ] = field(default_factory=dict)
     """Who does not see the real values of a tool or field: the "model", or the "sandbox" too."""
+    images: Images = "held"
+    """What a model sees of images with "personal": none of them ("held"), or charts of matplotlib
+    in whose texts nothing is found ("checked")."""
+    analyzer: Annotated[str, AnalyzerName] = ""
+    """An AnalyzerEngine of Presidio for names and places, `module:attribute`, with "personal"."""
     _borders: tuple[tuple[Pattern, Reader], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -108,6 +109,8 @@ class Server:
     args: tuple[Argument, ...] = ()
     env: Mapping[VariableName, Argument] = field(default_factory=dict)
     cwd: Annotated[Text, IsPath()] | None = None
+    datasets: Annotated[Text, IsPath()] | None = None
+    """A folder whose files are tables: the command is then our own dataset server."""
     url: Address | None = None
     headers: Mapping[HeaderName, HeaderValue] = field(default_factory=dict)
     transport: Annotated[Transport, transport_name] = "stdio"
@@ -209,9 +212,13 @@ def read_server(name: Any, raw: Any, place: Place) -> Server:
     except RecursionError:
         raise ConfigError(place.told("it is nested too deeply")) from None
     given = tables.values(Server, filled, place)
+    if "datasets" in given:
+        if beside := sorted({"url", "command", "args", "cwd", "env"} & given.keys()):
+            raise ConfigError(place.told(f"`datasets` goes without `{beside[0]}`"))
+        given["command"], given["args"] = sys.executable, _dataset_server(given["datasets"])
     if ("url" in given) == ("command" in given):
         raise ConfigError(place.told("it needs either `command` or `url`"))
-    if "cwd" not in given and "command" in given:
+    if "cwd" not in given and "command" in given and "datasets" not in given:
         # Within a folder of its own the words of an entry are left alone.
         words = located([given["command"], *given.get("args", ())], place.folder)
         given["command"], given["args"] = words[0], tuple(words[1:])
@@ -219,6 +226,11 @@ def read_server(name: Any, raw: Any, place: Place) -> Server:
     given["oauth"] = _oauth(given)
     kept = tuple(value for key, value in used.items() if not secrets.harmless(key, value))
     return Server(name=name, **given, expanded=kept)
+
+
+def _dataset_server(folder: str) -> tuple[str, ...]:
+    # Isolated: nothing of the folder that it is started in is imported.
+    return ("-I", "-m", "divingbell", "datasets", "serve", folder)
 
 
 def _transport(given: Mapping[str, Any], place: Place) -> Transport:

@@ -29,6 +29,7 @@ MAX_CONTAINERS = 20_000
 LARGE_TEXT = 1 << 18
 LARGE_COUNT = 2_000
 """Characters, and parts, of a value beyond which work on it is done in a thread."""
+_PLAIN = frozenset({int, float, bool, type(None)})
 _CHUNK = 1 << 16
 CONTAINER = 8
 """The weight of a list or an object, and no byte has more; a sign weighs one."""
@@ -163,6 +164,8 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
     left: list[Any] = [value]
     while left and count >= 0 and text >= 0:
         item = left.pop()
+        if item.__class__ in _PLAIN:  # most parts are, and what follows takes ten times as long
+            continue
         if isinstance(item, str | bytes):
             text -= len(item)
             continue

@@ -267,3 +267,26 @@ def test_letters_beyond_ascii_are_found_as_bytes_and_addresses_write_them() -> N
         assert learned.meant_by(written[find.start : find.end]) == "Zoë Großmann"
     assert learned.finds(repr("Zoë Großmann".encode()))
     assert learned.meant_by("ZOË GROßMANN") == "ZOË GROßMANN", "no escape, but as it was written"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the price of Price, PRICE and a price list", ["Price", "PRICE"]),
+        ("Ann Summer Price, at a price in summer", ["Summer", "Price"]),
+        ("first_name: Summer, season: summer", ["Summer"]),
+        ("Zebulon and zebulon", ["Zebulon", "zebulon"]),
+    ],
+)
+def test_a_name_that_is_an_ordinary_word_counts_with_a_capital_letter(
+    text: str, found: list[str]
+) -> None:
+    known = taught("Price", "Summer", "Zebulon")
+    assert [text[find.start : find.end] for find in known.finds(text)] == found
+
+
+def test_other_values_that_are_ordinary_words_are_found_in_any_letters() -> None:
+    known = Learned()
+    known.add([("Silver", "PASSWORD"), ("young", "NAME")])
+    # Whoever writes a name in small letters is taken at their word.
+    assert len(known.finds("silver Silver young Young")) == 4

@@ -39,6 +39,20 @@ RESULTS: dict[str, Any] = {
     "columns and rows": {"columns": HEADER, "rows": CELLS},
     "columns that say more": {"fields": [{"name": name} for name in HEADER], "data": CELLS},
     "a list with a header": {"values": [HEADER, *CELLS]},
+    "a resource in base64": {
+        "content": [
+            {
+                "type": "resource",
+                "resource": {
+                    "uri": "file:///people",
+                    "blob": base64.b64encode(json.dumps(ROWS).encode()).decode(),
+                },
+            }
+        ]
+    },
+    "resources in base64": [
+        {"uri": "file:///a", "blob": base64.b64encode(json.dumps(ROWS).encode()).decode()}
+    ],
     "a text in base64": {"blob": base64.b64encode(json.dumps(ROWS).encode()).decode()},
     "CSV": {"content": [{"type": "text", "text": CSV}]},
     "HTML": f"<p>Found</p><table><tr>{_cells('th', HEADER)}</tr>"

@@ -1,12 +1,16 @@
 """The screen joins shapes and learned values."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from divingbell.border.privacy import scanner, views
 from divingbell.border.privacy.find import Find
 from divingbell.border.privacy.kinds import KINDS, SECRETS
 from divingbell.border.privacy.learned import Learned
 from divingbell.border.privacy.scanner import LONGEST_OWN, Scanner
 from divingbell.border.privacy.screen import Screen
+from tests.border.privacy.samples import FOUND, marked
 
 
 def screen(*values: tuple[str, str]) -> Screen:
@@ -95,3 +99,45 @@ def test_what_is_overwritten_hides_no_value(text: str) -> None:
 def test_progress_is_no_value() -> None:
     bar = "".join(f"\r{n:3}%|███▌      | {n}/100 [00:01<00:01, 33.2{n}it/s]" for n in range(100))
     assert screen().finds(bar + "\n1234567\r1234568\r\n") == []
+
+
+SAMPLES = [marked(sample)[0] for samples in FOUND.values() for sample in samples]
+LEARNED = [("Ann Lee", "NAME"), ("ann@example.org", "EMAIL"), ("12 Main St", "ADDRESS")]
+texts = st.lists(
+    st.one_of(
+        st.sampled_from(SAMPLES),
+        st.sampled_from([value for value, _ in LEARNED]),
+        st.text(st.sampled_from("ab1 @.-+:/\\\"'%&;\n\t\x1b[é中\u200b４\r\b"), max_size=12),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@pytest.mark.parametrize("known", [(), LEARNED], ids=["nothing learned", "some learned"])
+@given(text=texts)
+def test_at_once_the_same_is_found_as_in_steps(known: list[tuple[str, str]], text: str) -> None:
+    both = screen(*known)
+    assert both.finds(text) == views.finished(both.scanning(text))
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_every_sample_is_found_at_once_as_in_steps(sample: str) -> None:
+    for both in (screen(), screen(*LEARNED)):
+        assert both.finds(sample) == views.finished(both.scanning(sample))
+
+
+def test_a_short_text_is_one_pass_of_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    passes = []
+    hits = scanner._Scan.hits_of_all
+
+    def counted(self: scanner._Scan) -> list[tuple[int, int, int]]:
+        passes.append(self)
+        return hits(self)
+
+    def never(self: scanner._Scan, at: int) -> list[tuple[int, int, int]]:
+        raise AssertionError("it was read in pieces")
+
+    monkeypatch.setattr(scanner._Scan, "hits_of_all", counted)
+    monkeypatch.setattr(scanner._Scan, "hits", never)
+    screen(*LEARNED).finds("a line of Ann Lee, with nothing more in it")
+    assert len(passes) == 1

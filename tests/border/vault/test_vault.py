@@ -187,3 +187,38 @@ async def test_conversations_that_leave_the_memory_come_back_from_the_store(
 def test_an_address_that_is_none_is_refused() -> None:
     with pytest.raises(ConfigError, match="none of a Redis"):
         RedisStore("http://host", KEEP)
+
+
+async def test_a_value_has_its_token_again_once_a_conversation_is_recalled(stores: Stores) -> None:
+    vaults = await opened(stores())
+    tokens = [vaults.of(ANN).token_of(f"{number}@x.org", "EMAIL") for number in range(2500)]
+    vaults.of(ANN).token_of("Ann", "NAME", "crm.find", sealed=True)
+    vaults.of(Principal("ann", "second")).token_of("bob@x.org", "EMAIL")
+    await vaults.close()
+
+    again = await opened(stores())
+    entries = await again.recall(ANN)
+    assert len(entries) == 2501 and "bob@x.org" not in {entry.value for entry in entries}
+    assert [entry.origins for entry in entries if entry.sealed] == [{"crm.find"}]
+    vault = again.of(ANN)
+    assert [vault.token_of(f"{number}@x.org", "EMAIL") for number in range(2500)] == tokens
+    # A new one is none of those that were given out, which a model may still write.
+    assert vault.token_of("new@x.org", "EMAIL") not in tokens and len(vault) == 2502
+    assert len(await again.recall(ANN)) == 2502
+    await again.close()
+
+
+async def test_a_store_that_does_not_answer_keeps_nobody_from_going_on(
+    stores: Stores, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = stores()
+    vaults = await opened(store)
+    token = vaults.of(ANN).token_of("ann@x.org", "EMAIL")
+
+    async def fail(*_: object) -> None:
+        raise StoreFailed("it is away")
+
+    monkeypatch.setattr(store, "all_of", fail)
+    assert [entry.token for entry in await vaults.recall(ANN)] == [token]
+    assert "can't be read: it is away" in caplog.text
+    await vaults.close()

@@ -480,7 +480,9 @@ async def test_arguments_that_the_host_sets_are_out_of_the_reach_of_code() -> No
 
 async def test_arguments_and_results_pass_the_border() -> None:
     class Stamping(OpenBorder):
-        async def inward(self, value: Any, principal: Any, to: str = "") -> Any:
+        async def inward(
+            self, value: Any, principal: Any, to: str = "", written: bytes | None = None
+        ) -> Any:
             if isinstance(value, Mapping) and "word" in value:
                 return {"word": value["word"].replace("TOKEN", "real name")}
             return value

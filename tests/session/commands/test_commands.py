@@ -559,7 +559,9 @@ async def test_commands_that_keep_the_host_busy_are_stopped_and_cells_are_not(
 class _Stamps(OpenBorder):
     """Restores a name that the model knows by another, and hides it again."""
 
-    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
+    async def inward(
+        self, value: Any, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Any:
         return with_texts(value, lambda text: text.replace("NAME-1", "Earle"))
 
     async def outward(
@@ -601,7 +603,9 @@ HOSTILE = "'; touch pwned; '\"$(touch pwned)`touch pwned`\n"
 class _Hostile(OpenBorder):
     """Restores a token to what a stranger wrote, and hides nothing."""
 
-    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
+    async def inward(
+        self, value: Any, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Any:
         return with_texts(value, lambda text: text.replace("[NAME_482715]", HOSTILE))
 
 

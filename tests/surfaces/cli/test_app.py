@@ -1,6 +1,8 @@
 """The command, run as users run it: another process, its output, its exit status."""
 
 import base64
+import importlib
+import inspect
 import json
 import os
 import signal
@@ -12,8 +14,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from cyclopts import App
+from cyclopts.command_spec import CommandSpec
 
 from divingbell.surfaces.cli import exit_status, main
+from divingbell.surfaces.cli.app import app
 
 from .command import COMMAND, PATIENCE, PNG, Bell, environment, runner
 
@@ -480,15 +485,47 @@ def test_the_version_is_told(bell: Bell) -> None:
     assert bell("--version").stdout == version("divingbell") + "\n"
 
 
-def test_help_does_not_load_what_only_other_commands_need() -> None:
-    code = (
-        "import sys\nfrom divingbell.surfaces.cli import main\nmain(['--help'])\n"
-        "print([m for m in ('prompt_toolkit', 'pygments', 'markdown_it') if m in sys.modules])"
-    )
+def _loaded_by(code: str) -> list[str]:
+    """The modules that a program loads beyond those of Python's own start."""
+    code = f"import sys\nbefore = set(sys.modules)\n{code}\nprint(*set(sys.modules) - before)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True
     )
-    assert done.stdout.splitlines()[-1] == "[]"
+    return done.stdout.splitlines()[-1].split()
+
+
+def test_help_loads_no_command_and_nothing_that_only_they_need() -> None:
+    loaded = _loaded_by("from divingbell.surfaces.cli import main\nmain(['--help'])")
+    heavy = {"asyncio", "prompt_toolkit", "pygments", "markdown_it", "pydantic", "mcp", "socket"}
+    assert not heavy & set(loaded)
+    assert {name for name in loaded if name.startswith("divingbell")} == {
+        "divingbell",
+        "divingbell.errors",
+        "divingbell.logs",
+        "divingbell.principal",
+        "divingbell.surfaces",
+        "divingbell.surfaces.cli",
+        "divingbell.surfaces.cli.app",
+        "divingbell.surfaces.cli.arguments",
+        "divingbell.surfaces.cli.exit_status",
+    }
+    assert len(loaded) < 230, "each takes a third of a millisecond"
+
+
+def test_importing_the_library_loads_next_to_nothing() -> None:
+    loaded = _loaded_by("import divingbell")
+    assert [name for name in loaded if name.startswith("divingbell")] == ["divingbell"]
+    assert len(loaded) < 40, "no more than typing and importlib need"
+
+
+def test_what_a_command_says_in_the_list_is_what_its_function_says() -> None:
+    for name, listed in app._commands.items():
+        if not isinstance(listed, CommandSpec):
+            continue
+        module, _, function = listed.import_path.partition(":")
+        found = getattr(importlib.import_module(module), function)
+        said = found.help if isinstance(found, App) else inspect.getdoc(found)
+        assert listed.help is not None and listed.help.splitlines()[0] == said.strip(), name
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["stats"]])

@@ -62,7 +62,7 @@ def test_code_output_and_answer_are_shown_and_what_it_cost(
 def test_the_person_sees_real_values_with_marks_and_the_model_tokens(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
-    code = f"print({EMAIL!r})\nimport matplotlib.pyplot as plt\nplt.plot([1]);plt.show()"
+    code = "print('anna.bell' + '@example.com')\nimport matplotlib.pyplot as plt\nplt.plot([1]);plt.show()"  # the model itself has never read it
     provider.says = [Say("", code), Say("Done.")]
     with chatting(tmp_path, provider) as screen:
         screen.type(f"write to {EMAIL}", ENTER)
@@ -133,7 +133,7 @@ def test_approvals_and_questions_of_servers_are_asked_in_place(
         screen.expect(f"‹{EMAIL}›")
         screen.expect("ession? ")
         screen.type("y", ENTER)
-        screen.expect("| Who are you?")
+        screen.expect("| asking asks: Who are you?")
         screen.expect("name (may be left empty): ")
         screen.type("Nobody", ENTER)
         screen.expect("answer")
@@ -161,14 +161,14 @@ def test_what_a_model_says_can_not_act_on_the_terminal(
 def test_a_failure_of_the_provider_ends_the_answer_and_not_the_chat(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
-    limited = status(429, '{"error": {"message": "slow down"}}', **{"retry-after": "7"})
-    provider.says = [limited, raw(b"data: {broken\n\n"), Say("Now it works.")]
+    refused = status(401, '{"error": {"message": "bad key"}}')
+    provider.says = [refused, raw(b"data: {broken\n\n"), Say("Now it works.")]
     with chatting(tmp_path, provider) as screen:
         screen.type("first words", ENTER)
-        screen.expect("too many requests: again in 7 s (slow down)")
+        screen.expect("the key was not accepted: check it (bad key)")
         screen.expect(SIGN)
         screen.type("second words", ENTER)
-        screen.expect("its reply can't be read")
+        screen.expect("openai-chat:local: it")
         screen.expect(SIGN)
         screen.type("third words", ENTER)
         screen.expect("Now it works.")

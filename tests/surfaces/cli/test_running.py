@@ -1,6 +1,7 @@
 """`run` and `exec`: one piece of code, and nothing done that it has no need of."""
 
 import json
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import get_type_hints
 
 import pytest
 
+from divingbell.errors import ConfigError
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.arguments import FLAGS
 from divingbell.surfaces.cli.options import RunOptions
@@ -169,6 +171,25 @@ def test_the_options_without_a_value_are_known() -> None:
     hints = get_type_hints(RunOptions)
     flags = {f"--{item.name}" for item in fields(RunOptions) if hints[item.name] is bool}
     assert flags | {"--help", "-h", "-v"} == FLAGS
+
+
+def test_personal_data_is_kept_from_whoever_reads_the_output(bell: Bell, tmp_path: Path) -> None:
+    (tmp_path / "letter.py").write_text("import sys; print('to', sys.argv[1], 'sk' in sys.argv)")
+    more = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    plain = bell("run", "letter.py", "ann@example.org", **more)
+    assert plain.stdout == "to ann@example.org False\n", plain.stderr
+    for options in (["--private"], ["--privacy", "personal"], ["--privacy=personal"]):
+        done = bell("run", *options, "letter.py", "ann@example.org", "sk", **more)
+        assert re.fullmatch(r"to \[EMAIL_\d+\] True\n", done.stdout), done.stderr
+    code = "print('to ann@example.org'); {'email': 'ann@example.org'}"
+    done = bell("exec", "--private", "--json", code, **more)
+    assert "[EMAIL_" in done.stdout and "ann@" not in done.stdout + done.stderr
+    revealed = bell("vault", "reveal", "--to-program", stdin=done.stdout, **more)
+    assert "to ann@example.org" in revealed.stdout, revealed.stderr
+    done = bell("exec", "--private", "--privacy", "off", "1", **more)
+    assert "exclude each other" in done.stderr and done.returncode == exit_status.of_error(
+        ConfigError("")
+    )
 
 
 def test_python_can_run_it_as_a_module(bell: Bell) -> None:

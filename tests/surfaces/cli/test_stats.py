@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from divingbell.errors import ConfigError
+from divingbell.journal.events import AnswerEnded
 from divingbell.journal.totals import Totals
 from divingbell.models import Ledger, ToolUse
+from divingbell.principal import Principal
 from divingbell.surfaces.cli.stats import show
 
 LEDGER = Ledger(
@@ -105,3 +107,25 @@ async def test_what_an_earlier_version_has_counted_is_told_and_left_out(
 def test_days_that_are_not_kept_are_refused(days: int) -> None:
     with pytest.raises(ConfigError, match="--days is a number from 1 to 400"):
         show(days=days)
+
+
+async def test_the_arms_of_an_experiment_stand_beside_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    kept = Totals(tmp_path / "ledger.db")
+    for number in range(40):
+        who, cost = Principal(f"user-{number % 8}"), 0.01 if number < 20 else None
+        kept.take(AnswerEnded(who, "k", "m", "code", "code", "answered", 2, 1_000, 50, 400, cost))
+    kept.take(
+        AnswerEnded(Principal("x"), "k", "m", "direct", "direct", "turns", 9, 90_000, 60, 0, None)
+    )
+    await kept.close()
+    assert show(path=tmp_path / "ledger.db") == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "code 8 40 100% 2.0 1,000 400 50 0.0100" in shown
+    assert "direct 1 1 0% 9.0 90,000 0 60 –" in shown
+    assert "direct: fewer than 30 answers, so a difference may be chance." in shown
+    assert not any("No model has run code" in line for line in shown)
+    show(as_json=True, path=tmp_path / "ledger.db")
+    assert json.loads(capsys.readouterr().out)["arms"]["code"]["answers"] == 40

@@ -32,7 +32,9 @@ class Whole:
 class Stamping(OpenBorder):
     """What goes out has the stamp for the bird, and what comes in the bird for the stamp."""
 
-    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
+    async def inward(
+        self, value: Any, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Any:
         return replaced(value, STAMP, BIRD)
 
     async def values_in(self, code: str, principal: Principal) -> dict[str, str]:

@@ -10,6 +10,8 @@ from divingbell.surfaces.mcp.definitions import Texts, configured, texts
 
 ALONE, WITH_ONE, WITH_TEN = 400, 500, 540
 """Tokens; the promise is 1,200."""
+SKILLS = 70
+"""Tokens that skills add."""
 TEN = (
     "github", "slack", "linear", "notion", "postgres", "filesystem", "fetch", "memory", "time",
     "google_maps",
@@ -27,6 +29,22 @@ def test_the_whole_surface_fits_its_budget() -> None:
     assert read(texts((), packages)) <= ALONE
     assert read(texts(["github"], packages)) <= WITH_ONE
     assert read(texts(TEN, packages)) <= WITH_TEN
+
+
+def test_tokens_are_spoken_of_where_there_are_some_and_in_few_words() -> None:
+    plain = texts(TEN, at_hand(()))
+    assert texts(TEN, at_hand(()), privacy="off") == plain and "shown" not in plain.instructions
+    for privacy in ("secrets", "personal"):
+        made = texts(TEN, at_hand(()), privacy=privacy)
+        assert read(made) - read(plain) <= 70
+        assert made.instructions.startswith(plain.instructions) and made.tools == plain.tools
+
+
+def test_skills_are_spoken_of_where_there_are_some() -> None:
+    packages = at_hand(())
+    assert "skill" not in texts(TEN, packages).instructions.lower()
+    assert "`from skills import NAME`" in texts(TEN, packages, skills=True).instructions
+    assert read(texts(TEN, packages, skills=True)) <= WITH_TEN + SKILLS
 
 
 def test_the_surface_is_the_same_in_every_process_and_for_every_order_of_servers() -> None:

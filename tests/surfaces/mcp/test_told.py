@@ -284,3 +284,55 @@ async def test_a_client_of_the_older_protocol_hears_that_the_texts_are_others(
             await until(lambda: "ToolListChangedNotification" in heard, "it is told")
         finally:
             await bell.gateway.remove("later")
+
+
+KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
+EXAMPLE = re.compile(r"words such as (\[([A-Z_]+)_[0-9]+\]) stand for them")
+
+
+async def token_in(client: Client, code: str, kind: str) -> str:
+    [token] = re.findall(rf"\[{kind}_[0-9]+\]", (await run(client, code)).partition("such as")[0])
+    return str(token)
+
+
+@pytest.mark.parametrize("privacy", ["secrets", "personal"])
+async def test_what_the_instructions_say_of_tokens_is_so(
+    era: Era, privacy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    sent: list[str] = []
+
+    def look() -> dict[str, str]:
+        return {"email": "ann@example.org", "key": KEY}
+
+    def send(text: str) -> str:
+        sent.append(text)
+        return "sent"
+
+    async with Divingbell(
+        pool=0, privacy=privacy, tools=[look, send], servers={"plenty": entry(3)}
+    ) as bell:
+        surface = Surface(bell)
+        async with Client(surface.server, mode=era, cache=None) as client:
+            words = client.instructions or ""
+            [(example, kind)] = EXAMPLE.findall(words)
+            assert "as it stands and in quotes, in code or arguments" in words
+            look_at = {"EMAIL": "email", "API_KEY": "key"}[kind]
+            value = KEY if look_at == "key" else "ann@example.org"
+            shown = await token_in(client, f"servers.host.look()['{look_at}']", kind)
+            assert re.sub("[0-9]+", "", shown) == re.sub("[0-9]+", "", example)
+            # In code, as a text and in a longer one; "arguments" are those of tools.
+            await run(client, f'servers.host.send("{shown}")')
+            await run(client, f'servers.host.send(text="to {shown}!")')
+            await run(client, f'call_mcp_tool("host.send", {{"text": "{shown}"}})')
+            assert sent == [value, f"to {value}!", value]
+            assert ("personal data" in words.lower()) == (privacy == "personal")
+            # A secret goes to the server that it came from, and no other.
+            secret = await token_in(client, "servers.host.look()['key']", "API_KEY")
+            await run(client, f'servers.host.send("{secret}")')
+            assert sent[-1] == KEY
+            refused = await client.call_tool(
+                "execute_python", {"code": f'servers.plenty.get_page(url="{secret}")'}
+            )
+            assert refused.is_error and "is sent nowhere else" in text_of(refused)
+        await surface.close()

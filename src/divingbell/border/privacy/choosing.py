@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from divingbell.border.privacy.analyzer import load
 from divingbell.border.privacy.kinds import PERSONAL, SECRETS
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.errors import ConfigError
@@ -17,12 +18,17 @@ KINDS_OF: dict[Privacy, frozenset[str]] = {
 def make_scanner(privacy: Privacy, rules: PrivacyRules) -> Scanner:
     """Return what finds values by their shapes; expressions of one's own count with every word.
 
+    With "personal" the analyzer that the rules name is loaded, which may take seconds.
+
     Raises:
-        ConfigError: an expression can't be used, or a package is missing.
+        ConfigError: an expression or the analyzer can't be used, or a package is missing.
     """
     for kind, expression in rules.patterns.items():
         _check(kind, expression)
-    return Scanner(KINDS_OF[privacy], rules.patterns)
+    kinds = KINDS_OF[privacy] | rules.patterns.keys()
+    brought = rules.analyzer and privacy == "personal"
+    analyzer = load(rules.analyzer, kinds) if brought else None
+    return Scanner(KINDS_OF[privacy], rules.patterns, analyzer)
 
 
 def chosen_fields(privacy: Privacy, rules: PrivacyRules) -> Mapping[str, str]:

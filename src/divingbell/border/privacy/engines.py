@@ -74,9 +74,11 @@ class HyperscanEngine:
     def _scratch_of_thread(self) -> Any:
         # Scratch space that two threads use at once is an error, and scanning releases the lock of
         # the interpreter.
-        if not hasattr(self._scratch, "space"):
+        try:
+            return self._scratch.space
+        except AttributeError:
             self._scratch.space = self._new_scratch(self._database)
-        return self._scratch.space
+            return self._scratch.space
 
 
 class Re2Engine:

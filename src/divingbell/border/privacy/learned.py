@@ -12,6 +12,7 @@ from urllib.parse import quote, quote_plus
 
 from divingbell.border.privacy import views
 from divingbell.border.privacy.find import Find, merged
+from divingbell.border.privacy.ordinary_words import ORDINARY
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.errors import ConfigError
 
@@ -323,8 +324,9 @@ def _says_something(low: str) -> bool:
 
 
 def _forms(value: str, kind: str) -> Iterator[_Form]:
-    is_name = value.isalpha() and len(value) < SHORT_WORD and not value.islower()
     low = folded(value)
+    is_word = len(value) < SHORT_WORD or (kind == "NAME" and low in ORDINARY)
+    is_name = value.isalpha() and is_word and not value.islower()
     for written in _written(value):
         form = folded(written)
         is_escaped = form != low and " ".join(low.split()) != form

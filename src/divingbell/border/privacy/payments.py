@@ -14,6 +14,8 @@ _ISSUED = (
     r"(?:4\d|5[1-5]|2[2-7]|6[0245]|35)\d{2}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?:[ -]?\d{1,3})?"
     r"|4\d{3}[ -]?\d{4}[ -]?\d{4}[ -]?\d|(?:1800|2131)[ -]?\d{6}[ -]?\d{5}"
     r"|3[47]\d{2}[ -]?\d{6}[ -]?\d{5}|3[0689]\d{2}[ -]?\d{6}[ -]?\d{4}"
+    r"|(?:0604|50(?:18|20|38)|5[678]\d{2}|63(?:04|90)|67(?:59|6[123]))[ -]?\d{4}[ -]?\d{4}"
+    r"(?:[ -]?\d{4}(?:[ -]?\d{2,3})?)?"
 )
 _PAYING = r"\bcharged?\b|\brefund|\bpay(?:ment|ing)?\b|\bpaid\b|billing|checkout"
 _PAYING_BEHIND = r"\bexp\b|\bexpir|\bcvc|\bcvv"
@@ -40,6 +42,10 @@ _CARDS = (
         re.compile(f"{AT}{_ANY}{TO}"),
         longest=40,
         check=validators.is_paid_card,
+        unless=re.compile(
+            r"(?:invoice|order|ticket|reference|ref)\W{0,3}(?:no|nr|number|id)?\W{0,3}$", re.I
+        ),
+        unless_reach=30,
         words=_PAYING,
         words_behind=_PAYING_BEHIND,
     ),
@@ -70,6 +76,7 @@ _IBAN = Shape(
         rf"[A-Z](?=[A-Z]\d\d)(?:(?<!\w.)|(?<=\\[nrt].))(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE
     ),
     longest=66,
+    longest_gate=13,
     check=validators.is_iban,
 )
 

@@ -3,6 +3,7 @@
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 from divingbell.border.privacy import endings, shapes, views
+from divingbell.border.privacy.analyzer import Analyzer
 from divingbell.border.privacy.engines import Gate, Hit, engine
 from divingbell.border.privacy.find import Find, merged
 
@@ -21,13 +22,19 @@ class Scanner:
 
     `kinds` are names of `kinds.KINDS`; `patterns` are expressions of one's own by the name of
     their kind, in the syntax of RE2. The time grows with the text, whatever stands in it. May be
-    used by several threads.
+    used by several threads. What an `analyzer` finds in a text as it stands is added.
 
     Raises:
         ConfigError: a kind is not known, an expression can't be used, or a package is missing.
     """
 
-    def __init__(self, kinds: Iterable[str], patterns: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kinds: Iterable[str],
+        patterns: Mapping[str, str] | None = None,
+        analyzer: Analyzer | None = None,
+    ) -> None:
+        self._analyzer = analyzer
         self._shapes = shapes.of_kinds(frozenset(kinds))
         self._endings = endings.Endings(self._shapes)
         self._own = list(patterns or {})
@@ -43,18 +50,27 @@ class Scanner:
         self.longest = max(*longest, LONGEST_OWN, 2 * views.AROUND)
         """The most characters that a find can have together with what decides about it."""
 
-    def finds(self, text: str) -> list[Find]:
-        """Return the finds, sorted and disjoint."""
-        if len(text) > PIECE:
-            return views.finished(self.scanning(text))
+    @property
+    def waits(self) -> bool:
+        """Whether finds wait for an analyzer, so that an event loop should not."""
+        return self._analyzer is not None
+
+    def finds(self, text: str, *more: views.Finder) -> list[Find]:
+        """Return the finds, sorted and disjoint: what `scanning` returns, without giving way."""
+        if len(text) > PIECE or self._analyzer:
+            return views.finished(self.scanning(text, *more))
         # Most texts are one line: what a generator and its steps cost is a third of all then.
         scan = _Scan(self, text)
-        found = scan.finds(scan.hits(0))
-        return self._without_disguise(text, scan, found) if scan.disguised else merged(found)
-
-    def _without_disguise(self, text: str, scan: "_Scan", found: list[Find]) -> list[Find]:
+        hits = scan.hits_of_all()
+        if not hits and not more:
+            return []
+        found = scan.finds(hits)
+        if not more and not scan.disguised:
+            return merged(found)
+        for finder in more:
+            found += views.finished(finder.plain(text))
         for start, end in views.neighbourhoods(scan.disguised):
-            found += _near(text, start, end, [self])
+            found += _near(text, start, end, [self, *more])
         return merged(found)
 
     def scanning(self, text: str, *more: views.Finder) -> Generator[None, None, list[Find]]:
@@ -65,6 +81,8 @@ class Scanner:
         """
         scan = _Scan(self, text)
         found = yield from scan.steps()
+        if self._analyzer:
+            found += yield from self._analyzer.finding(text)
         for finder in more:
             found += yield from finder.plain(text)
         for start, end in views.neighbourhoods(scan.disguised):
@@ -92,8 +110,8 @@ class _Scan:
         self._scanner, self._text = scanner, text
         self._decided: dict[int, int] = {}
         """Up to where a shape has decided, by its number."""
-        self._last: dict[str, int] = {}
-        """Where the last find of a kind ends."""
+        self._last: dict[str, tuple[int, int]] = {}
+        """The last find of a kind."""
         self.disguised: list[int] = []
         """Where disguises end, sorted."""
 
@@ -119,6 +137,14 @@ class _Scan:
                 self.disguised.append(end)
         return found
 
+    def hits_of_all(self) -> list[Hit]:
+        """The hits of a text that is one piece, by their places in it."""
+        data = f"\n{self._text}".encode("utf-8", "replace")
+        hits: Iterable[Hit] = self._scanner._engine.hits(data)
+        if hits and len(data) != len(self._text) + 1:
+            hits = _in_characters(hits, data)
+        return [(gate, start - 1, end - 1) for gate, start, end in hits]
+
     def hits(self, at: int) -> list[Hit]:
         """The hits that end in a piece, by their places in the text."""
         # One more character, because what follows a value decides where it ends; and one before
@@ -134,16 +160,19 @@ class _Scan:
         low, high = at - begin, at + PIECE - begin
         return [(gate, begin + a, begin + b) for gate, a, b in hits if low < b <= high]
 
-    def _finds_at(self, number: int, end: int) -> list[Find]:
+    def _finds_at(self, number: int, end: int) -> Iterable[Find]:
         shape = self._scanner._shapes[number]
-        decided = self._decided.get(number, 0)
-        # Most numbers are of several shapes of one kind.
-        if end < decided or self._last.get(shape.kind) == end:
-            return []
-        self._decided[number], places = shape.look(self._text, end, decided)
-        if places:
-            self._last[shape.kind] = places[-1][1]
-        return [Find(*place, shape.kind) for place in places]
+        kind = shape.kind
+        decided, (first, last) = self._decided.get(number, 0), self._last.get(kind, (0, 0))
+        # Most numbers are of several shapes of one kind, and let a gate through at each part.
+        if end < decided or first < end <= last:
+            return ()
+        known = max(decided, last) if end > last else decided
+        self._decided[number], places = shape.look(self._text, end, known)
+        if not places:
+            return ()
+        self._last[kind] = places[-1]
+        return [Find(start, stop, kind) for start, stop in places]
 
 
 def _near(text: str, start: int, end: int, finders: Sequence[views.Finder]) -> Iterator[Find]:

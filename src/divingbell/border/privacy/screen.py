@@ -1,5 +1,6 @@
 """The screen: what shapes find and what was learned, as one."""
 
+import itertools
 from collections.abc import Generator
 from typing import NamedTuple
 
@@ -39,7 +40,12 @@ class Screen:
 
     def finds(self, text: str) -> list[Find]:
         """Return all finds, sorted and disjoint: what overlaps is one, of the longest's kind."""
-        return views.finished(self.scanning(text))
+        more = (self.learned,) if len(self.learned) else ()
+        found = self._scanner.finds(text, *more)
+        if not overwriting.occurs(text):
+            return found
+        near = overwriting.finds(text, (self._scanner, self.learned))
+        return merged(itertools.chain(found, *near))
 
     def scanning(self, text: str) -> Generator[None, None, list[Find]]:
         """Do the same, and yield after each piece of 32 kB: an event loop can give way there."""

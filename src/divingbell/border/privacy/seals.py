@@ -5,7 +5,7 @@ about a value the first one decides.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from divingbell.border.privacy import documents
@@ -125,9 +125,25 @@ def payloads(value: Any) -> list[Any]:
     for each in list(found):
         if isinstance(each, dict) and list(each) == ["result"]:
             found.append(each["result"])
+    for item in filter(_is_around, value if isinstance(value, list) else (value,)):
+        found += _texts_in_blobs(item)
     return found
 
 
+def _texts_in_blobs(block: Any) -> Iterator[str]:
+    """The texts that come as base64 in what the protocol puts around a result."""
+    if not isinstance(block, dict):
+        return
+    if isinstance(blob := block.get("blob"), str) and len(blob) <= MOST_BLOB:
+        yield documents.text_in_base64(blob)
+    for name in (*_BLOCKS, "resource"):
+        inner = block.get(name)
+        for each in inner if isinstance(inner, list) else (inner,):
+            yield from _texts_in_blobs(each)
+
+
+MOST_BLOB = 8 << 20
+"""Characters of base64 that are read as a text; as many as of all texts of a result."""
 _STRUCTURED = ("structured", "structuredContent")
 _BLOCKS = ("content", "contents", "messages")
 

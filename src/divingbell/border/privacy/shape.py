@@ -49,6 +49,9 @@ class Shape:
     """The value; or what it begins after, if there is a `rest`."""
     longest: int
     """Characters that a match of the pattern has at most."""
+    longest_gate: int = 0
+    """Characters from where the pattern's match begins to where that of the gate ends, at most; if
+    they are fewer than `longest`, less is looked at."""
     check: Callable[[str], bool] = _always
     """Says of a text that looks like a value whether it is one."""
     rest: "re.Pattern[str] | None" = None
@@ -84,13 +87,15 @@ class Shape:
     @functools.cached_property
     def reach(self) -> int:
         """Characters before the end of a hit among which a match begins."""
-        return self.longest + (NEAR_BEHIND + LONGEST_WORDS if self.words_behind else 1)
+        longest = self.longest_gate or self.longest
+        return longest + (NEAR_BEHIND + LONGEST_WORDS if self.words_behind else 1)
 
     @property
     def longest_with_context(self) -> int:
         """Characters of a value together with all that decides about it."""
         before = NEAR + LONGEST_WORDS if self.words else LONGEST_UNLESS
-        return before + LONGEST_BACKWARDS + self.reach + self.longest_rest
+        longest = max(self.reach, self.longest + 1)
+        return before + LONGEST_BACKWARDS + longest + self.longest_rest
 
     def look(self, text: str, end: int, decided: int) -> tuple[int, list[tuple[int, int]]]:
         """Look around a hit that ends there. Values that begin before `decided` are known already.
@@ -101,7 +106,8 @@ class Shape:
         limit = end + self.reach
         found = []
         at = max(decided, end - self.reach)
-        while at < len(text) and (match := self.pattern.search(text, at, limit + self.longest + 1)):
+        last = limit + self.longest + 1
+        while at < limit and (match := self.pattern.search(text, at, last)):
             if match.start() >= limit:
                 break
             place = self._place(text, match)

@@ -59,6 +59,10 @@ class Store(ABC):
         """Return the rows of these tokens that there are. Raises: StoreFailed."""
 
     @abstractmethod
+    async def all_of(self, conversation: str, most: int) -> list[Row]:
+        """Return the rows of a conversation, no more than `most`. Raises: StoreFailed."""
+
+    @abstractmethod
     async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
         """Return the rows of these tokens in all conversations. Raises: StoreFailed."""
 

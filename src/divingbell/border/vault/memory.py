@@ -1,5 +1,6 @@
 """The store of one process: nothing is written anywhere, and nothing outlives it."""
 
+import itertools
 import time
 from collections.abc import Iterable, Sequence
 
@@ -28,6 +29,9 @@ class MemoryStore(Store):
     async def get(self, conversation: str, tokens: Iterable[str]) -> list[Row]:
         known = self._rows.get(conversation, {})
         return [known[token] for token in tokens if token in known]
+
+    async def all_of(self, conversation: str, most: int) -> list[Row]:
+        return list(itertools.islice(self._rows.get(conversation, {}).values(), most))
 
     async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
         wanted = list(tokens)

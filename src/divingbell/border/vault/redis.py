@@ -57,6 +57,16 @@ class RedisStore(Store):
             if sealed is not None
         ]
 
+    async def all_of(self, conversation: str, most: int) -> list[Row]:
+        found: dict[str, Row] = {}  # a scan may meet a name twice
+        async with _failing():
+            rows = self._redis.hscan_iter(PREFIX + conversation, count=AT_ONCE)
+            async for token, sealed in rows:
+                found[token.decode()] = Row(conversation, token.decode(), bytes(sealed))
+                if len(found) >= most:
+                    break
+        return list(found.values())
+
     async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
         wanted, found = list(tokens), list[Row]()
         async with _failing():

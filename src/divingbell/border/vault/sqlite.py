@@ -65,6 +65,17 @@ class SqliteStore(Store):
     async def get(self, conversation: str, tokens: Iterable[str]) -> list[Row]:
         return await self._select(tokens, "conversation = ? AND ", conversation)
 
+    async def all_of(self, conversation: str, most: int) -> list[Row]:
+        def look(database: sqlite3.Connection) -> list[Row]:
+            return _rows(
+                database.execute(
+                    "SELECT conversation, token, sealed FROM kept WHERE conversation = ? LIMIT ?",
+                    (conversation, most),
+                )
+            )
+
+        return await self._do(look)
+
     async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
         return await self._select(tokens)
 

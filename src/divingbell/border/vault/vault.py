@@ -12,6 +12,7 @@ from divingbell.border.vault.base import Counts, Row, Store, StoreFailed, VaultU
 from divingbell.border.vault.seal import NotOpened, Seal
 from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
+from divingbell.shares import weight
 
 log = logs.logger("divingbell")
 
@@ -87,6 +88,11 @@ class Vault:
     def entry_of(self, token: str) -> Entry | None:
         """Return what a token stands for, if it is one of this conversation."""
         return self._entries.get(token)
+
+    def entries(self) -> list[Entry]:
+        """Return all that is known of it here."""
+        with self._guard:
+            return list(self._entries.values())
 
     def take(self, entry: Entry) -> None:
         """Take back an entry that was kept."""
@@ -173,6 +179,21 @@ class Vaults:
         Raises:
             UnknownToken: one of them is not of this conversation, or the store does not answer.
         """
+        asked = set(wanted)
+        found = await self.known(principal, asked)
+        for token in asked - found.keys():
+            raise UnknownToken(
+                f"{token[1:-1]} in brackets is not known in this conversation: use only what "
+                "stood in its results, to the letter"
+            )
+        return found
+
+    async def known(self, principal: Principal, wanted: Iterable[str]) -> dict[str, Entry]:
+        """Return what tokens stand for, of those that this conversation has.
+
+        Raises:
+            UnknownToken: the store does not answer.
+        """
         vault = self.of(principal)
         asked = set(wanted)
         missing = [token for token in asked if vault.entry_of(token) is None]
@@ -187,13 +208,22 @@ class Vaults:
                     "try again later"
                 ) from None
         found = {token: vault.entry_of(token) for token in asked}
-        for token, entry in found.items():
-            if entry is None:
-                raise UnknownToken(
-                    f"{token[1:-1]} in brackets is not known in this conversation: use only what "
-                    "stood in its results, to the letter"
-                )
         return {token: entry for token, entry in found.items() if entry is not None}
+
+    async def recall(self, principal: Principal) -> list[Entry]:
+        """Take back all that was kept of a conversation, so that a value has the token that it had
+        before a restart; return all that is known of it.
+
+        Where the store does not answer, values get new tokens beside those that they have.
+        """
+        vault = self.of(principal)
+        try:
+            rows = await self._store.all_of(vault.name, MOST_VALUES)
+            # 200,000 of them take seconds to open.
+            await weight.in_thread(lambda: self._take_all(vault, rows))
+        except (StoreFailed, NotOpened) as error:
+            log.warning("what was kept of a conversation can't be read: %s", error)
+        return vault.entries()
 
     async def anywhere(self, wanted: Iterable[str]) -> dict[str, dict[str, Entry]]:
         """Return what tokens stand for in all conversations of the store: for a person.
@@ -213,6 +243,10 @@ class Vaults:
     async def counts(self) -> Counts:
         """Return how much the store holds. Raises: StoreFailed."""
         return await self._store.counts()
+
+    def _take_all(self, vault: Vault, rows: Iterable[Row]) -> None:
+        for row in rows:
+            vault.take(self._opened(row))
 
     def _opened(self, row: Row) -> Entry:
         kind, value, origins, sealed = self._seal.open(row.sealed, row.place)

@@ -141,6 +141,12 @@ class Labels:
         ]
         return in_order(found)
 
+    def sources(self, holder: Holder, user: str) -> tuple[str, ...]:
+        """Return the tools whose data a conversation has, as far as there are rules about them."""
+        conversation = self._conversations.get(holder) or self._shared.get(user)
+        found = () if conversation is None else conversation.sources.values()
+        return tuple(sorted({source.tool for source in found}))
+
     def join(self, client: Principal, session: str) -> None:
         """Make a client and the session with this key, which it can reach, one conversation."""
         if not self._ends:

@@ -14,7 +14,7 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from divingbell import text
-from divingbell.errors import ToolFailed
+from divingbell.errors import NotRecorded, ToolFailed
 from divingbell.gateway.callers import Caller
 from divingbell.gateway.sign_in.oauth import Credentials
 from divingbell.gateway.upstream import exchange, list_changes, paging
@@ -29,6 +29,7 @@ from divingbell.gateway.upstream.tool_list import TIMEOUT as LIST_TIMEOUT
 from divingbell.gateway.upstream.tool_list import ToolList
 from divingbell.gateway.upstream.tool_list_cache import ToolListCache
 from divingbell.gateway.upstream.transport.connector import Connector
+from divingbell.gateway.upstream.transport.departure import Departure
 from divingbell.gateway.upstream.transport.orphan_groups import ProcessGroups
 from divingbell.gateway.upstream.transport.server_log import ServerLog
 from divingbell.gateway.upstream.transport.short_pages import shortened
@@ -64,9 +65,12 @@ class Upstream:
         environment: Mapping[str, str] = os.environ,
         on_changed: Callable[[Change], None] | None = None,
         on_state: Callable[[State], None] | None = None,
+        spool: Path | None = None,
     ) -> None:
         guard_logs()
         self.server = server
+        self.spool = spool
+        """The folder in which it may leave tables as files; only our own dataset server may."""
         self._redactor = redactor = Redactor(secrets_of(server), server.name)
         self._log = log = ServerLog(log_folder, server.name, redactor)
         self._pending_calls = PendingCalls()
@@ -149,17 +153,20 @@ class Upstream:
         *,
         timeout: float | None = None,
         caller: Caller | None = None,
+        departure: Departure | None = None,
     ) -> mcp_types.CallToolResult:
         """Call a tool; a result with `is_error` is a result. Cancelling cancels the call upstream.
 
-        The result is not checked against the tool's schema.
+        The result is not checked against the tool's schema. With a `departure` it is made ready
+        while that is waited for.
 
         Raises:
             ToolFailed: no result came, or none that makes sense.
+            NotRecorded: it must not leave.
         """
         what = f"{self.server.name}.{name[:200]}"
         given = {"name": name, "arguments": _copied(arguments)}
-        return await self._ask(exchange.CALL, what, given, caller, timeout)
+        return await self._ask(exchange.CALL, what, given, caller, timeout, departure)
 
     async def read_resource(
         self, uri: str, caller: Caller | None = None, *, timeout: float | None = None
@@ -234,7 +241,9 @@ class Upstream:
         given: Mapping[str, Any],
         caller: Caller | None,
         timeout: float | None,
+        departure: Departure | None = None,
     ) -> Result:
+        leaving = contextlib.nullcontext if departure is None else departure.awaited
         limit = timeout or self.server.timeout or CALL_TIMEOUT
         again = True
         while True:
@@ -242,10 +251,14 @@ class Upstream:
             with self._pending_calls.begin(caller) as call:
                 try:
                     async with asyncio.timeout(limit) as call.clock:
-                        result = await kind.run(
-                            client, given, call, self._questions, self._log_level
-                        )
+                        # Not sooner: a task that is begun in the block would be held as well.
+                        with leaving():
+                            result = await kind.run(
+                                client, given, call, self._questions, self._log_level
+                            )
                     return await weight.beside(self._redactor.clean_model, result)
+                except NotRecorded:
+                    raise
                 except Exception as error:
                     if not again or not await self._is_unheard(error, client):
                         raise await self._failed(error, client, what, limit) from None

@@ -20,12 +20,15 @@ from divingbell.promises.check import (
     parsing,
     processes,
     quotas,
+    rates,
+    recording,
     restoring,
     secrecy,
     serving,
     sessions,
     settings,
     sign_ins,
+    skills,
 )
 from divingbell.promises.check.privacy_rig import PRIVACY_CHECKS, PrivacyRig
 from divingbell.promises.check.rig import ALONE, CHECKS, CheckRig, PromiseBroken, Watch, judged
@@ -56,10 +59,13 @@ __all__ = [
     "parsing",
     "processes",
     "quotas",
+    "rates",
+    "recording",
     "restoring",
     "secrecy",
     "serving",
     "sessions",
     "settings",
     "sign_ins",
+    "skills",
 ]

@@ -7,12 +7,15 @@ import re
 from collections.abc import Callable
 from urllib.parse import unquote
 
+from divingbell.models import Result
 from divingbell.promises.check.exits import Ear, connected
 from divingbell.promises.check.privacy_rig import SEALED, WHO, PrivacyRig, privacy_checks
 from divingbell.promises.check.rig import expect
 from divingbell.promises.check.tool_rig import NAME
 from divingbell.session.session import Session
+from divingbell_inside import drawn_texts
 
+_PLAIN_IMAGE = "b'\\x89PNG\\r\\n\\x1a\\n\\xff'"
 _PART = 6
 """Letters of a value that stand together by no accident."""
 _SHOWING = (
@@ -46,6 +49,20 @@ for at in range(1, len(who['email'])):
 _CUT = """
 for number in range(3_000):
     print(who['email'] + ' ' * (number % 7), end='')
+"""
+_PARTED = (
+    "say(half); shout(rest)",
+    "say(half); shout('a warning\\n'); say(rest)",
+    "say(half); display('a table'); say(rest)",
+)
+_SAYING = """
+import sys, time
+half, rest = who['street'][:5], who['street'][5:]
+def to(stream):
+    def write(text):
+        stream.write(text); stream.flush(); time.sleep(0.05)
+    return write
+say, shout = to(sys.stdout), to(sys.stderr)
 """
 _LONG_VALUE = "[who['email']] * 200_000"
 _ENCODINGS = """
@@ -117,12 +134,26 @@ async def values_cut_in_two(rig: PrivacyRig) -> str:
         await rig.value(session, WHO)
         for code in (_IN_PIECES, _CUT, _LONG_VALUE):
             _no_part_in(rig, await rig.shown(session, code))
+        await rig.value(session, _SAYING)
+        for code in _PARTED:
+            _not_parted(rig, await session.run(code))
         words = ["sh", "-c", 'printf "%s" "$1"; sleep 0.05; echo "$2"', "sh"]
         cut = rig.person.email.index("@") + 3
         halves = [rig.person.email[:cut], rig.person.email[cut:]]
         pieces = [event.text or "" async for event in session.command_stream([*words, *halves])]
         _no_part_in(rig, "".join(pieces))
-    return "by letters, at every place, at the limit of the output, of a value, of a command"
+    return (
+        "by letters, at every place, at the limit of the output, of a value, of a command, by the "
+        "other stream and by a display"
+    )
+
+
+def _not_parted(rig: PrivacyRig, result: Result) -> None:
+    """Look at both streams as they were written, and at each of them alone."""
+    for name in ("stdout", "stderr"):
+        rig.hidden_in("".join(str(each.data) for each in result.outputs if each.name == name))
+    rig.hidden_in(result.text)
+    expect("[ADDRESS_" in result.text, f"too little was shown: {result.text[:200]}")
 
 
 def _no_part_in(rig: PrivacyRig, text: str) -> None:
@@ -162,6 +193,12 @@ async def pictures(rig: PrivacyRig) -> str:
             result = await session.run(f"display({{{kind!r}: {data}}}, raw=True)")
             held = [output for output in result.outputs if output.type == kind]
             expect(not held and "held back" in result.text, f"{kind}: {result.text[:200]}")
+        for words, is_shown in (("str(who).encode()", False), ("b'north'", True)):
+            forms = f"{{'image/png': {_PLAIN_IMAGE}, {drawn_texts.KIND!r}: {words}}}"
+            result = await session.run(f"display({forms}, raw=True)")
+            is_held = "its texts have " in result.text
+            shown = any(output.type == "image/png" for output in result.outputs)
+            expect(shown == is_shown and is_held != is_shown, f"a chart: {result.text[:200]}")
     async with connected(rig, Ear()) as client:
         content = (await client.call_tool("portrait", {})).model_dump(mode="json")["content"]
     kinds = {block["type"] for block in content}
@@ -169,7 +206,7 @@ async def pictures(rig: PrivacyRig) -> str:
     blobs = [block["resource"].get("blob") or "" for block in content if "resource" in block]
     rig.hidden_in(json.dumps(content))
     rig.hidden_in("".join(base64.b64decode(blob).decode("utf-8", "replace") for blob in blobs))
-    return "images, sounds and files are held back; what is text in truth has tokens"
+    return "images, sounds, files and charts of values are held back; what is text has tokens"
 
 
 # Behind the border of the sandbox

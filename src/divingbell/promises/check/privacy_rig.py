@@ -71,7 +71,9 @@ class PrivacyRig(ToolRig):
     PRIVACY: Mapping[str, Any] = {
         "privacy": "personal",
         "privacy_rules": PrivacyRules(
-            fields={f"{NAME}.people.nickname": "NAME"}, border={f"{SEALED}.*": "sandbox"}
+            fields={f"{NAME}.people.nickname": "NAME"},
+            border={f"{SEALED}.*": "sandbox"},
+            images="checked",
         ),
         "vault": VaultSettings(),
     }

@@ -60,6 +60,9 @@ class ContainedSandbox(SupervisedSandbox):
     def give_way(self, to_all: bool) -> None:
         self._group.give_way(to_all)
 
+    def share(self, part: float) -> None:
+        self._group.share(part)
+
     def _refusal(self, reason: str) -> SandboxUnavailable:
         return SandboxUnavailable(
             f"the container can't be sealed: {reason}. See `divingbell doctor`"

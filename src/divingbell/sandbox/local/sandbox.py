@@ -55,6 +55,9 @@ class LocalSandbox(SupervisedSandbox):
     def give_way(self, to_all: bool) -> None:
         self._group.give_way(to_all)
 
+    def share(self, part: float) -> None:
+        self._group.share(part)
+
     def _refusal(self, reason: str) -> SandboxUnavailable:
         return refused(reason)
 

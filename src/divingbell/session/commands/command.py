@@ -117,6 +117,11 @@ class Command:
     def exit_code(self) -> int | None:
         return None if self.running or self.task.cancelled() else self.task.result().exit_code
 
+    @property
+    def is_in_background(self) -> bool:
+        """Whether it may take as much CPU time as it likes."""
+        return self._place.cpu_seconds is None
+
     def shown(self, name: StreamName) -> str:
         """Return the text of a stream so far, as its reader may see it."""
         return self._exit.text(self._streams[name].text, goes_on=self.running)

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import Literal, Protocol, cast
 
 from divingbell.border.border import Border, Charge, Passage
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
@@ -44,6 +44,13 @@ class Owner(Protocol):
 
     @property
     def key(self) -> str: ...
+
+    def admit(self, kind: Literal["cell", "command"]) -> None:
+        """Count an execution that begins now.
+
+        Raises:
+            RateExceeded: its user has used up a rate.
+        """
 
     async def place_for_command(self) -> Interpreter:
         """Return the interpreter in whose sandbox a command can run now.
@@ -136,6 +143,7 @@ class Commands:
         services, whose = self._services, self._owner.principal
         request = requested(*await self._inward(command, options), self._env)
         with self._having_place():
+            self._owner.admit("command")
             number = self._count = self._count + 1
             started = CommandStarted(whose, self._owner.key, number, text_of(command))
             await services.journal.intend(started)
@@ -255,6 +263,14 @@ class Commands:
         tasks = [command.task for command in self._running.values()]
         if tasks:
             await asyncio.wait(tasks, timeout=END_PATIENCE + 2 * FINISH_TIMEOUT)
+
+    def end_background(self) -> bool:
+        """End those that run in the background, which have no limit on their CPU time; return
+        whether there were any."""
+        found = [each for each in self._running.values() if each.is_in_background]
+        for command in found:
+            command.stop("rate")
+        return bool(found)
 
     def flooding(self, overdrawn: float) -> list[Command]:
         """Return those that take most of the host's time, if it was commands that took most of what

@@ -6,7 +6,7 @@ looks like an option of ours.
 
 from collections.abc import Sequence
 
-FLAGS = frozenset({"--help", "-h", "--json", "--verbose", "-v"})
+FLAGS = frozenset({"--help", "-h", "--json", "--private", "--verbose", "-v"})
 """Options of `run` that take no value. After any other one comes its value."""
 END_OF_OPTIONS = "--"
 STDIN = "-"

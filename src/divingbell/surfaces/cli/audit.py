@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 MOST_LINES = 100_000
 PAUSE = 0.5
 """Seconds between two looks, while records are followed."""
-_TOLD = ("tool", "server", "outcome", "status", "answer", "code", "reason")
+_TOLD = ("tool", "skill", "server", "outcome", "status", "answer", "code", "reason")
 
 
 def tail(settings: "Settings", count: int, *, follow: bool, as_json: bool) -> int:

@@ -168,7 +168,7 @@ class Room:
                         history = [*history, await self._resume(kept, session, bell)]
                         is_resumed = False
                     await self._furnish(session)
-                    agent = self._agent(bell, session, model, history)
+                    agent = await self._agent(bell, session, model, history)
                     self._on_state("")
                     self._place.set_result(Place(bell, session, agent, _keeper(agent, kept, bell)))
                     await self._done_with_session.wait()
@@ -189,7 +189,7 @@ class Room:
         found, name = self._conversations(), self._resume_name
         return found.begin() if name is None else found.load(name)
 
-    def _agent(
+    async def _agent(
         self,
         bell: "Divingbell",
         session: "SessionHandle",
@@ -199,7 +199,7 @@ class Room:
         from divingbell.agent.opening import open_agent
 
         asker = self._asker(bell, session)
-        return open_agent(bell, session, model, asker=asker, history=history)
+        return await open_agent(bell, session, model, asker=asker, history=history)
 
     async def _resume(
         self, kept: "KeptConversation", session: "SessionHandle", bell: "Divingbell"

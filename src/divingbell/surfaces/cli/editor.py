@@ -133,7 +133,8 @@ class EditorAgent:
         """Begin a conversation."""
         self._check_room()
         with _told():
-            conversation = self._conversations.begin() if self._conversations else None
+            kept = self._conversations
+            conversation = None if kept is None else await asyncio.to_thread(kept.begin)
             name = conversation.name if conversation else secrets.token_hex(8)
             await self._begin(name, conversation)
         self._tell_of_servers(name, mcp_servers)
@@ -149,7 +150,7 @@ class EditorAgent:
         if session_id in self._open:
             raise RequestError(_NOT_USABLE, "this conversation is open already")
         with _told():
-            conversation = self._conversations.load(session_id)
+            conversation = await asyncio.to_thread(self._conversations.load, session_id)
             opened, text = await self._resume(conversation)
         entries, cells = conversation.written.entries, conversation.cells
         for update in opened.updates.replayed(entries, cells):
@@ -245,7 +246,7 @@ class EditorAgent:
         history: Sequence[Entry] = (),
     ) -> _Open:
         async with undo:
-            agent = open_agent(self._bell, session, await self._connected(), history=history)
+            agent = await open_agent(self._bell, session, await self._connected(), history=history)
             opened = _Open(session, agent, undo.pop_all())
         if conversation is not None:
             opened.keeper = Keeper(agent, conversation, self._bell.border)

@@ -1,7 +1,11 @@
 """The exit statuses of the command. They are documented, so they stay as they are."""
 
-from divingbell.errors import ConfigError, DivingbellError, FileRefused, InvalidInput
-from divingbell.models import Result, Status
+from typing import TYPE_CHECKING
+
+from divingbell.errors import ConfigError, DivingbellError, FileRefused, InvalidInput, SkillRefused
+
+if TYPE_CHECKING:  # they take as long to load as the rest of `--help`
+    from divingbell.models import Result, Status
 
 OK = 0
 FAILED = 1
@@ -30,7 +34,7 @@ MEANINGS = {
     TERMINATED: "ended by SIGTERM or SIGHUP",
 }
 
-_OF_STATUS: dict[Status, int] = {
+_OF_STATUS: "dict[Status, int]" = {
     "ok": OK,
     "error": FAILED,
     "limit": LIMIT,
@@ -40,7 +44,7 @@ _OF_STATUS: dict[Status, int] = {
 }
 
 
-def of_result(result: Result) -> int:
+def of_result(result: "Result") -> int:
     """Return the exit status for how a cell ended; of code that called `sys.exit`, its own."""
     if result.error is not None and result.error.exit_status is not None:
         return result.error.exit_status
@@ -49,6 +53,6 @@ def of_result(result: Result) -> int:
 
 def of_error(error: DivingbellError) -> int:
     """Return the exit status for an error of the host: the caller's doing, or the machine's."""
-    if isinstance(error, ConfigError | InvalidInput | FileRefused):
+    if isinstance(error, ConfigError | InvalidInput | FileRefused | SkillRefused):
         return USAGE
     return UNAVAILABLE

@@ -38,11 +38,7 @@ def at_stdin(options: "ServeOptions", settings: "Settings") -> None:
 
 def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings") -> None:
     """Say where it listens, and how a client is let in."""
-    entry: dict[str, Any] = {"type": "http", "url": url}
-    if guarded:
-        entry["headers"] = {"Authorization": f"Bearer {made or 'YOUR-TOKEN'}"}
-    tell(f"listening at {url}; in a client's list of servers:")
-    _show(entry)
+    _show_address(url, "divingbell", guarded=guarded, made=made)
     tell_of_privacy(settings)
     if not os.isatty(_STDERR):
         return
@@ -54,6 +50,19 @@ def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings
         tell("Every program on this machine is let in: --no-token says so.")
     tell("Ctrl-C ends it.")
     _tell_of_servers(settings)
+
+
+def at_address_of_datasets(url: str, *, guarded: bool, made: str | None) -> None:
+    """Say where a dataset server listens, and how a client is let in."""
+    _show_address(url, "datasets", guarded=guarded, made=made)
+
+
+def _show_address(url: str, name: str, *, guarded: bool, made: str | None) -> None:
+    entry: dict[str, Any] = {"type": "http", "url": url}
+    if guarded:
+        entry["headers"] = {"Authorization": f"Bearer {made or 'YOUR-TOKEN'}"}
+    tell(f"listening at {url}; in a client's list of servers:")
+    _show(entry, name)
 
 
 def tell_of_privacy(settings: "Settings") -> None:
@@ -75,7 +84,7 @@ def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:
     program, arguments = Path(sys.argv[0]).absolute(), ["serve"]
     if program.name == "__main__.py":  # python -m divingbell
         program, arguments = Path(sys.executable), ["-m", "divingbell", "serve"]
-    privacy = "personal" if options.private else options.privacy
+    privacy = options.chosen_privacy()
     given = (("mode", options.mode), ("backend", options.backend), ("privacy", privacy))
     for name, value in given:
         arguments += [f"--{name}", value] if value else []
@@ -96,8 +105,8 @@ def _files(options: "ServeOptions", settings: "Settings") -> dict[str, Path | st
     return {"config": config, "mcp-config": mcp_config}
 
 
-def _show(entry: dict[str, Any]) -> None:
-    print(json.dumps({"mcpServers": {"divingbell": entry}}, indent=2), file=sys.stderr, flush=True)
+def _show(entry: dict[str, Any], name: str = "divingbell") -> None:
+    print(json.dumps({"mcpServers": {name: entry}}, indent=2), file=sys.stderr, flush=True)
 
 
 def _tell_of_servers(settings: "Settings") -> None:

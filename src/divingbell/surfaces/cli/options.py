@@ -116,9 +116,41 @@ class HostOptions:
         logger.addHandler(handler)
 
 
+def privacy_help(default: str) -> Parameter:
+    """Return the help of `--privacy`, for a command with this default."""
+    return Parameter(
+        help="What models do not see: secrets, personal (personal data too), or off "
+        f"[default: {default}]."
+    )
+
+
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class SandboxOptions(HostOptions):
+class PrivacyOptions(HostOptions):
+    """The options of commands whose output a model may read."""
+
+    privacy: Annotated[str | None, privacy_help("off")] = None
+    private: Annotated[
+        bool, Parameter(negative=(), help="Keep personal data from models: --privacy personal.")
+    ] = False
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "privacy": self.chosen_privacy()}
+
+    def chosen_privacy(self) -> str | None:
+        """Return the word for `privacy`, if one was given.
+
+        Raises:
+            ConfigError: both options were, and they do not agree.
+        """
+        if self.private and self.privacy not in (None, "personal"):
+            raise ConfigError("--private and --privacy exclude each other: leave one of them out")
+        return "personal" if self.private else self.privacy
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SandboxOptions(PrivacyOptions):
     """The options of commands that open a session."""
 
     timeout: Annotated[

@@ -1,10 +1,13 @@
 """Recording what a command does by itself, without a Divingbell that runs."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from divingbell.journal.events import JournalEvent
 
 if TYPE_CHECKING:
+    from divingbell.audit.log import AuditLog
     from divingbell.settings.config import Settings
 
 
@@ -17,12 +20,40 @@ async def record(event: JournalEvent, settings: "Settings") -> None:
     """
     if settings.audit in (None, "off"):
         return
-    from divingbell.audit import opening
-    from divingbell.border.border import OpenBorder
-    from divingbell.host.places import data_folder
-
-    log = await opening.opened(settings, OpenBorder(), data_folder())
+    log = await _opened(settings)
     try:
         await log.keep(event)
     finally:
         await log.close()
+
+
+@asynccontextmanager
+async def recorded(settings: "Settings") -> AsyncIterator[list[JournalEvent]]:
+    """Write the events that the block puts into the list to the audit log, if there is one.
+
+    Where the log can't be written, the block is not entered.
+
+    Raises:
+        NotRecorded: they can't be written.
+        ConfigError: the settings can't be used.
+    """
+    events: list[JournalEvent] = []
+    if settings.audit in (None, "off"):
+        yield events
+        return
+    log = await _opened(settings)
+    try:
+        await log.check()
+        yield events
+        for event in events:
+            await log.keep(event)
+    finally:
+        await log.close()
+
+
+async def _opened(settings: "Settings") -> "AuditLog":
+    from divingbell.audit import opening
+    from divingbell.border.border import OpenBorder
+    from divingbell.host.places import data_folder
+
+    return await opening.opened(settings, OpenBorder(), data_folder())

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, FileRefused, InvalidInput
+from divingbell.host.login import login_name
 from divingbell.models import Result
 from divingbell.session.base import SessionHandle
 from divingbell.session.inputs import MAX_CODE
@@ -141,7 +142,7 @@ async def run_once(
     printer = Printer(writer, options.plots)
     needs = Needs.of(script.code, settings.preload, settings.servers)
     try:
-        async with opened(settings, needs) as bell, bell.session() as session:
+        async with opened(settings, needs) as bell, bell.session(user=login_name()) as session:
             await put_files(session, options)
             if script.path is not None:
                 await put_file(session, script.path)

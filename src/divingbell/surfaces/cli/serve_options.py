@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Group, Parameter
 
-from divingbell.errors import ConfigError
-from divingbell.surfaces.cli.options import HostOptions
+from divingbell.surfaces.cli.options import HostOptions, PrivacyOptions, privacy_help
 from divingbell.surfaces.cli.terminal.notes import NOTE
 
 HOST, PORT = "127.0.0.1", 8642
@@ -17,23 +16,9 @@ _HTTP = Group("HTTP", sort_key=5)
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class ServeOptions(HostOptions):
-    """The options of `serve`."""
+class HttpOptions(HostOptions):
+    """The options of what serves over stdin and stdout, or over HTTP."""
 
-    mode: Annotated[
-        str | None,
-        Parameter(help="code, or hybrid, which also passes chosen tools through [default: code]."),
-    ] = None
-    privacy: Annotated[
-        str | None,
-        Parameter(
-            help="What models do not see: secrets, personal (personal data too), or off "
-            "[default: secrets].",
-        ),
-    ] = None
-    private: Annotated[
-        bool, Parameter(negative=(), help="Keep personal data from models: --privacy personal.")
-    ] = False
     http: Annotated[
         bool, Parameter(negative=(), group=_HTTP, help="Serve over HTTP instead of stdin/stdout.")
     ] = False
@@ -77,14 +62,6 @@ class ServeOptions(HostOptions):
         ),
     ] = ()
 
-    def settings(self) -> dict[str, Any]:
-        return {**super().settings(), "mode": self.mode, "privacy": self._privacy()}
-
-    def _privacy(self) -> str | None:
-        if self.private and self.privacy not in (None, "personal"):
-            raise ConfigError("--private and --privacy exclude each other: leave one of them out")
-        return "personal" if self.private else self.privacy
-
     def start_log(self) -> None:
         """Show warnings in any case: this runs unattended."""
         super().start_log()
@@ -94,3 +71,34 @@ class ServeOptions(HostOptions):
             logger = logging.getLogger("divingbell")
             logger.addHandler(handler)
             logger.setLevel(logging.WARNING)
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ServeOptions(HttpOptions, PrivacyOptions):
+    """The options of `serve`."""
+
+    mode: Annotated[
+        str | None,
+        Parameter(help="code, or hybrid, which also passes chosen tools through [default: code]."),
+    ] = None
+    privacy: Annotated[str | None, privacy_help("secrets")] = None
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "mode": self.mode}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class DatasetOptions(HttpOptions):
+    """The options of `datasets serve`."""
+
+    memory: Annotated[
+        str | None, Parameter(help="Memory of the session that answers one request [default: 1GB].")
+    ] = None
+    disk: Annotated[
+        str | None, Parameter(help="Size of what it may write, its result too [default: 512MB].")
+    ] = None
+    timeout: Annotated[
+        float | None, Parameter(help="Seconds that one request may take [default: 300].")
+    ] = None

@@ -14,7 +14,7 @@ from divingbell.errors import ConfigError, DivingbellError
 from divingbell.models import KB, Limits
 from divingbell.shares import loop_thread
 from divingbell.surfaces.cli import exit_status, greeting
-from divingbell.surfaces.cli.serve_options import ServeOptions
+from divingbell.surfaces.cli.serve_options import HttpOptions, ServeOptions
 from divingbell.surfaces.cli.terminal.notes import tell
 from divingbell.text import uncovered
 
@@ -36,7 +36,7 @@ async def serve(options: ServeOptions, settings: "Settings") -> int:
     return await _over_stdio(options, settings)
 
 
-def _settle() -> None:
+def settle() -> None:
     """Once all is loaded: have this process answer soon, whatever else its threads do."""
     gc.freeze()  # else each large message has all that is loaded looked through: 70 ms
     loop_thread.hand_over_soon()
@@ -52,34 +52,34 @@ async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
         if typed:
             greeting.at_stdin(options, settings)
         greeting.tell_of_privacy(settings)
-        _settle()
+        settle()
         # The process is the client's own: a model can still be told why there is no sandbox.
-        return await _watched(bell, stdio.serve(bell), stay=not typed)
+        return await watched(bell, stdio.serve(bell), stay=not typed)
 
 
 async def _over_http(options: ServeOptions, settings: "Settings") -> int:
     from divingbell.app import Divingbell
     from divingbell.surfaces.mcp import http
 
-    known, made = _tokens(options)
+    known, made = tokens_for(options)
     local = http.is_loopback(options.host)
     listener = http.bound(options.host, options.port)
     with listener:
         async with Divingbell.of(settings, progress=tell).starting() as bell:
-            _settle()
+            settle()
             hosts = (*options.allow_host, *(() if local else (options.host,)))
             app = http.application(bell, known, hosts)
             greet = partial(
                 greeting.at_address,
-                _url(options, listener.getsockname()[1]),
+                url_of(options, listener.getsockname()[1]),
                 guarded=known is not None,
                 made=made,
                 settings=settings,
             )
-            return await _watched(bell, http.serve(app, listener, greet), stay=False)
+            return await watched(bell, http.serve(app, listener, greet), stay=False)
 
 
-async def _watched(bell: "Divingbell", serving: Coroutine[Any, Any, None], *, stay: bool) -> int:
+async def watched(bell: "Divingbell", serving: Coroutine[Any, Any, None], *, stay: bool) -> int:
     """Serve while the sandbox starts, and then on; return the exit status.
 
     If the sandbox can't be started, those who wait for it are told, and this ends. With `stay` it
@@ -111,7 +111,7 @@ def _is_of_the_machine(error: BaseException) -> bool:
     return exit_status.of_error(error) == exit_status.UNAVAILABLE
 
 
-def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
+def tokens_for(options: HttpOptions) -> "tuple[Tokens | None, str | None]":
     """Return the tokens that let in, None for none; and one that was made for this run.
 
     Raises:
@@ -137,7 +137,7 @@ def _tokens(options: ServeOptions) -> "tuple[Tokens | None, str | None]":
     return known, None
 
 
-def _url(options: ServeOptions, port: int) -> str:
+def url_of(options: HttpOptions, port: int) -> str:
     """Return the address for clients. What means "everywhere" to a listener is none."""
     host = options.host
     if host.strip("[]") in EVERYWHERE:
@@ -148,7 +148,12 @@ def _url(options: ServeOptions, port: int) -> str:
 
 def _for_a_model(settings: "Settings") -> "Settings":
     """Return the settings for what a model reads, where nothing else was chosen: less output of a
-    cell, no secrets in it, and a record of what is called."""
+    cell, no secrets in it, a record of what is called, and skills."""
     if settings.limits.output == Limits().output:
         settings = replace(settings, limits=replace(settings.limits, output=OUTPUT))
-    return replace(settings, privacy=settings.privacy or "secrets", audit=settings.audit or "on")
+    return replace(
+        settings,
+        privacy=settings.privacy or "secrets",
+        audit=settings.audit or "on",
+        skills=settings.skills or "on",
+    )

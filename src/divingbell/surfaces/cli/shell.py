@@ -8,6 +8,7 @@ from pathlib import Path
 from divingbell.app import Divingbell
 from divingbell.errors import DivingbellError, SessionClosed
 from divingbell.escapes import one_line
+from divingbell.host.login import login_name
 from divingbell.models import Variable
 from divingbell.session.base import SessionHandle
 from divingbell.session.needs import Needs
@@ -137,7 +138,7 @@ class Shell:
 
     async def _open(self) -> None:
         await self._stack.aclose()
-        self.session = await self._stack.enter_async_context(self._bell.session())
+        self.session = await self._stack.enter_async_context(self._bell.session(user=login_name()))
         self._signals.session = self.session
         await put_files(self.session, self._options)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from divingbell.errors import ConfigError
 from divingbell.escapes import one_line
 from divingbell.host.places import data_folder
+from divingbell.journal.arm_totals import ArmSums
 from divingbell.journal.totals import FILE_NAME, KEPT_DAYS, Report, Sums, ToolTotal, report
 from divingbell.surfaces.cli import exit_status
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 DAYS = 30
 TOP = 10
+FEW = 30
+"""Answers in an arm, below which means say little."""
 
 
 def show(*, days: int = DAYS, as_json: bool = False, path: Path | None = None) -> int:
@@ -48,6 +51,8 @@ def _as_json(found: Report, days: int) -> dict[str, Any]:
         "servers": [asdict(server) for server in found.servers],
         "tools": [asdict(tool) for tool in found.tools],
         "older_executions": found.older,
+        "refused_by_user": found.refused,
+        "arms": {arm: asdict(sums) for arm, sums in found.arms.items()},
     }
 
 
@@ -61,7 +66,12 @@ def _sums(totals: Sums) -> dict[str, Any]:
 
 
 def _print(console: "Console", found: Report, days: int) -> None:
+    if found.refused:
+        console.print(f"{sum(found.refused.values()):,} executions were over a rate, and not run.")
+    _print_arms(console, found)
     if not found.total.executions:
+        if found.arms:
+            return
         console.print(
             f"No model has run code here in the last {days} days.\n"
             "Add `divingbell serve` to a client, with your MCP servers in its settings, have its\n"
@@ -87,6 +97,37 @@ def _print(console: "Console", found: Report, days: int) -> None:
     if found.total.estimated:
         console.print(f"~ {found.total.estimated:,} executions were too long to be counted whole.")
     _print_older(console, found)
+
+
+def _print_arms(console: "Console", found: Report) -> None:
+    """Print the arms of an experiment beside each other, as means of an answer."""
+    if not found.arms:
+        return
+    table = _table(
+        "arm", "users", "answers", "answered", "turns", "tokens read", "cached", "written", "US $"
+    )
+    for arm, sums in found.arms.items():
+        table.add_row(_without_markup(arm), *_arm_cells(sums))
+    console.print(table)
+    console.print("Turns, tokens and dollars are means of an answer.")
+    few = [arm for arm, sums in found.arms.items() if sums.answers < FEW]
+    if few:
+        words = f"{', '.join(few)}: fewer than {FEW} answers, so a difference may be chance."
+        console.print(words, markup=False)
+
+
+def _arm_cells(sums: ArmSums) -> list[str]:
+    mean = sums.per_answer
+    return [
+        f"{sums.users:,}",
+        f"{sums.answers:,}",
+        f"{mean(sums.answered):.0%}",
+        f"{mean(sums.turns):.1f}",
+        f"{mean(sums.input_tokens):,.0f}",
+        f"{mean(sums.cached_tokens):,.0f}",
+        f"{mean(sums.output_tokens):,.0f}",
+        f"{sums.cost / sums.priced:.4f}" if sums.priced else "–",
+    ]
 
 
 def _print_older(console: "Console", found: Report) -> None:

@@ -10,11 +10,14 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 
+from divingbell.host.login import login_name
 from divingbell.principal import Principal
 
 Context = ServerRequestContext[Any, Any]
 STDIO, HTTP = "stdio", "http"
-OVER_STDIO = Principal("", f"{STDIO}-{secrets.token_hex(8)}", STDIO)
+LOGIN = login_name()
+"""The user where no token names one: who runs the server."""
+OVER_STDIO = Principal(LOGIN, f"{STDIO}-{secrets.token_hex(8)}", STDIO)
 """The one client of this process. Another process has another: what is kept of the one, such as its
 tokens, means nothing to the other."""
 MAX_REMEMBERED = 1_000
@@ -46,7 +49,7 @@ def principal_of(ctx: Context) -> Principal:
     if not isinstance(request, Request):
         return OVER_STDIO
     user = request.scope.get("user")
-    name = user.access_token.client_id if isinstance(user, AuthenticatedUser) else ""
+    name = user.access_token.client_id if isinstance(user, AuthenticatedUser) else LOGIN
     if is_modern(ctx):
         # Such a request belongs to no session of the protocol, whatever its headers say.
         return Principal(name, "", HTTP)
@@ -54,9 +57,9 @@ def principal_of(ctx: Context) -> Principal:
 
 
 def user_of_request() -> str:
-    """Return whose token came with the HTTP request that this task answers, if one did."""
+    """Return the user of the request that this task answers: as its token says, if it has one."""
     token = get_access_token()
-    return "" if token is None else token.client_id
+    return LOGIN if token is None else token.client_id
 
 
 def is_modern(ctx: Context) -> bool:

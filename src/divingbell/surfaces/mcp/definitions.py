@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import mcp_types as types
 
 from divingbell.gateway.catalog.catalog import MAX_LIMIT, package_names
+from divingbell.settings.privacy import Privacy
 from divingbell.settings.servers import Entry, Server
 
 NAME = "divingbell"
@@ -27,6 +28,10 @@ _CODE = """\
 Work by writing Python for execute_python. Variables, imports and files in /workspace persist \
 between calls; print only what you need to read. Packages: {packages}. """
 _MOUNTED = "Folders to read: {folders}. "
+_SKILLS = """
+Skills outlast sessions. Before larger work: `search_skills("what you want to do")`, then \
+`from skills import NAME`. Keep a function that will be of use again: \
+`save_skill("NAME", function, "what it does")`."""
 _ALONE = "There is no network."
 _WITH_SERVERS = """\
 There is no network except the tools of MCP servers, which that code calls, so that their \
@@ -36,6 +41,15 @@ Servers: {servers}
 `!cat /servers/SERVER/README.md`, `dir(servers.SERVER)`
 2. Call them: `from servers.SERVER import TOOL`
 3. Loop, filter and join in code."""
+_TOKENS = {
+    "secrets": "\nSecrets are not shown to you: words such as [API_KEY_482715] stand for them. "
+    "Write such a word as it stands and in quotes, in code or arguments: tools of the server that "
+    "it came from get the value.",
+    "personal": "\nPersonal data and secrets are not shown to you: words such as [EMAIL_482715] "
+    "stand for them. Write such a word as it stands and in quotes, in code or arguments: tools get "
+    "the value (of a secret, those of the server that it came from).",
+}
+"""What stands for values, by the setting `privacy`."""
 
 _EXECUTE = (
     "Run Python in a sealed, persistent session (with {packages}). Returns what is printed, the "
@@ -121,10 +135,16 @@ class Texts:
 
 
 def texts(
-    servers: Iterable[str] = (), packages: Sequence[str] = (), mounts: Iterable[str] = ()
+    servers: Iterable[str] = (),
+    packages: Sequence[str] = (),
+    mounts: Iterable[str] = (),
+    privacy: Privacy | None = None,
+    *,
+    skills: bool = False,
 ) -> Texts:
-    """Return the texts, for servers by the names of their packages, packages of Python, and folders
-    of the machine that code can read."""
+    """Return the texts, for servers by the names of their packages, packages of Python, folders of
+    the machine that code can read, and what a model does not see; `skills` says whether code can
+    save some."""
     known, importable, folders = sorted(servers), joined(packages), joined(sorted(mounts))
     code = _CODE.format(packages=importable)
     if folders:
@@ -136,6 +156,9 @@ def texts(
     else:
         code += _ALONE
         search = _SEARCH + _NONE
+    if skills:
+        code += _SKILLS
+    code += _TOKENS.get(privacy or "off", "")
     described = (
         EXECUTE.model_copy(update={"description": execute}),
         SEARCH.model_copy(update={"description": search}),

@@ -10,7 +10,7 @@ import base64
 import contextlib
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NamedTuple
 
 from divingbell.errors import FileRefused, FileTooLarge
@@ -92,15 +92,32 @@ class Reading:
         Raises:
             FileRefused: there is no such file, it is too large, or too much is under way.
         """
+        return await self.take(user, lambda: _pieces(session, path), as_text)
+
+    async def take(
+        self, user: str, pieces: Callable[[], Awaitable[list[bytes]]], as_text: bool
+    ) -> Encoded:
+        """Return a content that comes in pieces, as a text if it is asked for and is one.
+
+        Raises:
+            FileRefused: too much is under way.
+        """
         hold, turns = allowance.RESULT.get(), self._turns[user]
         async with turns.next():
             if hold is not None and hold.closed:
                 raise FileRefused(GONE)
-            pieces = await _pieces(session, path)
-            encoded = await _encoded(pieces, as_text)
+            encoded = await encode(await pieces(), as_text)
             await _room(hold, COPIES * len(encoded.content))
             await turns.rest(len(encoded.content))
             return encoded
+
+    def turn(self, user: str) -> contextlib.AbstractAsyncContextManager[None]:
+        """Enter a block when it is the turn of this user's next read.
+
+        Raises:
+            FileRefused: too many wait.
+        """
+        return self._turns[user].next()
 
 
 async def _pieces(session: SessionHandle, path: str) -> list[bytes]:
@@ -114,7 +131,8 @@ async def _pieces(session: SessionHandle, path: str) -> list[bytes]:
     return found
 
 
-async def _encoded(pieces: list[bytes], as_text: bool) -> Encoded:
+async def encode(pieces: list[bytes], as_text: bool) -> Encoded:
+    """Return a content as it can be written in JSON, as a text if it is asked for and is one."""
     if sum(map(len, pieces)) <= _PIECE:
         return _encode(pieces, as_text)
     return await asyncio.to_thread(_encode, pieces, as_text)

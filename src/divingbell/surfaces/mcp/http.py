@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
 
 import uvicorn
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -50,27 +52,54 @@ def application(bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] 
     besides those of this machine: a web page that has its own name point here is refused.
     """
     surface = Surface(bell)
-    names = (*LOOPBACK, *hosts)
     manager = StreamableHTTPSessionManager(
         surface.server,
-        security_settings=TransportSecuritySettings(
-            enable_dns_rebinding_protection=True,
-            allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
-            allowed_origins=[
-                f"{scheme}://{name}{port}"
-                for name in names
-                for scheme in ("http", "https")
-                for port in ("", ":*")
-            ],
-        ),
+        security_settings=_security(hosts),
         session_idle_timeout=bell.settings.idle_timeout,
         max_request_body_size=MAX_BODY,
         # What each user may have has a limit of its own, so that nobody meets this one.
         max_sessions=max(bell.settings.max_sessions, MAX_CONNECTIONS * len(tokens or ())),
     )
+    return _guarded(manager, lambda app: _Endings(app, surface), tokens, surface.close)
+
+
+def application_of(
+    server: Server[Any], tokens: Tokens | None, hosts: tuple[str, ...] = ()
+) -> Starlette:
+    """Return the application of any server that keeps nothing for its clients."""
+    manager = StreamableHTTPSessionManager(
+        server, security_settings=_security(hosts), max_request_body_size=MAX_BODY
+    )
+
+    async def closed() -> None:
+        """There is nothing to close."""
+
+    return _guarded(manager, lambda app: app, tokens, closed)
+
+
+def _security(hosts: tuple[str, ...]) -> TransportSecuritySettings:
+    names = (*LOOPBACK, *hosts)
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[form for name in names for form in (name, f"{name}:*")],
+        allowed_origins=[
+            f"{scheme}://{name}{port}"
+            for name in names
+            for scheme in ("http", "https")
+            for port in ("", ":*")
+        ],
+    )
+
+
+def _guarded(
+    manager: StreamableHTTPSessionManager,
+    around: Callable[[ASGIApp], ASGIApp],
+    tokens: Tokens | None,
+    close: Callable[[], Awaitable[None]],
+) -> Starlette:
+    """Return the application of a manager, which lets those in who have a token."""
     connections = Connections()
-    inner: ASGIApp = _Endings(StreamableHTTPASGIApp(manager), surface)
-    inner = Admission(inner, manager, connections)
+    inner: ASGIApp = Admission(around(StreamableHTTPASGIApp(manager)), manager, connections)
     middleware: list[Middleware] = []
     if tokens is not None:
         inner = RequireAuthMiddleware(inner, [])
@@ -85,7 +114,7 @@ def application(bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] 
             async with manager.run():
                 yield
         finally:
-            await surface.close()
+            await close()
 
     app = Starlette(routes=[Route(PATH, inner)], middleware=middleware, lifespan=lifespan)
     app.state.connections = connections

@@ -20,7 +20,14 @@ from divingbell.host import requirements
 from divingbell.principal import Principal
 from divingbell.session.ownership import checked_name
 from divingbell.settings.servers import Server as Entry
-from divingbell.surfaces.mcp import definitions, execution, limits, visible_definitions, workspace
+from divingbell.surfaces.mcp import (
+    definitions,
+    execution,
+    limits,
+    skills,
+    visible_definitions,
+    workspace,
+)
 from divingbell.surfaces.mcp.callers import (
     Context,
     Remembered,
@@ -34,6 +41,7 @@ from divingbell.surfaces.mcp.exits import Exits
 from divingbell.surfaces.mcp.file_reads import Reading
 from divingbell.surfaces.mcp.passthrough import passthrough
 from divingbell.surfaces.mcp.passthrough.passthrough import Passthrough
+from divingbell.surfaces.mcp.skills import ServedSkills
 from divingbell.surfaces.mcp.subscriptions import Subscriptions
 from divingbell.surfaces.mcp.suspended_calls import SuspendedCalls, read_state
 
@@ -89,7 +97,8 @@ class Surface:
         entries = {entry.name: entry for entry in bell.settings.servers if isinstance(entry, Entry)}
         functions = bell.gateway.host.direct()
         chosen = passthrough.chosen(bell.settings.mode, entries, functions)
-        self._passthrough = Passthrough(bell.gateway, chosen, bell.settings.idle_timeout)
+        ours = (skills.SCHEME,) if bell.settings.skills == "on" else ()
+        self._passthrough = Passthrough(bell.gateway, chosen, bell.settings.idle_timeout, ours)
         self._exits = Exits(bell.border)
         self._suspended = SuspendedCalls()
         self._subscriptions = Subscriptions(self._exits)
@@ -102,6 +111,7 @@ class Surface:
         """Servers that are not available, as far as callers know."""
         self._conversing: Remembered[bool] = Remembered(MAX_CALLERS)
         """Callers that have run code: their models have read what there is to read."""
+        self._skills = self._served_skills()
         configured = definitions.configured(bell.settings.servers)
         self._texts = self._texts_for([*configured, *bell.gateway.fleet.published()])
         bell.ledgers.serve_models(
@@ -110,9 +120,22 @@ class Surface:
         self._stop_listening = bell.gateway.on_change(self._changed)
         self.server = self._build()
 
+    def _served_skills(self) -> ServedSkills | None:
+        """Return what offers skills to clients, where they are on."""
+        if self._bell.settings.skills != "on":
+            return None
+        stores = self._bell.skills.stores
+        return ServedSkills(stores, self._bell.gateway, self._exits, self._reading)
+
     def _texts_for(self, servers: Iterable[str]) -> Texts:
         settings = self._bell.settings
-        return definitions.texts(servers, requirements.at_hand(settings.packages), settings.mounts)
+        return definitions.texts(
+            servers,
+            requirements.at_hand(settings.packages),
+            settings.mounts,
+            settings.privacy,
+            skills=settings.skills == "on",
+        )
 
     def _build(self) -> Server[Any]:
         passes = bool(self._passthrough)
@@ -138,6 +161,10 @@ class Surface:
         # Not through the constructor, which warns that logging is on its way out. Clients of the
         # older protocol have it all the same.
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
+        if self._skills is not None:
+            server.extensions[skills.EXTENSION] = {}
+            server.add_request_handler("skills/list", skills.ListParams, self._list_skills)
+            server.add_request_handler("skills/get", skills.GetParams, self._get_skill)
         server.middleware.insert(0, limits.check)
         server.middleware.append(self._suspended.boundary())
         server.middleware.append(self._subscriptions.remember)
@@ -336,6 +363,8 @@ class Surface:
     ) -> types.ListResourcesResult:
         principal = principal_of(ctx)
         own = await workspace.resources_of(self.owned, principal)
+        if self._skills is not None:
+            own += await self._skills.resources(principal)
         passed = await self._passthrough.resources(self._channel(ctx))
         return types.ListResourcesResult(resources=[*own, *passed])
 
@@ -343,18 +372,30 @@ class Surface:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
         passed = await self._passthrough.templates(self._channel(ctx))
-        return types.ListResourceTemplatesResult(resource_templates=[workspace.TEMPLATE, *passed])
+        own = [workspace.TEMPLATE] + ([] if self._skills is None else [skills.TEMPLATE])
+        return types.ListResourceTemplatesResult(resource_templates=[*own, *passed])
 
     async def _read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult | types.InputRequiredResult:
         uri = await self._exits.written_address(str(params.uri), principal_of(ctx))
+        if self._skills is not None and uri.startswith(skills.SCHEME):
+            return await self._skills.read(principal_of(ctx), uri)
         if not self._passthrough.addresses.has(uri):
             return await workspace.read(self.owned, self._reading, principal_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
             ctx, params, lambda channel: self._passthrough.read(uri, channel)
         )
         return result
+
+    async def _list_skills(self, ctx: Context, params: skills.ListParams) -> skills.ListResult:
+        assert self._skills is not None
+        return await self._skills.page(principal_of(ctx), params.cursor)
+
+    async def _get_skill(self, ctx: Context, params: skills.GetParams) -> skills.GetResult:
+        assert self._skills is not None
+        uri = await self._exits.written_address(params.uri, principal_of(ctx))
+        return await self._skills.get(principal_of(ctx), uri)
 
     async def _subscribe(
         self, ctx: Context, params: types.SubscribeRequestParams

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator
 from typing import Any
 
+from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from divingbell.app import Divingbell
@@ -20,16 +21,21 @@ CLOSE_TIMEOUT = 20.0
 async def serve(bell: Divingbell) -> None:
     """Serve until the client closes its end. Cancelling this ends it as well."""
     surface = Surface(bell)
-    lines: Any = _Lines(_taken_stdin())
     try:
-        # The SDK moves stdout out of the way as we do with stdin: what prints by mistake, here or
-        # in a process that is started from here, reaches stderr.
-        async with stdio_server(stdin=lines) as (reader, writer):
-            await surface.server.run(reader, writer, surface.server.create_initialization_options())
+        await run(surface.server)
     finally:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 await surface.close()
+
+
+async def run(server: Server[Any]) -> None:
+    """Have any server speak to the one client, until that closes its end."""
+    lines: Any = _Lines(_taken_stdin())
+    # The SDK moves stdout out of the way as we do with stdin: what prints by mistake, here or
+    # in a process that is started from here, reaches stderr.
+    async with stdio_server(stdin=lines) as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
 
 
 def _taken_stdin() -> int:

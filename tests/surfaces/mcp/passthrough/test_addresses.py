@@ -43,3 +43,10 @@ def test_addresses_in_results_are_those_that_clients_know() -> None:
     told = TWO.renamed("a", result).model_dump_json()
     assert told.count("divingbell://servers/a/x://") == 2 and '"text":"x://y"' in told
     assert "divingbell" not in result.model_dump_json()
+
+
+def test_schemes_of_ours_are_no_servers() -> None:
+    addresses = Addresses({"a"}, ("skill://",))
+    for uri in ("skill://x/SKILL.md", "SKILL://x/SKILL.md", "divingbell://x"):
+        assert addresses.given("a", uri) is None and not addresses.has(uri)
+    assert addresses.has("x://y") and ONE.has("skill://x/SKILL.md")

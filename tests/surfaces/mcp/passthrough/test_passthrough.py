@@ -389,7 +389,9 @@ async def test_both_values_of_a_completion_that_names_one_twice_are_looked_at() 
 class Restoring(OpenBorder):
     """A border behind which some names are others. What goes out stays as it is."""
 
-    async def inward(self, value: Any, principal: Principal, to: str = "") -> Any:
+    async def inward(
+        self, value: Any, principal: Principal, to: str = "", written: bytes | None = None
+    ) -> Any:
         return with_texts(value, lambda text: text.replace("token", "person"))
 
 

@@ -18,6 +18,7 @@ from mcp.shared.message import SessionMessage
 
 from divingbell import logs
 from divingbell.gateway.schema.outcome import TOO_MANY_VALUES
+from divingbell.gateway.upstream.transport import departure
 from divingbell.gateway.upstream.transport.streams import ReadStream, Stream
 
 log = logs.logger("divingbell.gateway")
@@ -201,6 +202,8 @@ class _Asking(Stream):
         self._write = write
 
     async def send(self, item: SessionMessage, /) -> None:
+        if isinstance(item.message, mcp_types.JSONRPCRequest):
+            await departure.allowed()
         if not self._pages.asks(item):
             await self._write.send(item)
 

@@ -17,23 +17,27 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class Addresses:
-    """Gives each resource an address that no other server's can have, and takes it back."""
+    """Gives each resource an address that no other server's can have, and takes it back.
 
-    def __init__(self, servers: Collection[str]) -> None:
+    `ours` are schemes, such as `skill://`, under which no server has any: those are Divingbell's.
+    """
+
+    def __init__(self, servers: Collection[str], ours: Collection[str] = ()) -> None:
         self._servers = servers
+        self._ours = (SCHEME, *ours)
         self._only = next(iter(servers)) if len(servers) == 1 else None
 
     def has(self, uri: str) -> bool:
         """Whether an address is one of these, and none of a file of ours."""
         if not self._servers:
             return False
-        return not _is_ours(uri) if self._only else uri.startswith(PREFIX)
+        return not self._is_ours(uri) if self._only else uri.startswith(PREFIX)
 
     def given(self, server: str, uri: str) -> str | None:
         """Return the address of a resource, or of a template, for our clients; None if it can't
         be."""
         if self._only:
-            return None if _is_ours(uri) else uri
+            return None if self._is_ours(uri) else uri
         return f"{PREFIX}{server}/{uri}"
 
     def taken(self, uri: str) -> tuple[str, str]:
@@ -67,6 +71,5 @@ class Addresses:
                 ]
         return result.model_copy(update=changes)
 
-
-def _is_ours(uri: str) -> bool:
-    return uri[: len(SCHEME)].lower() == SCHEME
+    def _is_ours(self, uri: str) -> bool:
+        return any(uri[: len(scheme)].lower() == scheme for scheme in self._ours)

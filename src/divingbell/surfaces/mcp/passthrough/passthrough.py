@@ -43,14 +43,18 @@ class Passthrough:
     """Passes tools, resources and prompts of chosen servers through, always by the gateway."""
 
     def __init__(
-        self, gateway: Gateway, servers: Mapping[str, tuple[str, ...]], idle_timeout: float
+        self,
+        gateway: Gateway,
+        servers: Mapping[str, tuple[str, ...]],
+        idle_timeout: float,
+        ours: tuple[str, ...] = (),
     ) -> None:
         self._gateway = gateway
         self.contexts = CallContexts(gateway, idle_timeout)
         self._servers = servers
         """The servers that are passed through, and the patterns of their tools."""
         self._wanted = {name: Patterns(texts) for name, texts in servers.items()}
-        self.addresses = Addresses(servers)
+        self.addresses = Addresses(servers, ours)
 
     def __bool__(self) -> bool:
         return bool(self._servers)

@@ -1,0 +1,1 @@
+"""The dataset server: files of a folder as tables, which code gets as DataFrames."""

@@ -1,0 +1,254 @@
+"""Answers about datasets: what the sealed session of the dataset server is asked.
+
+Each request has a session of its own, so that nothing that SQL does there outlives it. What keeps
+a statement from files and settings here is for the words of its error; the session is the wall.
+"""
+
+import os
+import shutil
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from divingbell_inside import columns, dataset_sources, layout
+from divingbell_inside.dataset_sources import Refused, Source, literal, quoted
+
+TABLE = f"{layout.WORKSPACE}/table.parquet"
+SPILL = f"{layout.WORKSPACE}/.spill"
+FOLDERS = ("/data/", "/cache/", f"{layout.WORKSPACE}/")
+LOOKED_AT = 1000
+"""Rows that are looked at for a description."""
+EXAMPLES, MAX_EXAMPLE = 3, 60
+MEASURED = 50_000
+"""Rows whose texts are measured, to tell how much memory all will take."""
+PREVIEW_ROWS, MAX_CELL = 50, 200
+MAX_REASON = 1500
+TEXT = 65
+"""Bytes of a text of Python beside its characters, with the place that refers to it."""
+WIDTHS = {"BOOLEAN": 1, "TINYINT": 1, "UTINYINT": 1, "SMALLINT": 2, "USMALLINT": 2, "INTEGER": 4,
+          "UINTEGER": 4, "FLOAT": 4}  # fmt: skip
+OTHER = 8
+NESTED = 300
+"""Bytes of a list, a struct or a map."""
+
+Answer = dict[str, Any]
+
+
+def answer(request: Mapping[str, Any]) -> Answer:
+    """Do what the host asks for; where it can't be done, `refused` says why."""
+    try:
+        return _OPERATIONS[request["op"]](request)
+    except Refused as error:
+        reason = str(error)
+    except PermissionError:
+        reason = (
+            "sessions can't read it: they run as another user; let everyone read the file and "
+            "enter its folder (chmod -R o+rX)"
+        )
+    except MemoryError:
+        reason = "it takes more memory than there is: ask for fewer rows or columns"
+    except OSError as error:
+        reason = f"it can't be read: {error.strerror}"
+    except UnicodeError:
+        reason = "it is no text in UTF-8: save it as such"
+    except columns.library("duckdb").Error as error:
+        reason = _plain(str(error))
+    return {"refused": reason[:MAX_REASON]}
+
+
+def _plain(words: str) -> str:
+    if "Out of Memory" in words or "max_temp_directory_size" in words or "No space left" in words:
+        return (
+            "it takes more memory or disk than there is: ask for fewer rows or columns, or let "
+            "the query group and sum"
+        )
+    if "Permission denied" in words:
+        return (
+            "sessions can't read it: they run as another user; let everyone read the file and "
+            "enter its folder (chmod -R o+rX)"
+        )
+    if "disabled by configuration" in words or "disabled through configuration" in words:
+        return f"a query reads datasets by their names, and nothing else. {words}"
+    return words
+
+
+def _source(request: Mapping[str, Any]) -> Source:
+    return Source(*request["source"])
+
+
+def _database(request: Mapping[str, Any]) -> Any:
+    threads = int(request["threads"])
+    config = {
+        "threads": threads,
+        "async_threads": 0,
+        "memory_limit": f"{int(request['memory'])}B",
+        "temp_directory": SPILL,
+        "max_temp_directory_size": f"{shutil.disk_usage(layout.WORKSPACE).free // 2}B",
+    }
+    return columns.library("duckdb").connect(config=config)
+
+
+def _close_off(database: Any) -> None:
+    """Keep a statement of the model's from files, settings and extensions."""
+    allowed = ", ".join(map(literal, FOLDERS))
+    database.execute(f"SET allowed_directories=[{allowed}]")
+    database.execute("SET enable_external_access=false")
+    database.execute("SET lock_configuration=true")
+
+
+def _parts(request: Mapping[str, Any]) -> Answer:
+    return {"parts": dataset_sources.parts_of(_source(request))}
+
+
+def _describe(request: Mapping[str, Any]) -> Answer:
+    source = _source(request)
+    with open(source.path, "rb"):
+        pass  # a file that can't be read says so plainly here
+    with _database(request) as database:
+        selected = dataset_sources.selection(database, dataset_sources.scan(source))
+        described = database.execute(f"DESCRIBE {selected}").fetchall()
+        first = f"SELECT * FROM ({selected}) LIMIT {LOOKED_AT}"
+        # As text: for times with zones DuckDB would want a package for Python.
+        rows = database.execute(f"SELECT COLUMNS(*)::VARCHAR FROM ({first})").fetchall()
+        found = dataset_sources.estimate(database, source)
+    return {
+        "columns": [
+            {"name": name, "type": kind, **_examples([row[place] for row in rows])}
+            for place, (name, kind, *_) in enumerate(described)
+        ],
+        "rows": found.rows,
+        "exact": found.exact,
+    }
+
+
+def _examples(values: Sequence[Any]) -> Answer:
+    there = [value for value in values if value is not None]
+    shown = list(dict.fromkeys(_cell(value, MAX_EXAMPLE) for value in there))[:EXAMPLES]
+    missing = len(values) - len(there)
+    return {"examples": shown} | ({"missing": f"{missing / len(values):.0%}"} if missing else {})
+
+
+def _cell(value: Any, most: int) -> str:
+    text = str(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _line(value: Any) -> str:
+    return " ".join(_cell(value, MAX_CELL).split())
+
+
+def _convert(request: Mapping[str, Any]) -> Answer:
+    source = _source(request)
+    with open(source.path, "rb"):
+        pass
+    with _database(request) as database:
+        remark = dataset_sources.write_parquet(database, source, TABLE)
+        return _written(database) | ({"remark": remark} if remark else {})
+
+
+def _import(request: Mapping[str, Any]) -> Answer:
+    with _database(request) as database:
+        _show(database, "dataset", _source(request))
+        _close_off(database)
+        sql = f"SELECT {_chosen(database, request['columns'])} FROM dataset"
+        if request["where"]:
+            sql += f" WHERE (\n{request['where']}\n)"
+        if request["sample"] is not None:
+            sql = f"SELECT * FROM ({sql}) USING SAMPLE reservoir({request['sample']} ROWS)"
+            sql += " REPEATABLE (1)"
+        if request["limit"] is not None:
+            sql += f" LIMIT {request['limit']}"
+        return _copied(database, sql, None)
+
+
+def _chosen(database: Any, wanted: Sequence[str] | None) -> str:
+    if wanted is None:
+        return "*"
+    known = [row[0] for row in database.execute("DESCRIBE dataset").fetchall()]
+    unknown = [name for name in wanted if name.lower() not in {each.lower() for each in known}]
+    if unknown or not wanted:
+        missing = f"there is no column {unknown[0]!r}" if unknown else "columns is an empty list"
+        raise Refused(f"{missing}; there are: {', '.join(known)}")
+    return ", ".join(map(quoted, wanted))
+
+
+def _query(request: Mapping[str, Any]) -> Answer:
+    with _database(request) as database:
+        for name, source in request["sources"].items():
+            _show(database, name, Source(*source))
+        _close_off(database)
+        return _copied(database, request["sql"], request["parameters"])
+
+
+def _show(database: Any, name: str, source: Source) -> None:
+    selected = dataset_sources.selection(database, dataset_sources.scan(source))
+    database.execute(f"CREATE VIEW {quoted(name)} AS {selected}")
+
+
+def _copied(database: Any, sql: str, parameters: Any) -> Answer:
+    """Write down what one SELECT gives."""
+    statements = database.extract_statements(sql)
+    kinds = [statement.type.name for statement in statements]
+    if kinds != ["SELECT"]:
+        raise Refused(
+            "a query is one SELECT (it may begin with WITH or FROM); what it gives is a table, and "
+            f"nothing can be changed. This is: {', '.join(kinds) or 'nothing'}"
+        )
+    text = statements[0].query.strip().rstrip(";")
+    database.execute(f"COPY (\n{text}\n) TO {literal(TABLE)} (FORMAT parquet)", parameters or None)
+    return _written(database)
+
+
+def _written(database: Any) -> Answer:
+    """Return what the host has to know of the table that was written."""
+    table = f"read_parquet({literal(TABLE)})"
+    [[rows]] = database.execute(f"SELECT count(*) FROM {table}").fetchall()
+    described = database.execute(f"DESCRIBE SELECT * FROM {table}").fetchall()
+    described = [(row[0], row[1]) for row in described]
+    return {
+        "rows": rows,
+        "columns": [{"name": name, "type": kind} for name, kind in described],
+        "memory": rows * _row_width(database, table, described),
+        "bytes": os.path.getsize(TABLE),
+        "preview": _preview(database, table),
+    }
+
+
+def _row_width(database: Any, table: str, described: Sequence[tuple[str, str]]) -> int:
+    """Return the bytes that a row takes in a DataFrame, about."""
+    measures = {"VARCHAR": "strlen", "BLOB": "octet_length"}
+    texts = [(name, measures[kind]) for name, kind in described if kind in measures]
+    width = sum(_width(kind) for _, kind in described if kind not in measures)
+    if texts:
+        lengths = " + ".join(f"coalesce({each}({quoted(name)}), 0)" for name, each in texts)
+        measured = f"SELECT * FROM {table} LIMIT {MEASURED}"
+        [[mean]] = database.execute(f"SELECT avg({lengths}) FROM ({measured})").fetchall()
+        width += len(texts) * TEXT + round(mean or 0)
+    return width
+
+
+def _width(kind: str) -> int:
+    if kind.endswith("]") or kind.startswith(("STRUCT", "MAP", "UNION", "JSON")):
+        return NESTED
+    return WIDTHS.get(kind, OTHER) + 1
+
+
+def _preview(database: Any, table: str) -> str:
+    """Return the first rows as CSV, for those who can't take a file."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pandas' own, about what DuckDB does
+        first = database.execute(f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}").df()
+    for place, kind in enumerate(first.dtypes):
+        if kind == object or str(kind) == "str":
+            shown = first.iloc[:, place].map(_line, na_action="ignore")
+            first.isetitem(place, shown)
+    return str(first.to_csv(index=False))
+
+
+_OPERATIONS = {
+    "parts": _parts,
+    "describe": _describe,
+    "convert": _convert,
+    "import": _import,
+    "query": _query,
+}

@@ -1,0 +1,276 @@
+"""Files of datasets as tables of DuckDB: CSV, TSV, JSON lines, Parquet, Excel and SQLite.
+
+It runs in the sealed session of the dataset server. DuckDB reads the first four itself. Workbooks
+and databases are read by openpyxl and sqlite3, which its wheel has no readers for.
+"""
+
+import contextlib
+import os
+import re
+import sqlite3
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from divingbell_inside import columns
+
+MISSING = (
+    "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+    "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+)  # fmt: skip
+"""The words for a missing value that pandas knows."""
+MAX_NAME = 100
+"""Characters of the name of a column."""
+ROWS_AT_ONCE = 20_000
+PROBES, PROBE = 8, 1 << 16
+"""Places of a file that are looked at for an estimate of its lines, and bytes of each."""
+SMALL = 8 << 20
+"""Bytes of a text file whose lines are counted."""
+WAYS = ("", ", sample_size=-1", ", sample_size=-1, null_padding=true, strict_mode=false")
+"""How a CSV is read, until one works: types by its start, by all of it, and with lines mended."""
+LENIENT = "lines of it are broken; they were read as well as could be"
+
+
+class Refused(Exception):
+    """Raised for a request that can't be granted; the message says why, and what to do."""
+
+
+class Source(NamedTuple):
+    """One table: a file, its format, and the sheet or table in it."""
+
+    path: str
+    format: str
+    part: int | None = None
+    """The place of the sheet or table among `parts_of` its file."""
+
+
+class Estimate(NamedTuple):
+    """A number of rows, and whether they were counted."""
+
+    rows: int
+    exact: bool
+
+
+def quoted(name: str) -> str:
+    """Return a name for SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def clean_names(names: Iterable[str]) -> list[str]:
+    """Return names of columns without what can't be seen, short, and each only once."""
+    found: list[str] = []
+    taken: set[str] = set()
+    for number, name in enumerate(names, 1):
+        shown = "".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in name)
+        plain = " ".join(shown.split())[:MAX_NAME] or f"column_{number}"
+        free, again = plain, 1
+        while free.lower() in taken:  # DuckDB takes upper and lower case for the same
+            again += 1
+            free = f"{plain}_{again}"
+        taken.add(free.lower())
+        found.append(free)
+    return found
+
+
+def scan(source: Source, way: str = "") -> str:
+    """Return what DuckDB reads a file with: a function of a table, as SQL."""
+    path = literal(re.sub(r"([*?\[])", r"[\1]", source.path))  # else it is a pattern of names
+    if source.format == "parquet":
+        return f"read_parquet({path})"
+    if source.format == "jsonl":
+        return f"read_json({path}, format='newline_delimited')"
+    words = ", ".join(map(literal, MISSING))
+    tabs = ", delim='\t'" if source.format == "tsv" else ""
+    return f"read_csv({path}, nullstr=[{words}]{tabs}{way})"
+
+
+def selection(database: Any, scanned: str) -> str:
+    """Return a SELECT of all columns, under clean names."""
+    names = [row[0] for row in database.execute(f"DESCRIBE SELECT * FROM {scanned}").fetchall()]
+    made = clean_names(names)
+    if names == made:
+        return f"SELECT * FROM {scanned}"
+    renamed = (f"{quoted(old)} AS {quoted(new)}" for old, new in zip(names, made, strict=True))
+    return f"SELECT {', '.join(renamed)} FROM {scanned}"
+
+
+def write_parquet(database: Any, source: Source, to: str) -> str:
+    """Write a whole dataset as Parquet; return a remark on how it was read, mostly none.
+
+    Raises:
+        Refused: it can't be read.
+    """
+    if source.format == "excel":
+        _fill(database, *_sheet(source))
+        return _copied(database, "SELECT * FROM filled", to)
+    if source.format == "sqlite":
+        with _opened(source) as connection:
+            _fill(database, *_table(connection, source))
+        return _copied(database, "SELECT * FROM filled", to)
+    if source.format not in ("csv", "tsv"):
+        return _copied(database, selection(database, scan(source)), to)
+    failure: Exception | None = None
+    for way in WAYS:
+        try:
+            _copied(database, selection(database, scan(source, way)), to)
+            return LENIENT if way == WAYS[-1] else ""
+        except columns.library("duckdb").Error as error:
+            if "memory" in str(error).lower() or "No space" in str(error):
+                raise
+            failure = failure or error
+    raise failure or AssertionError
+
+
+def _copied(database: Any, selected: str, to: str) -> str:
+    database.execute(f"COPY ({selected}) TO {literal(to)} (FORMAT parquet)")
+    return ""
+
+
+def estimate(database: Any, source: Source) -> Estimate:
+    """Return how many rows a file has; of a large text, about how many, without reading it all."""
+    if source.format == "parquet" or os.path.getsize(source.path) <= SMALL:
+        [[count]] = database.execute(f"SELECT count(*) FROM {scan(source)}").fetchall()
+        return Estimate(count, True)
+    size = os.path.getsize(source.path)
+    lines = 0
+    with open(source.path, "rb", buffering=0) as file:
+        for number in range(PROBES):
+            file.seek((size - PROBE) * number // (PROBES - 1))
+            lines += file.read(PROBE).count(b"\n")
+    return Estimate(round(lines * size / (PROBES * PROBE)), False)
+
+
+def parts_of(source: Source) -> list[str]:
+    """Return the sheets of a workbook, or the tables of a database.
+
+    Raises:
+        Refused: it can't be read.
+    """
+    if source.format == "excel":
+        with _workbook(source) as book:
+            return [str(name) for name in book.sheetnames]
+    with _opened(source) as connection:
+        return _tables(connection)
+
+
+# Workbooks
+
+
+@contextlib.contextmanager
+def _workbook(source: Source) -> Iterator[Any]:
+    openpyxl = columns.library("openpyxl")
+    try:
+        book = openpyxl.load_workbook(source.path, read_only=True, data_only=True)
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:  # whatever is wrong with the archive or the XML in it
+        raise Refused(f"it is no workbook that can be read ({error})") from None
+    try:
+        yield book
+    finally:
+        book.close()
+
+
+def _sheet(source: Source) -> tuple[list[str], list[str], Iterator[list[Sequence[Any]]]]:
+    """Return names, types and rows of a sheet. Its first row that holds anything is the header."""
+    with _workbook(source) as book:
+        sheet = book[book.sheetnames[source.part or 0]]
+        rows = [row for row in sheet.iter_rows(values_only=True) if any(c is not None for c in row)]
+    if not rows:
+        raise Refused("the sheet is empty")
+    width = max(map(len, rows))
+    header = ["" if name is None else str(name) for name in rows[0]]
+    header += [""] * (width - len(header))
+    body = [[*map(_present, row), *[None] * (width - len(row))] for row in rows[1:]]
+    types = [_type_of({type(row[place]) for row in body}) for place in range(width)]
+    texts = [place for place, kind in enumerate(types) if kind == "VARCHAR"]
+    for row in body:
+        for place in texts:
+            row[place] = None if row[place] is None else str(row[place])
+    return clean_names(header), types, iter([body])
+
+
+def _present(value: Any) -> Any:
+    return None if isinstance(value, str) and value in MISSING else value
+
+
+_TYPES = {"bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE", "datetime": "TIMESTAMP",
+          "date": "DATE", "time": "TIME", "timedelta": "INTERVAL"}  # fmt: skip
+
+
+def _type_of(kinds: set[type]) -> str:
+    names = {kind.__name__ for kind in kinds} - {"NoneType"}
+    if names == {"int", "float"}:
+        return "DOUBLE"
+    return _TYPES.get(names.pop(), "VARCHAR") if len(names) == 1 else "VARCHAR"
+
+
+# Databases of SQLite
+
+
+@contextlib.contextmanager
+def _opened(source: Source) -> Iterator[sqlite3.Connection]:
+    """Open a database that lies where nothing can be written, also no lock."""
+    address = "".join(f"%{byte:02x}" if byte in b"?#%" else chr(byte)
+                      for byte in source.path.encode("utf-8", "surrogateescape"))  # fmt: skip
+    connection = sqlite3.connect(f"file:{address}?mode=ro&immutable=1", uri=True)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    try:
+        yield connection
+    except sqlite3.Error as error:
+        raise Refused(f"it is no database that can be read ({error})") from None
+    finally:
+        connection.close()
+
+
+def _tables(connection: sqlite3.Connection) -> list[str]:
+    rows = connection.execute(
+        "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') "
+        "AND name NOT LIKE 'sqlite_%' ORDER BY name"
+    )
+    return [str(name) for [name] in rows]
+
+
+def _table(
+    connection: sqlite3.Connection, source: Source
+) -> tuple[list[str], list[str], Iterator[list[Sequence[Any]]]]:
+    table = quoted(_tables(connection)[source.part or 0])
+    names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+    # A column of SQLite holds values of any type, whatever it was declared as.
+    held = ", ".join(f"group_concat(DISTINCT typeof({quoted(name)}))" for name in names)
+    [found] = connection.execute(f"SELECT {held} FROM {table}")
+    types = [_affinity(set((kinds or "").split(","))) for kinds in found]
+    selected = ", ".join(
+        f"CAST({quoted(name)} AS TEXT)" if kind == "VARCHAR" else quoted(name)
+        for name, kind in zip(names, types, strict=True)
+    )
+    rows = connection.execute(f"SELECT {selected} FROM {table}")
+    return clean_names(names), types, iter(lambda: rows.fetchmany(ROWS_AT_ONCE), [])
+
+
+def _affinity(kinds: set[str]) -> str:
+    kinds -= {"null", ""}
+    if kinds <= {"integer", "real"} and kinds:
+        return "DOUBLE" if "real" in kinds else "BIGINT"
+    return "BLOB" if kinds == {"blob"} else "VARCHAR"
+
+
+def _fill(
+    database: Any, names: list[str], types: list[str], batches: Iterator[list[Sequence[Any]]]
+) -> None:
+    """Make a table `filled` of rows that Python has read."""
+    pandas = columns.library("pandas")
+    declared = ", ".join(f"{quoted(n)} {kind}" for n, kind in zip(names, types, strict=True))
+    database.execute(f"CREATE TABLE filled ({declared})")
+    cast = ", ".join(f"CAST({quoted(n)} AS {kind})" for n, kind in zip(names, types, strict=True))
+    for batch in batches:
+        if batch:
+            rows = pandas.DataFrame(batch, columns=names, dtype=object)
+            database.register("batch", rows)
+            database.execute(f"INSERT INTO filled SELECT {cast} FROM batch")
+            database.unregister("batch")

@@ -1,0 +1,128 @@
+"""`divingbell skills`: what it says, what it keeps, and what is recorded of that."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import skills_ref
+
+from divingbell.host.login import login_name
+from divingbell.settings.config import Settings
+from divingbell.skills import folder
+from divingbell.skills.record import Record, Usage
+from divingbell.skills.store import Store, Stores
+from divingbell.surfaces.cli import serving, skills
+from tests.skills.samples import made
+
+from .command import Bell, runner
+
+
+@pytest.fixture
+def bell(tmp_path: Path) -> Bell:
+    run = runner(tmp_path)
+
+    def started(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return run("skills", *arguments, XDG_DATA_HOME=str(tmp_path / "data"), **more)
+
+    return started
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return Stores(tmp_path / "data/divingbell/skills").of(login_name())
+
+
+def test_a_skill_is_added_rolled_back_exported_and_removed(tmp_path: Path, bell: Bell) -> None:
+    first = folder.write(made(), tmp_path)
+    assert bell("add", "top-customers").stdout == (
+        "top-customers: version 1 kept; its code has never run here\n"
+    )
+    (first / "scripts/top_customers.py").write_text("x = 2\n")
+    assert "version 2 kept" in bell("add", "top-customers").stdout
+    assert "version 1 offered again" in bell("rollback", "top-customers").stdout
+    (tmp_path / "out").mkdir()
+    written = bell("export", "top-customers", "out").stdout.strip()
+    assert written == "out/top-customers"
+    assert skills_ref.validate(tmp_path / written) == []
+    assert folder.read(tmp_path / written) == made()
+    assert bell("remove", "top-customers").stdout == "top-customers: removed, with 2 versions\n"
+    done = bell("remove", "top-customers")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no skill top-customers" in done.stderr
+
+
+def test_skills_of_another_agent_are_taken_over_for_one_user(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "theirs/pdf").mkdir(parents=True)
+    (tmp_path / "theirs/pdf/SKILL.md").write_text(
+        "---\nname: pdf\ndescription: Reads PDFs.\nmodel: large\n---\n"
+    )
+    done = bell("import", "theirs", "--user", "anna")
+    assert (done.stdout, done.stderr) == ("pdf: version 1 taken over\n", "· 1 skill taken over\n")
+    assert "No skills are kept here" in bell("list").stdout
+    [found] = json.loads(bell("list", "--user", "anna", "--json").stdout)
+    assert (found["name"], found["record"]["origin"]) == ("pdf", "imported")
+
+
+@pytest.mark.parametrize("name", ["../../x", "/etc/x", ".", "a/b", "x" * 300, "os"])
+def test_a_name_that_can_t_be_one_is_said(bell: Bell, name: str) -> None:
+    done = bell("show", "--", name)
+    assert done.returncode == 2 and "can't be" in done.stderr and len(done.stderr) < 400
+
+
+def test_every_change_is_in_the_audit_log(tmp_path: Path, bell: Bell) -> None:
+    folder.write(made(), tmp_path)
+    for words in (("add", "top-customers"), ("remove", "top-customers")):
+        assert bell(*words, "--user", "anna", DIVINGBELL_AUDIT="on").returncode == 0
+    more = {"XDG_DATA_HOME": str(tmp_path / "data"), "DIVINGBELL_AUDIT": "on"}
+    lines = runner(tmp_path)("audit", "search", "--kind", "skill", "--json", **more).stdout
+    found = [json.loads(line) for line in lines.splitlines()]
+    assert [(each["kind"], each["user"], each["client"]) for each in found] == [
+        ("skill.saved", "anna", "command"), ("skill.removed", "anna", "command"),
+    ]  # fmt: skip
+    assert found[0]["digest"] == made().digest
+
+
+def test_nothing_is_changed_where_the_log_can_t_be_opened(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "log").write_text("no folder")
+    (tmp_path / "divingbell.toml").write_text('audit = "on"\n[audit_log]\nfolder = "log"\n')
+    folder.write(made(), tmp_path)
+    done = bell("add", "top-customers", "--config", "divingbell.toml")
+    assert done.returncode == 3 and not done.stdout
+    assert "No skills are kept here" in bell("list").stdout
+
+
+def test_the_list_says_what_a_skill_is_worth(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.save(made("unused"), Record("session", state="changed"))
+    store.save(made(), Record("session"))
+    store.add_usage({"top-customers": Usage(1_200, 300, 45_000)})
+    assert skills.show_all(login_name(), as_json=False) == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert shown == [
+        "skill version uses went well tokens saved description",
+        "top-customers 1 1,200 75% 45,000 Runs top-customers. Use it in tests.",
+        "unused 1 0 – 0 [changed] Runs unused. Use it in tests.",
+    ]
+
+
+def test_what_a_person_would_not_see_is_shown(
+    store: Store, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hidden = "x = 1  # \x1b[2J\u202e\u200bhidden\n"
+    store.save(made(code=hidden), Record("session", "s-1", tools={"shop.orders": "abc"}))
+    skills.show("top-customers", None, login_name(), as_json=False)
+    shown = capsys.readouterr().out
+    assert not {"\x1b", "\u202e", "\u200b"} & set(shown)
+    assert "hidden" in shown and "shop.orders" in shown and "# top-customers" in shown
+    skills.show("top-customers", 1, login_name(), as_json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert (told["versions"], told["digest"]) == ([1], made(code=hidden).digest)
+
+
+def test_a_server_offers_skills_unless_it_is_told_not_to() -> None:
+    assert Settings().skills is None
+    assert serving._for_a_model(Settings()).skills == "on"
+    assert serving._for_a_model(Settings(skills="off")).skills == "off"

@@ -1,0 +1,81 @@
+"""Whose call it is, by each way in; and what a client reads when its user is over a rate."""
+
+import json
+import os
+import pwd
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+
+from divingbell import Divingbell
+from divingbell.events import ExecutionRefused, JournalEvent, SessionOpened
+from divingbell.host.login import login_name
+from tests.surfaces.mcp.conftest import Era, text_of
+from tests.surfaces.mcp.serving import COMMAND, QUIET
+from tests.surfaces.mcp.test_http import ANNE, BERT, connected, run, served
+
+ACCOUNT = pwd.getpwuid(os.geteuid()).pw_name
+RATE = "[policy]\nexecution_rate_per_user = '1/hour'\n"
+
+
+@pytest.fixture
+async def limited() -> AsyncIterator[tuple[Divingbell, list[JournalEvent]]]:
+    heard: list[JournalEvent] = []
+    policy = {"execution_rate_per_user": "2/hour"}
+    async with Divingbell(pool=0, preload=(), policy=policy, on_event=heard.append) as bell:
+        yield bell, heard
+
+
+def test_the_login_name_is_the_kernels_word(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "somebody-else")
+    assert login_name() == ACCOUNT
+    monkeypatch.setattr(os, "geteuid", lambda: 3_999_999_999)
+    assert login_name() == "uid 3999999999"
+
+
+async def test_over_http_it_is_the_tokens_name_and_its_rate_is_its_own(
+    limited: tuple[Divingbell, list[JournalEvent]], era: Era
+) -> None:
+    bell, heard = limited
+    async with served(bell) as url:
+        async with connected(url, ANNE, era) as anne:
+            assert await run(anne, "1") == "1\n"
+            assert await run(anne, "2", session_id="work") == "2\n"
+            refused = await anne.call_tool("execute_python", {"code": "3", "session_id": "other"})
+        async with connected(url, ANNE, era) as again, connected(url, BERT, era) as bert:
+            assert "again in 1800 s" in await run(again, "4")
+            assert await run(bert, "5") == "5\n"
+    assert refused.is_error and text_of(refused).endswith("again in 1800 s")
+    opened = {event.principal.user for event in heard if isinstance(event, SessionOpened)}
+    assert opened == {"anne", "bert"}
+    told = [event for event in heard if isinstance(event, ExecutionRefused)]
+    assert [(event.principal.user, event.principal.client) for event in told] == [
+        ("anne", "http"),
+        ("anne", "http"),
+    ]
+
+
+async def test_over_stdio_it_is_the_login_name_and_the_audit_log_has_the_refusal(
+    tmp_path: Path, era: Era
+) -> None:
+    file = tmp_path / "divingbell.toml"
+    file.write_text(RATE)
+    environment: dict[str, Any] = {"XDG_DATA_HOME": str(tmp_path), "USER": "somebody-else"}
+    parameters = StdioServerParameters(
+        command=COMMAND,
+        args=["serve", "--config", str(file)],
+        env={**os.environ, **QUIET, **environment},
+    )
+    async with Client(parameters, mode=era) as client:
+        assert await run(client, "1") == "1\n"
+        assert "again in 3600 s" in await run(client, "2", session_id="another")
+    lines = [line for path in tmp_path.rglob("*.jsonl") for line in path.read_text().splitlines()]
+    records = [json.loads(line) for line in lines]
+    assert {record["user"] for record in records if "client" in record} == {ACCOUNT}
+    [refused] = [each for each in records if each.get("kind") == "execution.refused"]
+    assert refused["status"] == "refused" and "again in 3600 s" in refused["reason"]
