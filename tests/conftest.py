@@ -26,6 +26,8 @@ for _variable in ("XDG_CONFIG_HOME", "DIVINGBELL_CONFIG", "DIVINGBELL_MCP_CONFIG
 
 SLOW = (
     "bench",
+    "datasets/test_server.py",
+    "datasets/test_tables_in_code.py",
     "doctor",
     "gateway/sign_in/test_oauth.py",
     "gateway/test_gateway.py",
@@ -55,6 +57,7 @@ SLOW = (
     "surfaces/cli/test_chat_at_terminal.py",
     "surfaces/cli/test_app.py",
     "surfaces/cli/test_catalogues.py",
+    "surfaces/cli/test_dataset_serving.py",
     "surfaces/cli/test_demo.py",
     "surfaces/cli/test_doctor.py",
     "surfaces/cli/test_greeting.py",

@@ -41,6 +41,23 @@ SERVERS: dict[str, dict[str, Callable[[], Command]]] = {
     "side_by_side.py": {"files": lambda: real_servers.filesystem(FOLDER)},
 }
 """The servers that others wrote, as installed for the tests."""
+ASKED = {
+    "agents/ask_slow_job.py": "The tanks are full, at 200 bar.\n12 looks in 2 turns\n",
+    "agents/ask_plot.py": "The dive went down to 20 m and took 40 minutes.\ndive.png: image/png\n",
+    "agents/ask_helpers.py": (
+        "  {1: 'complaint', 2: 'thanks', 3: 'question'}\n"
+        "One complaint (letter 1), one thank-you and one question.\n2 turns of its own\n"
+    ),
+}
+ASKED_WITH_SERVERS: dict[str, dict[str, Callable[[], Command]]] = {
+    "agents/ask_many_rows.py": {"sqlite": lambda: real_servers.sqlite(f"{FOLDER}/expenses.db")},
+    "agents/ask_three_servers.py": {
+        "files": lambda: real_servers.filesystem(FOLDER),
+        "sqlite": lambda: real_servers.sqlite(f"{FOLDER}/dives.db"),
+        "time": real_servers.time,
+    },
+}
+"""By an agent, with a script in the place of the model."""
 
 
 def run(name: str, folder: Path, *arguments: str, **environment: str) -> str:
@@ -72,7 +89,7 @@ def test_the_plot_is_a_png(tmp_path: Path) -> None:
 def run_with_servers(name: str, folder: Path) -> str:
     """Run an example with servers that are installed here already."""
     entries = {}
-    for server, installed in SERVERS[name].items():
+    for server, installed in {**SERVERS, **ASKED_WITH_SERVERS}[name].items():
         command, arguments = installed()
         entries[server] = {"command": command, "args": arguments}
     config = folder / "mcp.json"
@@ -123,14 +140,44 @@ def test_both_ways_have_one_answer_and_two_ledgers(tmp_path: Path) -> None:
     assert table["the ledger puts the direct calls at"] == pytest.approx([calls], rel=0.05)
 
 
-@pytest.mark.parametrize("name", SERVERS)
+@pytest.mark.parametrize("name", [*SERVERS, *ASKED_WITH_SERVERS])
 def test_the_list_of_servers_beside_an_example_has_those_that_are_tested(name: str) -> None:
     listed = json.loads((EXAMPLES / name).with_suffix(".json").read_text("utf-8"))
     entries = listed["mcpServers"]
-    assert set(entries) == set(SERVERS[name])
+    assert set(entries) == set({**SERVERS, **ASKED_WITH_SERVERS}[name])
     assert {entry["command"] for entry in entries.values()} <= {"uvx", "npx"}
 
 
 def test_every_example_is_run_here() -> None:
     elsewhere = {"web_service.py"}  # tests/test_web_example.py
     assert {path.name for path in EXAMPLES.glob("*.py")} == {*SHOWN, *SERVERS} | elsewhere
+
+
+# By an agent, with a script in the place of the model
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_an_agent_answers(name: str, tmp_path: Path) -> None:
+    shown = run(name, tmp_path)
+    assert shown.startswith("> ") and shown.endswith(ASKED[name])
+
+
+def test_an_agent_adds_up_a_thousand_rows_and_reads_a_few(tmp_path: Path) -> None:
+    shown = run_with_servers("agents/ask_many_rows.py", tmp_path)
+    *lines, cost = shown.splitlines()
+    assert lines[-1] == "Travel has cost boats the most: 16,665 of 49,804."
+    assert "  boats    16665" in lines, "the figure is that of the data"
+    turns, read = numbers(cost)
+    assert turns == 2 and read < 3_000
+
+
+def test_an_agent_works_with_three_servers(tmp_path: Path) -> None:
+    shown = run_with_servers("agents/ask_three_servers.py", tmp_path)
+    assert "  {'day': 'tuesday', 'depth': 31} noon in Oslo is" in shown
+    assert shown.endswith("report.md.\ndeepest dive: 31 m on tuesday\n")
+
+
+def test_every_example_of_an_agent_is_run_here() -> None:
+    shared = {"agents/conversation.py"}
+    found = {f"agents/{path.name}" for path in (EXAMPLES / "agents").glob("*.py")}
+    assert found == {*ASKED, *ASKED_WITH_SERVERS} | shared

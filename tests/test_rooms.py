@@ -27,7 +27,7 @@ LAYERS = (
     ("session", "skills"),
     ("parts",),
     ("app", "events"),
-    ("portal", "agent"),
+    ("portal", "agent", "datasets"),
     ("sync", "surfaces", "surfaces.mcp", "promises", "doctor"),
     ("promises.check",),
     ("surfaces.cli",),

@@ -405,18 +405,24 @@ class Divingbell:
         await self.ready()
         return await engine.open(id, principal, limits, options)
 
+    async def open_behind(self, door: ToolGateway, principal: Principal) -> Session:
+        """Open a fresh session whose calls this door alone answers; see `release`.
+
+        Raises: as `session`.
+        """
+        engine = self._running()
+        await self.ready()
+        return await engine.open(None, principal, {}, door=door)
+
     async def _run_apart(
         self, principal: Principal, door: ToolGateway, code: str, seconds: float
     ) -> Result:
         """Run code in a fresh session of a user, whose calls this door alone answers."""
-        engine = self._running()
-        await self.ready()
-        apart = Principal(principal.user, client=principal.client)
-        session = await engine.open(None, apart, {}, door=door)
+        session = await self.open_behind(door, Principal(principal.user, client=principal.client))
         try:
             return await session.run(code, timeout=seconds)
         finally:
-            await engine.release(session)
+            await self.release(session)
 
     async def release(self, session: Session) -> None:
         """Let go of a session that `open` gave; the last holder ends it."""

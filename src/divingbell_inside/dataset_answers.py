@@ -4,6 +4,7 @@ Each request has a session of its own, so that nothing that SQL does there outli
 a statement from files and settings here is for the words of its error; the session is the wall.
 """
 
+import contextlib
 import os
 import shutil
 import warnings
@@ -195,8 +196,21 @@ def _copied(database: Any, sql: str, parameters: Any) -> Answer:
             f"nothing can be changed. This is: {', '.join(kinds) or 'nothing'}"
         )
     text = statements[0].query.strip().rstrip(";")
-    database.execute(f"COPY (\n{text}\n) TO {literal(TABLE)} (FORMAT parquet)", parameters or None)
+    given = parameters or None
+    described = database.execute(f"DESCRIBE SELECT * FROM (\n{text}\n)", given).fetchall()
+    sums = [quoted(name) for name, kind, *_ in described if kind == "HUGEINT"]
+    if sums:
+        # The sum of whole numbers, which Parquet would hold as a float.
+        casts = ", ".join(f"CAST({name} AS BIGINT) AS {name}" for name in sums)
+        with contextlib.suppress(columns.library("duckdb").ConversionException):
+            _copy(database, f"SELECT * REPLACE ({casts}) FROM (\n{text}\n)", given)
+            return _written(database)
+    _copy(database, text, given)
     return _written(database)
+
+
+def _copy(database: Any, sql: str, parameters: Any) -> None:
+    database.execute(f"COPY (\n{sql}\n) TO {literal(TABLE)} (FORMAT parquet)", parameters)
 
 
 def _written(database: Any) -> Answer:

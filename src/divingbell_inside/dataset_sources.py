@@ -176,7 +176,7 @@ def _workbook(source: Source) -> Iterator[Any]:
         book.close()
 
 
-def _sheet(source: Source) -> tuple[list[str], list[str], Iterator[list[Sequence[Any]]]]:
+def _sheet(source: Source) -> tuple[list[str], list[str], Iterator[Sequence[Sequence[Any]]]]:
     """Return names, types and rows of a sheet. Its first row that holds anything is the header."""
     with _workbook(source) as book:
         sheet = book[book.sheetnames[source.part or 0]]
@@ -238,7 +238,7 @@ def _tables(connection: sqlite3.Connection) -> list[str]:
 
 def _table(
     connection: sqlite3.Connection, source: Source
-) -> tuple[list[str], list[str], Iterator[list[Sequence[Any]]]]:
+) -> tuple[list[str], list[str], Iterator[Sequence[Sequence[Any]]]]:
     table = quoted(_tables(connection)[source.part or 0])
     names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
     # A column of SQLite holds values of any type, whatever it was declared as.
@@ -261,7 +261,7 @@ def _affinity(kinds: set[str]) -> str:
 
 
 def _fill(
-    database: Any, names: list[str], types: list[str], batches: Iterator[list[Sequence[Any]]]
+    database: Any, names: list[str], types: list[str], batches: Iterator[Sequence[Sequence[Any]]]
 ) -> None:
     """Make a table `filled` of rows that Python has read."""
     pandas = columns.library("pandas")

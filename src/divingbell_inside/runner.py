@@ -36,6 +36,7 @@ from divingbell_inside import (
     results,
     shelf,
     shell,
+    single_threaded,
     skills,
     sources,
     tokens,
@@ -134,6 +135,7 @@ class Runner:
         builtins.input = shell.no_input
         repeated_warnings.install()
         offline.install()
+        single_threaded.install()
         output.remember_cells_of_threads(lambda: self._outlet)
 
     # The line to the host

@@ -225,8 +225,28 @@ def call_mcp_tool(
     return call(name, arguments or {}, result_type)
 
 
+def delegate(
+    task: str,
+    context: dict[str, Any] | None = None,
+    tools: Sequence[str] | str = (),
+    budget: int | None = None,
+) -> Any:
+    """Have a helper do a part of the work in a session of its own, and return its result.
+
+    task: what to do and what to return, in words; the helper knows nothing else of this session.
+    context: plain data that the helper finds as variables.
+    tools: what it may call: names such as "shop.find_orders", or patterns; by default nothing.
+    budget: the most tokens that it may use; they are taken from your own.
+
+    Several at once: `await asyncio.gather(delegate(…), delegate(…))`. It ends with the cell.
+    """
+    names = [tools] if isinstance(tools, str) else list(tools)
+    given = {"task": task, "context": context or {}, "tools": names}
+    return call("delegate", given if budget is None else given | {"budget": budget})
+
+
 ERRORS = (ToolError, ToolDenied, ToolTimeout)
-FUNCTIONS = (search_tools, list_mcp_tools, get_mcp_tool_details, call_mcp_tool)
+FUNCTIONS = (search_tools, list_mcp_tools, get_mcp_tool_details, call_mcp_tool, delegate)
 NAMES: dict[str, Any] = {item.__name__: item for item in (*FUNCTIONS, *ERRORS)}
 
 

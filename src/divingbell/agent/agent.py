@@ -67,16 +67,15 @@ class Agent:
         asker: Asker | None = None,
         history: Iterable[Entry] = (),
         mode: ModeChoice | None = None,
-        purse: Purse | None = None,
         on_done: Callable[[Done], None] = lambda done: None,
         hide: Hide | None = None,
     ) -> None:
         """Make one; `tools` are those that it calls without code, `code` is whether it writes any.
 
         `asker` is asked what servers want to know of the person. `history` goes on with an earlier
-        conversation. `mode` is what the first answer tells the person of how tools are used. The
-        `purse` is shared with helpers. `on_done` hears of each answer that has ended. `hide` is
-        what the person's words pass before the model reads them.
+        conversation. `mode` is what the first answer tells the person of how tools are used.
+        `on_done` hears of each answer that has ended. `hide` is what the person's words pass before
+        the model reads them.
         """
         self.session = session
         self.model = model
@@ -85,12 +84,14 @@ class Agent:
         self.history: list[Entry] = list(history)
         self.mode = mode
         """How tools are used, where that was decided."""
-        self.purse = purse or Purse(self.limits)
+        self.purse = Purse(self.limits)
         self._code = CodeTool(session, self.limits.output_tokens, model.sees_images, asker)
         offered: list[AgentTool] = [self._code] if code else []
         self._tools = {tool.definition.name: tool for tool in [*offered, *tools]}
         self._context = Context(model.window)
         self._on_done = on_done
+        self._happened: list[AgentEvent] = []
+        """What others have told, and is yielded between the events of the cell."""
         self._told_mode = mode is None or not mode.why
         self._hide = hide
         self._begun = [place for place, entry in enumerate(self.history) if _is_question(entry)]
@@ -99,6 +100,10 @@ class Agent:
         """The inventory that the model has read last."""
         self._sent = 0
         """Tokens of the last request, as we count them."""
+
+    def tell(self, event: AgentEvent) -> None:
+        """Have an event shown that happens while a cell runs."""
+        self._happened.append(event)
 
     @property
     def total(self) -> ModelUsage:
@@ -260,6 +265,8 @@ class Agent:
                         else:
                             shown += _shown(event)
                             yield event
+                        while self._happened:
+                            yield self._happened.pop(0)
         finally:
             for number, call in enumerate(left):
                 seen = "".join(shown) + INTERRUPTED if number == 0 else NOT_RUN

@@ -80,6 +80,30 @@ class ToolEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class HelperStarted:
+    """Code has given a part of the work to a helper."""
+
+    helper: int
+    """Its number in the conversation."""
+    task: str
+    tools: tuple[str, ...]
+    tokens: int
+    """Its budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class HelperEnded:
+    """A helper has ended. Its cost is in that of the answer, too."""
+
+    helper: int
+    task: str
+    outcome: str
+    """Why it stopped, as `StopReason` has it; failed, or cancelled."""
+    total: ModelUsage
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
 class UsageTold:
     """The cost of one request, and of all so far."""
 
@@ -116,6 +140,8 @@ AgentEvent = (
     | CellEnded
     | ToolStarted
     | ToolEnded
+    | HelperStarted
+    | HelperEnded
     | UsageTold
     | Notice
     | Done

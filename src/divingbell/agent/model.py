@@ -81,6 +81,15 @@ class ModelUsage:
             sum(costs) if costs else None,
         )
 
+    def __sub__(self, other: "ModelUsage") -> "ModelUsage":
+        return ModelUsage(
+            self.input_tokens - other.input_tokens,
+            self.output_tokens - other.output_tokens,
+            self.cached_tokens - other.cached_tokens,
+            self.cache_written_tokens - other.cache_written_tokens,
+            None if self.cost is None else self.cost - (other.cost or 0.0),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ThinkingPiece:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from divingbell.agent.agent import Agent
 from divingbell.agent.choosing import NOT_INSTALLED, ModelChoice
+from divingbell.agent.delegation import Delegation
 from divingbell.agent.direct_tools import DirectCalls, Offer, offered
 from divingbell.agent.events import Done
 from divingbell.agent.history import Entry
@@ -13,7 +14,6 @@ from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import Model
 from divingbell.agent.modes import Circumstances, ModeChoice, decide, signatures
 from divingbell.agent.prompt import instructions
-from divingbell.agent.purse import Purse
 from divingbell.agent.tools import AgentTool
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError
@@ -69,7 +69,6 @@ async def open_agent(
     settings = bell.settings.agent
     limits = AgentLimits(turns=settings.turns, tokens=settings.tokens, money=settings.money)
     delegates = choice.has_code and settings.delegate_depth > 0
-    purse = Purse(limits)
     text = instructions(
         Path(settings.prompt) if settings.prompt else None,
         requirements.at_hand(bell.settings.packages),
@@ -96,7 +95,7 @@ async def open_agent(
         note = bell.border.note(session.principal)
         return f"{shown}\n\n[{note}]" if note else shown
 
-    return Agent(
+    agent = Agent(
         session,
         model,
         text,
@@ -106,10 +105,12 @@ async def open_agent(
         asker=asker,
         history=history,
         mode=choice,
-        purse=purse,
         on_done=_recorder(bell, session, model, choice),
         hide=hide,
     )
+    if delegates:
+        Delegation(bell, agent, settings.delegate_depth)
+    return agent
 
 
 async def _mode(

@@ -6,7 +6,7 @@ they have not used comes back when they end.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from divingbell.agent.events import StopReason
 from divingbell.agent.limits import AgentLimits
@@ -22,12 +22,21 @@ class NotEnough(Exception):
     """Raised where more is asked for than is left; the text says how much that is."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Part:
     """The part of a purse that a helper has."""
 
     tokens: int
     money: float | None
+    used: ModelUsage = field(default_factory=ModelUsage)
+
+    @property
+    def tokens_left(self) -> int:
+        return max(self.tokens - self.used.input_tokens - self.used.output_tokens, 0)
+
+    @property
+    def money_left(self) -> float:
+        return max((self.money or 0.0) - (self.used.cost or 0.0), 0.0)
 
 
 class Purse:
@@ -76,12 +85,17 @@ class Purse:
         try:
             yield taken
         finally:
-            self._parts.remove(taken)
+            self._parts = [each for each in self._parts if each is not taken]
+
+    def spend_part(self, part: Part, usage: ModelUsage) -> None:
+        """Count what a helper's request has cost."""
+        part.used += usage
+        self.spend(usage)
 
     def _tokens_for(self, asked: int | None) -> int:
         if self._limits.tokens is None:
             return asked or HELPER_TOKENS
-        taken = sum(part.tokens for part in self._parts)
+        taken = sum(part.tokens_left for part in self._parts)
         left = self._limits.tokens - self._tokens_used - taken
         wanted = asked or left // PART
         if wanted > left or wanted < 1:
@@ -92,7 +106,7 @@ class Purse:
     def _money_for(self) -> float | None:
         if self._limits.money is None:
             return None
-        taken = sum(part.money or 0.0 for part in self._parts)
+        taken = sum(part.money_left for part in self._parts)
         left = self._limits.money - (self.answer.cost or 0.0) - taken
         if left <= 0:
             raise NotEnough("no money is left for this answer")

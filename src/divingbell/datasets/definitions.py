@@ -88,7 +88,7 @@ def tools() -> list[types.Tool]:
                 },
                 "where": {
                     "type": ["string", "null"],
-                    "description": "Only rows for which this is true, in SQL: \"dep_delay > 60\".",
+                    "description": 'Only rows for which this is true, in SQL: "dep_delay > 60".',
                 },
                 "sample": {
                     "type": ["integer", "null"],

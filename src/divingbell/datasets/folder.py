@@ -110,5 +110,5 @@ def names_for(labels: Iterable[str]) -> list[str]:
 
 
 def _word(text: str) -> str:
-    word = re.sub(r"\W+", "_", text).strip("_")[:MAX_NAME]
+    word = re.sub(r"[\W_]+", "_", text).strip("_")[:MAX_NAME]
     return f"_{word}" if not word or word[0].isdigit() else word

@@ -66,6 +66,9 @@ class CallContext:
     """Whether the call has left for its server."""
     counted: bool = False
     """Whether the budgets have it already."""
+    payer: tuple[str, int] | None = None
+    """The key of the session and the cell whose budgets it counts against, where those are not its
+    own: a helper's calls are its parent's."""
 
     @property
     def user(self) -> str:

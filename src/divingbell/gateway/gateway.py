@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from divingbell import logs
 from divingbell.border.border import Border
+from divingbell.errors import ToolFailed
 from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import Answer, CallContext
@@ -45,6 +46,16 @@ Question = Callable[[CallContext, Mapping[str, Any]], Awaitable[Answer]]
 Raises:
     ToolFailed: it can't be answered.
 """
+
+DELEGATE = "delegate"
+
+
+async def _nobody_to_delegate_to(context: CallContext, given: Mapping[str, Any]) -> Answer:
+    raise ToolFailed(
+        f"{DELEGATE}: there is nobody to give work to here: only the code of an agent has helpers, "
+        "as deep as delegate_depth in [agent] says. Do it yourself",
+        "tool_unavailable",
+    )
 
 
 class Gateway:
@@ -88,18 +99,25 @@ class Gateway:
         self.discovery = Discovery(
             rules, self.catalog, self.fleet, self.visible, self.requests, self.host
         )
-        self._questions: dict[str, Question] = {}
+        self._questions: dict[str, Question] = {DELEGATE: _nobody_to_delegate_to}
+        self._own_questions: dict[str, dict[str, Question]] = {}
+        """Those of single sessions, by their keys."""
         self._revision: Callable[[str], int] = lambda session: 0
 
-    def register(self, name: str, question: Question) -> None:
+    def register(self, name: str, question: Question, session: str | None = None) -> None:
         """Answer what code asks under this name, which no tool has: tools have a dot in theirs.
 
         It passes the budget, the limits of sizes and the journal, as `search_tools` does. Tokens in
-        its arguments stay tokens.
+        its arguments stay tokens. With the key of a session it is for that one alone, and comes
+        before what all have.
         """
-        if name in OWN or name in self._questions or "." in name:
+        taken = self._questions if session is None else self._own_questions.get(session, {})
+        if name in OWN or name in taken or "." in name:
             raise ValueError(f"{name!r} is answered already, or the name of a tool")
-        self._questions[name] = question
+        if session is None:
+            self._questions[name] = question
+        else:
+            self._own_questions.setdefault(session, {})[name] = question
 
     def count_revisions(self, revision: Callable[[str], int]) -> None:
         """Have `generation` count what else a session imports, by its key."""
@@ -188,7 +206,8 @@ class Gateway:
         return weight.weight_of(arguments, weight.MAX_ARGUMENTS) * weight.UNIT
 
     async def answer(self, context: CallContext, name: str, arguments: bytes) -> Answer:
-        registered = self._questions.get(name)
+        own = self._own_questions.get(context.key, {})
+        registered = own.get(name) or self._questions.get(name)
         if registered is not None:
             request = Request("question", name, context, raw=arguments, verbatim=True)
             answered: Question = registered
@@ -202,6 +221,7 @@ class Gateway:
         return request.answer
 
     async def forget(self, session: str) -> None:
+        self._own_questions.pop(session, None)
         await self.pipeline.meter.forget(session)
         self.pipeline.approvals.forget(session)
         self.labels.forget(session)

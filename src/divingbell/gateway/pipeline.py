@@ -302,7 +302,8 @@ class Pipeline:
         context = request.context
         if not context.counted:
             context.counted = True
-            await self.meter.reserve(context.key, context.user, context.run)
+            key, run = context.payer or (context.key, context.run)
+            await self.meter.reserve(key, context.user, run)
 
     async def size(self, request: Request) -> None:
         """Refuse arguments that are too large, before anything is made of them."""

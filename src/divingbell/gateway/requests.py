@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from divingbell.errors import ToolFailed
+from divingbell.errors import ToolFailed, ToolFailure
 from divingbell.gateway.callers import Caller, SessionCaller
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.pipeline import Form, Pipeline, Request
@@ -78,7 +78,12 @@ class ServerRequests:
         return result
 
     async def refuse(
-        self, name: str, arguments: Mapping[str, Any], context: CallContext, words: str
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        context: CallContext,
+        words: str,
+        code: ToolFailure = "tool_unknown",
     ) -> NoReturn:
         """Refuse a call of a tool that is not there for a client: it counts, as any other does.
 
@@ -87,7 +92,7 @@ class ServerRequests:
         """
 
         async def refused() -> Answer:
-            raise ToolFailed(words, "tool_unknown")
+            raise ToolFailed(words, code)
 
         await self._pipeline.run(Request("tool", name, context, asked=arguments), refused)
         raise AssertionError("it was not refused")

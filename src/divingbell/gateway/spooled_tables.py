@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from divingbell import text
 from divingbell.errors import ToolFailed
 
 VARIABLE = "DIVINGBELL_SPOOL"
@@ -20,6 +21,7 @@ VARIABLE = "DIVINGBELL_SPOOL"
 TABLE = "divingbell/table"
 """The name under which its results say which file is the table."""
 _NAME = re.compile(r"[0-9a-f]{32}\.parquet")
+MAX_REMARK = 300
 MOST_NUMBER = 1 << 62
 
 
@@ -27,14 +29,15 @@ class SpooledTable:
     """A table that is a Parquet file, which is gone from its folder already."""
 
     def __init__(self, file: int, facts: Mapping[str, Any]) -> None:
-        self._file = os.fdopen(file, "rb")
-        self.size = os.fstat(file).st_size
+        """Take over an open file; where that fails it is still the caller's."""
         self.rows = _number(facts, "rows")
         self.columns = _number(facts, "columns")
         self.memory = _number(facts, "memory")
         """Bytes that it takes as a DataFrame, about."""
         remark = facts.get("remark")
-        self.remark = remark if isinstance(remark, str) else ""
+        self.remark = text.one_line(remark, MAX_REMARK) if isinstance(remark, str) else ""
+        self.size = os.fstat(file).st_size
+        self._file = os.fdopen(file, "rb")
 
     def read(self, size: int, /) -> bytes:
         """Return the next bytes."""

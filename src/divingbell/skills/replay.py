@@ -11,12 +11,13 @@ from typing import Any
 from divingbell.border.border import Border
 from divingbell.errors import ToolFailed
 from divingbell.gateway.context import Answer, CallContext
+from divingbell.gateway.door import parsed
 from divingbell.gateway.functions.function import HostFunction
 from divingbell.gateway.gateway import Gateway
 from divingbell.principal import Principal
 from divingbell.shares import weight
 from divingbell.skills.answers import loaded
-from divingbell.skills.door import Door, parsed
+from divingbell.skills.door import Door
 from divingbell.skills.recordings import Recorded
 from divingbell.skills.skill import Skill
 

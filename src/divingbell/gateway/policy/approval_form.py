@@ -24,10 +24,15 @@ class ElicitingApprover:
 
     def __eq__(self, other: object) -> bool:
         """Two that ask the same client ask the same person, who is asked one thing at a time."""
-        return isinstance(other, ElicitingApprover) and self._asker is other._asker
+        return isinstance(other, ElicitingApprover) and self._person is other._person
 
     def __hash__(self) -> int:
-        return hash((ElicitingApprover, id(self._asker)))
+        return hash((ElicitingApprover, id(self._person)))
+
+    @property
+    def _person(self) -> object:
+        """The one who is asked, whoever stands between."""
+        return getattr(self._asker, "person", self._asker)
 
     async def __call__(self, approval: Approval) -> Answer:
         from mcp_types import ElicitRequestFormParams

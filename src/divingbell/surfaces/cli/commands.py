@@ -67,6 +67,10 @@ def chat(
     options.check()
     given = Paths.of(paths)
     settings = chat_files.with_folders(options.applied(options.load()), given)
+    if options.acp:
+        from divingbell.surfaces.cli import chat_editor
+
+        return signals.run(lambda _: chat_editor.serve(given, options, settings))
     return signals.run(lambda caught: chat.chat(given, options, settings, caught))
 
 

@@ -1,0 +1,74 @@
+"""`divingbell datasets serve`, as clients start it or reach it."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from tests.datasets import making
+
+PATIENCE = 60.0
+COMMAND = ["-m", "divingbell", "datasets", "serve"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "flights.csv").write_text(making.FLIGHTS)
+    making.readable(tmp_path)
+    return tmp_path
+
+
+async def _answers(client: Client) -> None:
+    result = await client.call_tool("query_dataset", {"sql": "SELECT count(*) AS n FROM flights"})
+    assert [block.text for block in result.content] == ["1 rows × 1 columns:\nn\n3"]
+
+
+async def test_a_client_starts_it_and_speaks_over_its_stdin(folder: Path) -> None:
+    server = StdioServerParameters(command=sys.executable, args=[*COMMAND, str(folder)])
+    async with Client(server, read_timeout_seconds=PATIENCE) as client:
+        await _answers(client)
+
+
+async def test_it_listens_for_those_who_have_its_token(folder: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, *COMMAND, "--http", "--port", "0", str(folder)],
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            said = ""
+            while "}\n}\n" not in said and (line := process.stderr.readline()):
+                said += line
+            url = re.findall(r"http://\S+/mcp", said)[0]
+            token = re.findall(r"Bearer ([^\"]+)", said)[0]
+            headers = {"Authorization": f"Bearer {token}"}
+            async with create_mcp_http_client(headers=headers) as http:
+                transport = streamable_http_client(url, http_client=http)
+                async with Client(transport, read_timeout_seconds=PATIENCE) as client:
+                    await _answers(client)
+            async with create_mcp_http_client() as http:
+                assert (await http.post(url, json={})).status_code == 401
+        finally:
+            process.terminate()
+            process.wait(PATIENCE)
+
+
+@pytest.mark.parametrize("name", ["nowhere", "flights.csv"])
+def test_what_is_no_folder_is_told_in_words(folder: Path, name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, *COMMAND, str(folder / name)],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 2
+    assert str(folder / name) in done.stderr
+    assert "Traceback" not in done.stderr
