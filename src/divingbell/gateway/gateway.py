@@ -108,11 +108,11 @@ class Gateway:
         """Answer what code asks under this name, which no tool has: tools have a dot in theirs.
 
         It passes the budget, the limits of sizes and the journal, as `search_tools` does. Tokens in
-        its arguments stay tokens. With the key of a session it is for that one alone, and comes
-        before what all have.
+        its arguments stay tokens. With the key of a session it is for that one alone, comes before
+        what all have, and takes the place of an earlier one.
         """
-        taken = self._questions if session is None else self._own_questions.get(session, {})
-        if name in OWN or name in taken or "." in name:
+        is_taken = session is None and name in self._questions
+        if name in OWN or is_taken or "." in name:
             raise ValueError(f"{name!r} is answered already, or the name of a tool")
         if session is None:
             self._questions[name] = question

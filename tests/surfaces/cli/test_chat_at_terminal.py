@@ -62,7 +62,8 @@ def test_code_output_and_answer_are_shown_and_what_it_cost(
 def test_the_person_sees_real_values_with_marks_and_the_model_tokens(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
-    code = "print('anna.bell' + '@example.com')\nimport matplotlib.pyplot as plt\nplt.plot([1]);plt.show()"
+    plot = "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()"
+    code = f"print('anna.bell' + '@example.com')\n{plot}"
     provider.says = [Say("", code), Say("Done.")]
     with chatting(tmp_path, provider) as screen:
         screen.type(f"write to {EMAIL}", ENTER)

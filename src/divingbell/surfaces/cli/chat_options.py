@@ -122,6 +122,7 @@ class ChatOptions(SandboxOptions):
         return replace(
             settings,
             privacy=self.privacy or settings.privacy or "personal",
+            skills=settings.skills or "on",
             agent=self._agent(settings.agent),
         )
 
