@@ -175,7 +175,7 @@ async def test_a_model_that_fails_leaves_nothing_of_a_reply(bell: Divingbell) ->
     async with agent_of(bell) as (agent, _):
         with pytest.raises(ModelFailed):
             await all_of(agent)
-        assert agent.history == []
+        assert agent.history == []  # nor of the question, which will be asked again
 
 
 async def test_long_output_is_cut_head_and_tail(bell: Divingbell) -> None:
@@ -208,3 +208,49 @@ def test_a_provider_that_has_read_much_less_than_was_sent_has_cut_it() -> None:
     assert not was_cut(10_000, 9_000)
     assert not was_cut(1_000, 100), "short prompts differ by what providers add"
     assert not was_cut(10_000, 0), "some count nothing"
+
+
+async def test_the_last_exchange_is_taken_back_and_variables_stay(bell: Divingbell) -> None:
+    lines = [Says("", "x = 1"), Says("First."), Says("", "y = 2"), Says("Second."), Says("Third.")]
+    async with agent_of(bell, *lines) as (agent, model):
+        await all_of(agent, "one")
+        before = list(agent.history)
+        await all_of(agent, "two")
+        assert agent.undo()
+        assert agent.history == before
+        await all_of(agent, "three")
+        told = model.requests[-1].entries[-1].text
+        assert told.startswith("three") and "y: int" in told  # what is there is told again
+        assert agent.undo() and agent.undo() and not agent.undo()
+        assert agent.history == []
+
+
+async def test_the_output_of_code_is_no_exchange_where_the_model_calls_no_tools(
+    bell: Divingbell,
+) -> None:
+    lines = [Says("```python\nprint(1)\n```"), Says("It is 1.")]
+    async with agent_of(bell, *lines, tools=False) as (agent, model):
+        await all_of(agent)
+        again = Agent(agent.session, model, "", history=agent.history)
+    assert again.undo() and again.history == []
+
+
+async def test_the_person_s_words_are_hidden_before_the_model_reads_them(bell: Divingbell) -> None:
+    async def hide(text: str) -> str:
+        return text.replace("secret", "[hidden]")
+
+    model = ScriptedModel([Says("Done.")])
+    async with bell.session() as session:
+        await session.files.put("secret.txt", "1")
+        await all_of(Agent(session, model, "", hide=hide), "my secret")
+    told = model.requests[0].entries[0].text
+    assert told.startswith("my [hidden]") and "/workspace/[hidden].txt" in told
+
+
+async def test_another_model_goes_on_with_the_conversation(bell: Divingbell) -> None:
+    async with agent_of(bell, Says("First.")) as (agent, _):
+        await all_of(agent, "one")
+        other = ScriptedModel([Says("Second.")], name="scripted:other")
+        agent.use(other)
+        await all_of(agent, "two")
+    assert [entry.text for entry in other.requests[0].entries][:2] == ["one", "First."]

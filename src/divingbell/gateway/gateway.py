@@ -108,15 +108,16 @@ class Gateway:
         """Answer what code asks under this name, which no tool has: tools have a dot in theirs.
 
         It passes the budget, the limits of sizes and the journal, as `search_tools` does. Tokens in
-        its arguments stay tokens. With the key of a session it is for that one alone, and takes the
-        place of what was there before.
+        its arguments stay tokens. With the key of a session it is for that one alone, comes before
+        what all have, and takes the place of an earlier one.
         """
-        if session is not None:
-            self._own_questions.setdefault(session, {})[name] = question
-            return
-        if name in OWN or name in self._questions or "." in name:
+        is_taken = session is None and name in self._questions
+        if name in OWN or is_taken or "." in name:
             raise ValueError(f"{name!r} is answered already, or the name of a tool")
-        self._questions[name] = question
+        if session is None:
+            self._questions[name] = question
+        else:
+            self._own_questions.setdefault(session, {})[name] = question
 
     def count_revisions(self, revision: Callable[[str], int]) -> None:
         """Have `generation` count what else a session imports, by its key."""

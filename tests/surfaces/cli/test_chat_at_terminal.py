@@ -62,7 +62,8 @@ def test_code_output_and_answer_are_shown_and_what_it_cost(
 def test_the_person_sees_real_values_with_marks_and_the_model_tokens(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
-    code = f"print({EMAIL!r})\nimport matplotlib.pyplot as plt\nplt.plot([1]);plt.show()"
+    plot = "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()"
+    code = f"print('anna.bell' + '@example.com')\n{plot}"
     provider.says = [Say("", code), Say("Done.")]
     with chatting(tmp_path, provider) as screen:
         screen.type(f"write to {EMAIL}", ENTER)
@@ -133,7 +134,7 @@ def test_approvals_and_questions_of_servers_are_asked_in_place(
         screen.expect(f"‹{EMAIL}›")
         screen.expect("ession? ")
         screen.type("y", ENTER)
-        screen.expect("| Who are you?")
+        screen.expect("| asking asks: Who are you?")
         screen.expect("name (may be left empty): ")
         screen.type("Nobody", ENTER)
         screen.expect("answer")
@@ -161,14 +162,14 @@ def test_what_a_model_says_can_not_act_on_the_terminal(
 def test_a_failure_of_the_provider_ends_the_answer_and_not_the_chat(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
-    limited = status(429, '{"error": {"message": "slow down"}}', **{"retry-after": "7"})
-    provider.says = [limited, raw(b"data: {broken\n\n"), Say("Now it works.")]
+    refused = status(401, '{"error": {"message": "bad key"}}')
+    provider.says = [refused, raw(b"data: {broken\n\n"), Say("Now it works.")]
     with chatting(tmp_path, provider) as screen:
         screen.type("first words", ENTER)
-        screen.expect("too many requests: again in 7 s (slow down)")
+        screen.expect("the key was not accepted: check it (bad key)")
         screen.expect(SIGN)
         screen.type("second words", ENTER)
-        screen.expect("its reply can't be read")
+        screen.expect("openai-chat:local: it")
         screen.expect(SIGN)
         screen.type("third words", ENTER)
         screen.expect("Now it works.")
@@ -281,12 +282,12 @@ def test_each_word_stands_on_the_screen_once_however_narrow_it_is(
     tmp_path: Path, provider: ProviderServer, variables: tuple[str, ...]
 ) -> None:
     provider.says = [Say(f"{' '.join(WORDS)}\n\n- one\n- two\n\nThe end."), Say("x")]
-    ours = [f"{name}={value}" for name, value in environment().items()]
+    inherited = environment()
+    del inherited["COLUMNS"]
+    ours = [f"{name}={value}" for name, value in inherited.items()]
     kept = f"XDG_STATE_HOME={tmp_path}"
     command = ["env", "-i", *ours, kept, *variables, str(COMMAND), *to(provider), "--no-save"]
-    with in_tmux(
-        tmp_path, 40, *[word for word in command if not word.startswith("COLUMNS=")]
-    ) as tmux:
+    with in_tmux(tmp_path, 40, *command) as tmux:
         screen_with(tmux, "›")
         subprocess.run([*tmux, "send-keys", "talk", "Enter"], check=True)
         screen_with(tmux, "1 request")

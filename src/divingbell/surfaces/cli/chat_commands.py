@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from divingbell.surfaces.cli.chat import Conversation
 
 _COMMAND = re.compile(r"/[a-z]+(\s|$)")
+_SAVING = """\
+print(save_skill({name!r}, {name}, ({name}.__doc__ or {name!r}).strip().partition("\\n")[0]))
+"""
 MOST_TOOLS = 200
 MAX_DESCRIPTION = 100
 Run = Callable[[str], Awaitable[None]]
@@ -58,6 +61,8 @@ class Commands:
             ),
             "/undo": Command(self._undo, "", "take back the last exchange; variables stay"),
             "/reset": Command(self._reset, "", "begin anew: no conversation, no variables"),
+            "/skills": Command(self._skills, "", "the skills that were saved"),
+            "/save": Command(self._save, "NAME", "save a function as a skill"),
             "/export": Command(
                 self._export, "FILE", "write it down as a notebook, a script or Markdown"
             ),
@@ -160,9 +165,36 @@ class Commands:
         await before.close()
         self._printer.note(f"from now on {name} is asked, and reads the conversation so far")
 
-    async def _mode(self, mode: str) -> None:
-        settings = self._conversation.settings.agent
-        self._printer.note(f"the mode is {settings.mode}; [agent] mode in divingbell.toml sets it")
+    async def _mode(self, name: str) -> None:
+        room = self._conversation.room
+        agent = (await room.place()).agent
+        if name:
+            found = next((mode for mode in get_args(AgentMode) if mode == name), None)
+            if found is None:
+                self._printer.note(f"the modes are {', '.join(get_args(AgentMode))}")
+                return
+            agent = (await room.change_mode(found)).agent
+        if agent.mode is not None:
+            why = f": {agent.mode.why}" if agent.mode.why else ""
+            self._printer.note(f"the mode is {agent.mode.mode}{why}")
+
+    async def _skills(self, _: str) -> None:
+        place = await self._conversation.room.place()
+        found = await place.bell.skills.list(user=place.session.user)
+        for skill in found:
+            words = one_line(skill.description)[:MAX_DESCRIPTION]
+            self._printer.line(f"{one_line(skill.name)}  {words}")
+        if not found:
+            self._printer.note("there are none yet: /save NAME saves a function of that name")
+
+    async def _save(self, name: str) -> None:
+        """Save a function of the session as a skill, by code: it is looked at as any other."""
+        place = await self._conversation.room.place()
+        if not name.isidentifier():
+            self._printer.note("name a function that there is in the session: /save NAME")
+            return
+        async for event in place.session.stream(_SAVING.format(name=name)):
+            self._printer.show(event)
 
     async def _undo(self, _: str) -> None:
         place = await self._conversation.room.place()

@@ -1,13 +1,16 @@
 """The files and folders that a conversation is about: copied in, or shown read-only."""
 
 import asyncio
+import itertools
 import os
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from divingbell.errors import DivingbellError, FileRefused
+from divingbell.settings.tables import Place
 from divingbell.surfaces.cli.chat_options import Paths
 from divingbell.surfaces.cli.options import size
 from divingbell.text import one_line
@@ -16,6 +19,7 @@ from divingbell_inside import layout
 if TYPE_CHECKING:
     from divingbell.session.base import SessionHandle
     from divingbell.settings.config import Settings
+    from divingbell.settings.servers import Entry
 
 MOUNTED = "/data"
 MOST_NAMED = 30
@@ -27,6 +31,9 @@ PATIENCE = 20.0
 PIPED = "stdin.txt"
 """The file for piped input."""
 MAX_NAME = 100
+DATA = "data"
+"""The server of the first folder's tables; those of others have more behind it."""
+MAX_SERVER = 30
 STDIN = 0
 _PIECE = 1 << 16
 
@@ -37,13 +44,43 @@ def inside_of(folder: Path) -> str:
 
 
 def with_folders(settings: "Settings", paths: Paths) -> "Settings":
-    """Return the settings with these folders shown inside.
+    """Return the settings with these folders shown inside, and the tables in them served.
 
     Raises:
         ConfigError: one of them can't be.
     """
+    if not paths.folders:
+        return settings
     shown = {inside_of(folder): str(folder) for folder in paths.folders}
-    return replace(settings, mounts={**settings.mounts, **shown}) if shown else settings
+    return replace(
+        settings,
+        mounts={**settings.mounts, **shown},
+        servers=(*settings.servers, *_dataset_servers(settings, paths)),
+    )
+
+
+def _dataset_servers(settings: "Settings", paths: Paths) -> "Iterator[Entry]":
+    """Return a server for each folder that has tables, under a name that is free."""
+    from divingbell.datasets.folder import look_through
+    from divingbell.settings.servers import read_entries
+
+    taken = {entry.name for entry in settings.servers}
+    for folder in paths.folders:
+        try:
+            has_tables = bool(look_through(folder).files)
+        except OSError as error:
+            raise FileRefused(f"{folder} can't be read: {error.strerror}") from None
+        if has_tables:
+            name = next(name for name in _names_for(folder) if name not in taken)
+            taken.add(name)
+            yield from read_entries({name: {"datasets": str(folder)}}, Place("the folders"))
+
+
+def _names_for(folder: Path) -> Iterator[str]:
+    yield DATA
+    name = re.sub(r"[^a-z0-9]+", "_", folder.name.lower()).strip("_")[:MAX_SERVER] or DATA
+    yield f"{DATA}_{name}"
+    yield from (f"{DATA}_{name}_{number}" for number in itertools.count(2))
 
 
 async def lay_out(session: "SessionHandle", paths: Paths) -> list[str]:

@@ -96,6 +96,8 @@ class ChatOptions(SandboxOptions):
         Raises:
             InvalidInput: something does.
         """
+        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
+            raise InvalidInput("--base-url is an address that begins with http:// or https://")
         if self.json and self.question is None:
             raise InvalidInput('--json needs a question: --print "…"')
         given = {
@@ -120,6 +122,7 @@ class ChatOptions(SandboxOptions):
         return replace(
             settings,
             privacy=self.privacy or settings.privacy or "personal",
+            skills=settings.skills or "on",
             agent=self._agent(settings.agent),
         )
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from divingbell.app import Divingbell
     from divingbell.gateway.context import Asker
     from divingbell.session.base import SessionHandle
+    from divingbell.settings.agent import AgentMode
     from divingbell.settings.config import Settings
 
 LEAVING_PATIENCE = 10.0
@@ -115,6 +116,23 @@ class Room:
         self._place = asyncio.get_running_loop().create_future()
         self._done_with_session.set()
 
+    async def change_mode(self, mode: "AgentMode") -> Place:
+        """Go on with the conversation in another mode; return what is there now.
+
+        Raises:
+            ConfigError: the model can't do what the mode needs.
+        """
+        before = await self.place()
+        agent = await self._agent(
+            before.bell, before.session, before.agent.model, before.agent.history, mode
+        )
+        agent.purse.total = before.agent.purse.total
+        kept = None if before.keeper is None else before.keeper.conversation
+        place = Place(before.bell, before.session, agent, _keeper(agent, kept, before.bell))
+        self._place = asyncio.get_running_loop().create_future()
+        self._place.set_result(place)
+        return place
+
     def on_failure(self, call: Callable[[BaseException], None]) -> None:
         """Call this if it can't be opened."""
 
@@ -171,7 +189,9 @@ class Room:
                     agent = await self._agent(bell, session, model, history)
                     self._on_state("")
                     self._place.set_result(Place(bell, session, agent, _keeper(agent, kept, bell)))
+                    place = self._place
                     await self._done_with_session.wait()
+                    agent = (self._place if self._place.done() else place).result().agent
                     history, model = agent.history, agent.model
         finally:
             if kept is not None:
@@ -195,11 +215,12 @@ class Room:
         session: "SessionHandle",
         model: "Model",
         history: "Sequence[Entry]",
+        mode: "AgentMode | None" = None,
     ) -> "Agent":
         from divingbell.agent.opening import open_agent
 
         asker = self._asker(bell, session)
-        return await open_agent(bell, session, model, asker=asker, history=history)
+        return await open_agent(bell, session, model, asker=asker, history=history, mode=mode)
 
     async def _resume(
         self, kept: "KeptConversation", session: "SessionHandle", bell: "Divingbell"

@@ -1,0 +1,65 @@
+"""Blocks of Markdown: where they end, and how they are laid out."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from divingbell.surfaces.cli.terminal import markdown
+
+
+@pytest.mark.parametrize(
+    ("text", "blocks"),
+    [
+        ("one\ntwo\n\nthree", ["one\ntwo\n\n"]),
+        ("\n\none\n\n", ["\n\none\n\n"]),
+        ("words\n```python\nx\n\ny\n```\nrest", ["words\n", "```python\nx\n\ny\n```\n"]),
+        ("```\nnot closed\n\n", []),
+        ("~~~~\n~~~\n~~~~\n", ["~~~~\n~~~\n~~~~\n"]),
+        ("- a\n- b\n\n", ["- a\n- b\n\n"]),
+        ("goes on", []),
+    ],
+)
+def test_a_block_ends_where_nothing_can_change_it_any_more(text: str, blocks: list[str]) -> None:
+    found = []
+    while (end := markdown.block_end(text)) is not None:
+        found.append(text[:end])
+        text = text[end:]
+    assert found == blocks
+
+
+@given(st.text("ab `~\n-|#*", max_size=200), st.integers(1, 20))
+def test_blocks_are_the_same_in_whatever_pieces_they_come(text: str, size: int) -> None:
+    def blocks(pieces: list[str]) -> list[str]:
+        found, rest = [], ""
+        for piece in pieces:
+            rest += piece
+            while (end := markdown.block_end(rest)) is not None:
+                assert end > 0
+                found.append(rest[:end])
+                rest = rest[end:]
+        return [*found, rest]
+
+    pieces = [text[start : start + size] for start in range(0, len(text), size)]
+    assert blocks(pieces) == blocks([text])
+
+
+@given(st.text("ab cd`~\n-|#*1.日é", max_size=300), st.integers(20, 60))
+def test_no_line_is_wider_than_the_screen(text: str, columns: int) -> None:
+    from rich.cells import cell_len
+
+    for line in markdown.rendered(text, columns, colours=False):
+        assert cell_len(line) <= columns
+
+
+def test_links_show_their_address_and_colours_are_left_out_where_there_are_none() -> None:
+    [line] = markdown.rendered("**see** [here](http://example.com)", 60, colours=False)
+    assert line == "see here (http://example.com)"
+    [coloured] = markdown.rendered("**see**", 60, colours=True)
+    assert "\x1b[1m" in coloured
+
+
+def test_code_has_colours_up_to_a_length() -> None:
+    assert "\x1b[" in markdown.highlighted("import os", colours=True)[0]
+    assert markdown.highlighted("import os\n", colours=False) == ["import os", ""]
+    long = "x = 1\n" * markdown.MOST_HIGHLIGHTED
+    assert markdown.highlighted(long, colours=True)[0] == "x = 1"
