@@ -9,13 +9,13 @@ from typing import Any
 import mcp_types
 import pytest
 from mcp import Client, MCPError
-from tests import walls
-from tests.datasets import making
 
 from divingbell import Divingbell
 from divingbell.datasets.opening import opened
 from divingbell.datasets.sealed_reader import default_limits
 from divingbell.settings.config import Settings
+from tests import walls
+from tests.datasets import making
 
 WALLS = (walls.LOCAL, walls.DOCKER, walls.GVISOR)
 

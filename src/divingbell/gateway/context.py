@@ -9,8 +9,9 @@ from divingbell.models import Event
 from divingbell.principal import Principal
 
 if TYPE_CHECKING:
-    from divingbell.gateway.spooled_tables import SpooledTable
     from mcp_types import ElicitRequestParams, ElicitResult
+
+    from divingbell.gateway.spooled_tables import SpooledTable
 
 Holder: TypeAlias = str | Principal
 """Whose labels a call has: the key of a session, or a client that calls directly."""
