@@ -11,6 +11,7 @@ MAX_LINE = 4096
 STDIN = 0
 _LOCAL = 3
 """The place of the local modes in what termios returns."""
+_LINES = termios.ECHO | termios.ICANON
 
 
 class Tty:
@@ -79,9 +80,10 @@ def opened(path: str = TERMINAL) -> Iterator[Tty]:
 
 @contextlib.contextmanager
 def echo(is_on: bool, descriptor: int = STDIN) -> Iterator[None]:
-    """Have the terminal show what is typed, or not, for as long as the block lasts.
+    """Have the terminal show what is typed and hand over lines, or neither, during the block.
 
-    In the middle of an answer it would be written over that; the next prompt shows it.
+    In the middle of an answer it would be written over that. The next prompt shows it, and finds
+    all keys: where lines are handed over, Ctrl-D would be gone.
     """
     try:
         before = termios.tcgetattr(descriptor)
@@ -89,7 +91,7 @@ def echo(is_on: bool, descriptor: int = STDIN) -> Iterator[None]:
         yield
         return
     changed = list(before)
-    changed[_LOCAL] = before[_LOCAL] | termios.ECHO if is_on else before[_LOCAL] & ~termios.ECHO
+    changed[_LOCAL] = before[_LOCAL] | _LINES if is_on else before[_LOCAL] & ~_LINES
     with contextlib.suppress(termios.error):
         termios.tcsetattr(descriptor, termios.TCSANOW, changed)
     try:
