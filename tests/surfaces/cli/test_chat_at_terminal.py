@@ -122,6 +122,7 @@ def test_approvals_and_questions_of_servers_are_asked_in_place(
     settings.write_text(
         f'[servers.asking]\ncommand = "{sys.executable}"\n'
         f'args = ["{SERVERS / "asking.py"}"]\n'
+        '[agent]\nmode = "code"\n'
         '[[policy.rules]]\ntools = ["asking.work"]\naction = "ask"\nreason = "it asks"\n'
     )
     code = f"from servers.asking import work\nprint('answer', work(to={EMAIL!r}))"
