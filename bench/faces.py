@@ -18,8 +18,8 @@ CELLS = 50
 """Cells of one turn."""
 ASYNC, SYNC, HOP = "with await", "divingbell.sync", "a call of nothing into a thread's loop"
 TIMES_ASYNC = 1.5
-IMPORT, BARE = "import divingbell", "python alone"
-MOST_IMPORT = 0.04
+IMPORT, HELP, BARE = "import divingbell", "divingbell --help", "python alone"
+MOST_IMPORT, MOST_HELP = 0.03, 0.15
 
 
 async def warm_cells(rounds: int) -> list[table.Row]:
@@ -63,18 +63,23 @@ def _timed(work: Callable[[], object]) -> list[float]:
 
 
 async def imports(rounds: int) -> list[table.Row]:
-    """A program that imports the library and does nothing, beside one that does nothing."""
-    ways = {name: partial(_program, code) for name, code in ((IMPORT, IMPORT), (BARE, "pass"))}
-    turns = await Turns(ways).take(rounds)
+    """A program that imports the library and does nothing, and `--help`, beside doing nothing."""
+    programs = {IMPORT: ["-c", IMPORT], HELP: ["-m", "divingbell", "--help"], BARE: ["-c", "pass"]}
+    turns = await Turns({name: partial(_program, words) for name, words in programs.items()}).take(
+        rounds
+    )
     more = median(turns.times(IMPORT)) - median(turns.times(BARE))
     target = table.at_most(more * 1000, MOST_IMPORT * 1000, " ms more")
+    helped = table.at_most(median(turns.times(HELP)) * 1000, MOST_HELP * 1000, " ms")
     return [
         table.times("a program", IMPORT, turns.times(IMPORT), target=target),
+        table.times("a program", HELP, turns.times(HELP), target=helped),
         table.times("a program", BARE, turns.times(BARE), ratio="1"),
     ]
 
 
-async def _program(code: str) -> list[float]:
+async def _program(words: list[str]) -> list[float]:
     began = time.perf_counter()
-    await asyncio.to_thread(subprocess.run, [sys.executable, "-c", code], check=True)
+    command = [sys.executable, *words]
+    await asyncio.to_thread(subprocess.run, command, check=True, stdout=subprocess.DEVNULL)
     return [time.perf_counter() - began]

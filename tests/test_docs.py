@@ -56,7 +56,9 @@ from divingbell.models import (
 from divingbell.principal import Principal
 from divingbell.session.files import Files
 from divingbell.settings import config, tables
+from divingbell.settings.agent import AgentSettings
 from divingbell.settings.audit import AuditLogSettings
+from divingbell.settings.experiment import ExperimentSettings
 from divingbell.settings.privacy import PrivacyRules
 from divingbell.settings.vault import VaultSettings
 from divingbell.surfaces.cli import exit_status
@@ -458,3 +460,18 @@ def test_the_changelog_has_the_version_of_the_package() -> None:
 
 def test_bash_is_there_for_consoles() -> None:
     assert shutil.which("bash")
+
+
+@pytest.mark.parametrize("kind", [AgentSettings, ExperimentSettings])
+def test_the_tables_of_agents_are_those_of_the_code(kind: type) -> None:
+    shown = _rows("docs/agents.md", "name", "default", "meaning")
+    for row in _table_rows(kind):
+        assert row in shown
+
+
+def _table_rows(kind: type) -> list[list[str]]:
+    meanings = _docstrings(kind)
+    return [
+        [f"`{name}`", _default(name, getattr(kind(), name)), " ".join(meanings[name].split())]
+        for name in tables.names(kind)
+    ]

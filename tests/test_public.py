@@ -41,6 +41,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "ledgers",
         "of",
         "open",
+        "open_behind",
         "owned",
         "ready",
         "release",
@@ -123,7 +124,7 @@ INNER = {
     *("UnusableServer", "VaultSettings", "AuditLogSettings", "AgentSettings"),
     "ExperimentSettings",
     # For those who write a way in of their own, and for the commands.
-    *("LedgerRecorder", "Needs", "OwnedSessions"),
+    *("LedgerRecorder", "Needs", "OwnedSessions", "ToolGateway"),
     # A protocol that open files have anyway.
     "Readable",
 }

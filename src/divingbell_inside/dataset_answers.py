@@ -253,7 +253,7 @@ def _preview(database: Any, table: str) -> str:
         warnings.simplefilter("ignore")  # pandas' own, about what DuckDB does
         first = database.execute(f"SELECT * FROM {table} LIMIT {PREVIEW_ROWS}").df()
     for place, kind in enumerate(first.dtypes):
-        if kind == object or str(kind) == "str":
+        if str(kind) in ("object", "str"):
             shown = first.iloc[:, place].map(_line, na_action="ignore")
             first.isetitem(place, shown)
     return str(first.to_csv(index=False))

@@ -14,6 +14,8 @@ from typing import Any
 
 MODULE = "duckdb"
 CONFIG = {"threads": 1, "async_threads": 0}
+NO_BAR = "SET enable_progress_bar = false"
+"""A bar is for a terminal: in the output of a cell it is many lines."""
 _DEFAULT = ":default:"
 
 
@@ -62,7 +64,9 @@ def _calm(module: Any) -> None:
     def connect(database: Any = ":memory:", read_only: bool = False, config: Any = None) -> Any:
         if database == _DEFAULT:
             return plain(database, read_only, config or {})
-        return plain(database, read_only, CONFIG | (config or {}))
+        connection = plain(database, read_only, CONFIG | (config or {}))
+        connection.execute(NO_BAR)
+        return connection
 
     module.connect = connect
     # What duckdb.sql and the like use; without this they would start the threads.

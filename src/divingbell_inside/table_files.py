@@ -9,7 +9,7 @@ import importlib.util
 import warnings
 from typing import Any
 
-from divingbell_inside import columns
+from divingbell_inside import columns, single_threaded
 from divingbell_inside.columns import NotHeld
 
 
@@ -66,4 +66,4 @@ def _need_arrow() -> None:
 
 
 def _database() -> Any:
-    return columns.library("duckdb").connect(config={"threads": 1, "async_threads": 0})
+    return columns.library("duckdb").connect(config=single_threaded.CONFIG)

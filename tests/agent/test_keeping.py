@@ -407,10 +407,30 @@ async def test_tokens_that_the_vault_has_forgotten_are_told(kept: Conversations)
             await all_of(again)
 
 
+def said(kept: Conversations) -> Conversation:
+    """A conversation in which something was said."""
+    conversation = kept.begin()
+    conversation.log.add({"asking": "hello"})
+    return conversation
+
+
+def test_one_in_which_nothing_was_said_is_no_conversation(
+    kept: Conversations, tmp_path: Path
+) -> None:
+    first = said(kept)
+    first.close()
+    empty = kept.begin()
+    assert [info.title for info in kept.list()] == ["hello"]
+    assert kept.load().name == first.name, "also where the newest has just begun elsewhere"
+    empty.close()
+    empty.close()
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == [first.name]
+
+
 def test_names_begin_and_several_fit(kept: Conversations) -> None:
     with pytest.raises(InvalidInput, match="none is kept yet"):
         kept.load()
-    first, second = kept.begin(), kept.begin()
+    first, second = said(kept), said(kept)
     first.close()
     second.close()
     assert kept.load(first.name[:-1]).name == first.name
@@ -427,12 +447,12 @@ def test_old_conversations_make_room_but_none_that_is_open(
     kept: Conversations, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(keeping, "MOST_KEPT", 3)
-    made = [kept.begin() for _ in range(3)]
+    made = [said(kept) for _ in range(3)]
     for number, conversation in enumerate(made):
         if number != 0:
             conversation.close()
         os.utime(tmp_path / "kept" / conversation.name / "log.jsonl", (number, number))
-    kept.begin().close()
+    said(kept).close()
     left = {info.name for info in kept.list()}
     assert made[0].name in left, "it is open"
     assert made[2].name in left and len(left) == 3
@@ -445,6 +465,24 @@ def test_a_folder_that_others_can_write_to_is_not_used(kept: Conversations, tmp_
         kept.begin()
     with pytest.raises(ConfigError):
         kept.list()
+
+
+async def test_names_that_mean_harm_are_shown_as_what_they_are(
+    bell: Divingbell, kept: Conversations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kept_files, "MOST_FILES", 1)
+    code = (
+        "for n in range(2): open(f'a{n}\\x1b[2J\\nb', 'w')\n"
+        "odd = type('\\x1b[31mred\\n', (), {})()  # \x1b[2J\n"
+        "globals()['x\\x1b[2Jy'] = 1"
+    )
+    async with keeper_of(bell, kept.begin(), Says("", code), Says("ok")) as keeper:
+        events = await all_of(keeper)
+    [notice] = [event.text for event in events if isinstance(event, Notice)]
+    async with resumed(bell, kept.load(), Says("ok")) as (_, told):
+        for text in (notice, told.text, told.entry.text):
+            assert "\x1b" not in text
+    assert "odd" in told.text
 
 
 @pytest.mark.parametrize(

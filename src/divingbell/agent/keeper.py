@@ -22,6 +22,7 @@ from divingbell.agent.records import Record, ShownCell, as_data, screened
 from divingbell.border.border import Border, Passage
 from divingbell.errors import DivingbellError
 from divingbell.models import Event
+from divingbell.text import one_line
 
 log = logs.logger("divingbell")
 
@@ -29,7 +30,8 @@ FULL = "the conversation has become too long: what comes now is not kept"
 NOT_KEPT = "from here on the conversation is not kept: {reason}"
 NO_ROOM = "not kept, because there is no room for so much: {names}"
 NOT_FILES = "the files of the workspace are not kept this time: {reason}"
-MOST_NAMED = 5
+MOST_NAMED, MOST_NAME = 5, 80
+"""Files that are named, and characters of each."""
 
 
 class Keeper:
@@ -164,7 +166,8 @@ class Keeper:
             self.conversation.log.add_names({each.name: each.type for each in variables})
             files = await self.conversation.files()
             if left_out := await files.save(session.files):
-                told.append(NO_ROOM.format(names=", ".join(left_out[:MOST_NAMED])))
+                names = [one_line(path, MOST_NAME) for path in left_out[:MOST_NAMED]]
+                told.append(NO_ROOM.format(names=", ".join(names)))
         except DivingbellError as error:  # the session has ended, or does not answer
             log.debug("the workspace was not kept", exc_info=error)
             told.append(NOT_FILES.format(reason=error))

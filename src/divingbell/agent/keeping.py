@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,7 +52,7 @@ class ConversationInfo:
 
     name: str
     title: str
-    """The start of the first question."""
+    """The start of the first question; empty where none was asked."""
     used: float
     """Seconds since 1970."""
     is_open: bool = False
@@ -115,11 +115,14 @@ class Conversations:
             raise ConfigError(_unwritable(error)) from error
 
     def list(self) -> list[ConversationInfo]:
-        """Return what is kept, the newest first.
+        """Return the conversations in which something was said, the newest first.
 
         Raises:
             ConfigError: the folder belongs to others.
         """
+        return [info for info in self._all() if info.title]
+
+    def _all(self) -> Sequence[ConversationInfo]:
         found = [info for path in self._paths() if (info := _info(path)) is not None]
         return sorted(found, key=lambda info: info.used, reverse=True)
 
@@ -163,7 +166,7 @@ class Conversations:
 
     def _make_room(self) -> None:
         total = 0
-        open_first = sorted(self.list(), key=lambda info: not info.is_open)
+        open_first = sorted(self._all(), key=lambda info: not info.is_open)
         for number, info in enumerate(open_first, 1):
             path = self._folder / info.name
             total += sum(each.lstat().st_size for each in path.rglob("*"))
@@ -196,6 +199,7 @@ class Conversation:
         self._path = path
         self._key = key
         self._undo = undo
+        self._is_open = True
         self._files: KeptFiles | None = None
 
     async def files(self) -> "KeptFiles":
@@ -232,7 +236,10 @@ class Conversation:
         ]
 
     def close(self) -> None:
-        """Let go of it. May be called again."""
+        """Let go of it. One in which nothing was said is gone. May be called again."""
+        if self._is_open and self.log.is_untouched and not self.written.entries:
+            folders.remove_tree(self._path)
+        self._is_open = False
         self._undo.close()
 
 
@@ -271,7 +278,8 @@ def _info(path: Path) -> ConversationInfo | None:
     except OSError:
         return None
     asked = [entry.text for entry in head.entries if isinstance(entry, Asked)]
-    title = one_line(without_inventory(asked[0]), MOST_TITLE) if asked else ""
+    asked.append(head.asking or "")
+    title = one_line(without_inventory(asked[0]), MOST_TITLE)
     return ConversationInfo(path.name, title, used, is_open)
 
 

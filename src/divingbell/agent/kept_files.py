@@ -32,7 +32,8 @@ PIECE = 1 << 20
 """Bytes that are sealed together: each takes half a millisecond."""
 _TAG = 16
 _SALT = 7
-_MOST_INDEX = 8 << 20
+_MOST_INDEX = 32 << 20
+"""Bytes of the list: a thousand paths of 4 KB, which JSON may make six times as long."""
 _INDEX = "index"
 
 

@@ -107,10 +107,13 @@ class KeptLog:
         self._size = os.fstat(self._file).st_size
         self.is_full = False
         """Whether something was left out, because there is too much."""
+        self.is_untouched = True
+        """Whether nothing was added."""
 
     def add(self, line: dict[str, Any]) -> None:
         """Write a line. Raises: OSError where that can't be done."""
         raw = _encoded(line)
+        self.is_untouched = False
         if self.is_full or self._size + len(raw) > MOST_LOG:
             self.is_full = True
             return

@@ -14,12 +14,15 @@ from divingbell.errors import ConfigError
 from divingbell.gateway.catalog import wrappers
 from divingbell.journal import tokens
 from divingbell.settings.agent import AgentMode
+from divingbell.shares import weight
 
 DIRECT_SHARE, HYBRID_SHARE = 0.02, 0.05
 """Shares of the model's window: definitions of tools up to the first are read by the model, up to
 the second beside the tool for code; larger ones are left to searches in code."""
 SIGNATURES = 1_000
 """Tokens. Up to so many the signatures of all tools stand in the prompt, and save the search."""
+SHORTEST = 3
+"""Tokens of a signature, at least: where there are too many, none has to be made."""
 
 Mode = Literal["code", "direct", "hybrid"]
 
@@ -97,16 +100,24 @@ def _by_share(size: int, found: Circumstances) -> ModeChoice:
 
 async def definition_tokens(offer: Offer) -> int:
     """Return the tokens that a model reads where all tools are given to it."""
-    definitions = [
-        {"name": name, "description": tool.description, "parameters": tool.input_schema}
-        for name, tool in offer.tools.items()
-    ]
-    return (await tokens.count_later(json.dumps(definitions))).tokens if definitions else 0
+    if not offer.tools:
+        return 0
+    text = await weight.in_thread(lambda: _definitions(offer))
+    return (await tokens.count_later(text)).tokens
+
+
+def _definitions(offer: Offer) -> str:
+    return json.dumps(
+        [
+            {"name": name, "description": tool.description, "parameters": tool.input_schema}
+            for name, tool in offer.tools.items()
+        ]
+    )
 
 
 async def signatures(offer: Offer) -> str:
     """Return how all tools are called from code; nothing where that is too long, or not known."""
-    if not offer.is_whole:
+    if not offer.is_whole or len(offer.for_code) * SHORTEST > SIGNATURES:
         return ""
     by_package: dict[str, list[str]] = {}
     for tool in offer.for_code:

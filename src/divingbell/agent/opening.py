@@ -22,6 +22,7 @@ from divingbell.host import requirements
 from divingbell.journal.events import AnswerEnded
 from divingbell.session.base import SessionHandle
 from divingbell.settings.agent import AgentMode, AgentSettings
+from divingbell.shares import weight
 
 IMPORT = "import_dataset"
 """The tool of a server that has datasets."""
@@ -88,7 +89,7 @@ async def open_agent(
             sees_images=model.sees_images,
             has_code=choice.has_code,
         )
-        tools += calls.tools(offer)
+        tools += await weight.in_thread(lambda: calls.tools(offer))
 
     async def hide(words: str) -> str:
         shown = await bell.border.outward(words, session.principal)

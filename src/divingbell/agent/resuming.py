@@ -15,7 +15,7 @@ from divingbell.text import one_line
 
 MOST_NAMES = 40
 MOST_CODE = 60
-"""Characters of a cell that are shown with a name."""
+"""Characters of a line of code, a name or a type. Whoever wrote them may mean harm."""
 TOKENS_GONE = (
     "some words in it that stand for hidden values are no longer known: the vault has forgotten "
     "them ([vault] keep says when)"
@@ -45,10 +45,10 @@ class GoneName:
     """The line of that cell which makes it."""
 
     def __str__(self) -> str:
-        kind = f" ({self.type})" if self.type else ""
+        kind = f" ({one_line(self.type, MOST_CODE)})" if self.type else ""
         code = one_line(self.code.strip(), MOST_CODE)
         made = f", made by cell {self.cell}: {code}" if self.cell else ""
-        return f"{self.name}{kind}{made}"
+        return f"{one_line(self.name, MOST_CODE)}{kind}{made}"
 
 
 async def resume(conversation: Conversation, session: SessionHandle, border: Border) -> Resumed:
@@ -103,7 +103,8 @@ async def _files(conversation: Conversation, session: SessionHandle) -> list[str
     back = count - len(damaged)
     lines = [f"{counted(back, 'file')} back in /workspace"] if back else []
     if damaged:
-        lines.append(f"damaged, so not there: {', '.join(damaged[:MOST_NAMES])}")
+        names = [one_line(path, MOST_CODE) for path in damaged[:MOST_NAMES]]
+        lines.append(f"damaged, so not there: {', '.join(names)}")
     return lines
 
 

@@ -228,7 +228,8 @@ def _limits(raw: Mapping[str, Any], place: Place) -> dict[str, Any]:
 # Read by other parts: the folder of profiles, the development script, the vault, the audit log, the
 # file itself.
 _NOT_SETTINGS = {
-    "home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key", "audit_key", "spool",
+    "home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key", "audit_key",
+    "spool",
 }  # fmt: skip
 
 

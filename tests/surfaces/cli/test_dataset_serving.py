@@ -36,7 +36,7 @@ async def test_a_client_starts_it_and_speaks_over_its_stdin(folder: Path) -> Non
 
 
 async def test_it_listens_for_those_who_have_its_token(folder: Path) -> None:
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: ASYNC220 (it is spoken to over HTTP)
         [sys.executable, *COMMAND, "--http", "--port", "0", str(folder)],
         stderr=subprocess.PIPE,
         text=True,

@@ -14,13 +14,15 @@ import pytest
 from acp import schema
 
 from tests import real_servers
-from tests.surfaces.cli.command import PATIENCE, environment
+from tests.agent.provider_server import ProviderServer, Say, serving_beside, status
+from tests.surfaces.cli.command import COMMAND, PATIENCE, environment
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 AGENT = Path(__file__).with_name("scripted_editor_agent.py")
 ROOT = Path(__file__).parents[3]
-Lines = list[tuple[str, str | None]]
+Lines = list[tuple[str, Any]]
+NOTED = "\n\n["
 
 
 @dataclass
@@ -48,9 +50,13 @@ class Editor:
         """Keep nothing."""
 
     def text(self, kind: str = "agent_message_chunk") -> str:
-        return "".join(
-            update.content.text for update in self.updates if update.session_update == kind
-        )
+        """What was said, without what the model has not said."""
+        texts = [each.content.text for each in self.updates if each.session_update == kind]
+        return "".join(text for text in texts if not text.startswith(NOTED))
+
+    def notes(self) -> str:
+        texts = [getattr(getattr(each, "content", None), "text", "") for each in self.updates]
+        return "".join(text for text in texts if text.startswith(NOTED))
 
     def calls(self) -> dict[str, list[Any]]:
         """The updates of each call of a tool."""
@@ -133,12 +139,13 @@ async def test_cancelling_stops_the_cell_and_the_conversation_goes_on(tmp_path: 
     assert editor.text() == "Here."
 
 
-def _shop() -> dict[str, Any]:
+def _shop(mode: str) -> dict[str, Any]:
     command, arguments = real_servers.fixture("workshop")
     rules = [{"tools": ["shop.complain"], "action": "ask", "reason": "it is loud"}]
     return {
         "servers": {"shop": {"command": command, "args": arguments}},
         "policy": {"rules": rules},
+        "agent": {"mode": mode},
     }
 
 
@@ -146,7 +153,7 @@ def _shop() -> dict[str, Any]:
 async def test_approvals_are_permission_requests(tmp_path: Path, answer: str) -> None:
     editor = Editor(answer)
     code = "from servers.shop import complain\nprint(complain('ouch'))\nprint(complain('again'))"
-    async with connected(editor, [("", code), ("ok", None)], "", **_shop()) as agent:
+    async with connected(editor, [("", code), ("ok", None)], "", **_shop("code")) as agent:
         await ask(agent, await begun(agent, tmp_path), "complain")
     [*_, ended] = next(iter(editor.calls().values()))
     allowed = answer in ("yes", "session")
@@ -156,6 +163,27 @@ async def test_approvals_are_permission_requests(tmp_path: Path, answer: str) ->
     assert call.title == "shop.complain"
     assert "ouch" in call.content[0].content.text and "it is loud" in call.content[0].content.text
     assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+async def test_tools_that_the_model_calls_itself_are_calls_too(tmp_path: Path, answer: str) -> None:
+    editor = Editor(answer)
+    lines: Lines = [("", ["shop__complain", {"text": "ouch"}]), ("ok", None)]
+    async with connected(editor, lines, "", **_shop("direct")) as agent:
+        await ask(agent, await begun(agent, tmp_path), "complain")
+    [[start, ended]] = editor.calls().values()
+    assert start.title == "shop__complain" and "ouch" in start.content[0].content.text
+    assert ended.status == ("completed" if answer == "yes" else "failed")
+    assert [call.title for call, _ in editor.asked] == ["shop.complain"]
+
+
+async def test_code_that_could_not_be_run_is_a_call_that_failed(tmp_path: Path) -> None:
+    editor = Editor()
+    lines: Lines = [("", ["execute_python", {"kode": "1"}]), ("", ["no_such", {}]), ("ok", None)]
+    async with connected(editor, lines) as agent:
+        await ask(agent, await begun(agent, tmp_path), "go")
+    assert all(updates[-1].status == "failed" for updates in editor.calls().values())
+    assert "nothing was run" in editor.notes() and "no_such" in editor.notes()
 
 
 async def test_a_conversation_is_listed_and_loaded_with_all_that_was_said(tmp_path: Path) -> None:
@@ -170,8 +198,8 @@ async def test_a_conversation_is_listed_and_loaded_with_all_that_was_said(tmp_pa
         assert (info.session_id, info.title) == (session, "what is it?")
         await agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
         assert editor.text("user_message_chunk") == "what is it?"
-        assert editor.text().startswith("Let me see.It is 42.")
-        assert "n (int), made by cell 1: n = 41" in editor.text()
+        assert editor.text() == "Let me see.It is 42."
+        assert "n (int), made by cell 1: n = 41" in editor.notes()
         [[call]] = editor.calls().values()
         assert call.status == "completed" and "42" in call.content[1].content.text
         await ask(agent, session, "and the file?")
@@ -242,3 +270,55 @@ async def test_escapes_of_terminals_do_not_reach_the_editor(tmp_path: Path) -> N
     assert "words" in editor.text() and "hello" in str(editor.updates)
     assert "\x1b" not in "".join(update.model_dump_json() for update in editor.updates)
     assert "\\u001b" not in "".join(update.model_dump_json() for update in editor.updates)
+
+
+@contextlib.asynccontextmanager
+async def command(
+    editor: Editor, provider: ProviderServer, folder: Path, *more: str
+) -> AsyncIterator[Any]:
+    """The command itself, with a model over HTTP."""
+    asked = ("--model", "openai-chat:local", "--base-url", f"{provider.url}/v1")
+    client: Any = editor
+    async with (
+        asyncio.timeout(PATIENCE),
+        acp.spawn_agent_process(
+            client,
+            str(COMMAND),
+            *("chat", "--acp", *asked, *more),
+            env=environment(XDG_DATA_HOME=str(folder / "data")),
+            cwd=folder,
+        ) as (agent, _),
+    ):
+        await agent.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        yield agent
+
+
+async def test_the_command_talks_and_goes_on_in_another_process(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("a\n1\n2\n")
+    with serving_beside() as provider:
+        provider.says = [Say("Looking.", "print(open('data.csv').read())"), Say("Two rows.")]
+        editor = Editor()
+        async with command(editor, provider, tmp_path, "data.csv") as agent:
+            session = await begun(agent, tmp_path)
+            assert await ask(agent, session, "how many rows?") == "end_turn"
+        assert editor.text() == "Looking.Two rows."
+        provider.says = [Say("Still two.")]
+        again = Editor()
+        async with command(again, provider, tmp_path) as agent:
+            await agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
+            assert await ask(agent, session, "and now?") == "end_turn"
+        assert "1 file back in /workspace" in again.notes()
+        before, after = (json.loads(provider.bodies[place])["messages"] for place in (1, 2))
+    assert after[: len(before)] == before, "the provider's cache holds"
+    assert again.text().endswith("Still two.")
+
+
+async def test_a_key_that_is_wrong_is_told_in_words(tmp_path: Path) -> None:
+    with serving_beside() as provider:
+        provider.says = [status(401, '{"error": {"message": "bad key"}}')]
+        async with command(Editor(), provider, tmp_path, "--no-save") as agent:
+            session = await begun(agent, tmp_path)
+            with pytest.raises(acp.RequestError, match="the key was not accepted") as raised:
+                await ask(agent, session, "hello")
+        assert raised.value.code == -32000
+    assert not (tmp_path / "data" / "divingbell" / "conversations").exists()

@@ -3,10 +3,10 @@
 import asyncio
 from typing import TYPE_CHECKING
 
-from divingbell.agent.choosing import choose
+from divingbell.agent.choosing import NOT_INSTALLED, choose
 from divingbell.agent.keeping import Conversations
 from divingbell.agent.opening import connect_model
-from divingbell.surfaces.cli import editor
+from divingbell.errors import ConfigError
 from divingbell.surfaces.cli.chat_options import ChatOptions, Paths
 
 if TYPE_CHECKING:
@@ -20,6 +20,10 @@ async def serve(paths: Paths, options: ChatOptions, settings: "Settings") -> int
     Raises:
         ConfigError: there is no model to be had, or no editor.
     """
+    try:
+        from divingbell.surfaces.cli import editor
+    except ModuleNotFoundError:
+        raise ConfigError(NOT_INSTALLED) from None
     choice = choose(settings.agent)
 
     async def make_model() -> "Model":

@@ -92,8 +92,10 @@ class Updates:
             yield from self._of_tool(event)
         elif isinstance(event, UsageTold):
             yield from _usage(event)
-        elif isinstance(event, Done) and event.reason in WORDS:
-            yield noted(WORDS[event.reason])
+        elif isinstance(event, Done):
+            yield from self.interrupted()  # what could not be run has had no other end
+            if event.reason in WORDS:
+                yield noted(WORDS[event.reason])
 
     def interrupted(self) -> Iterator[Update]:
         """Yield the end of all calls that go on."""
