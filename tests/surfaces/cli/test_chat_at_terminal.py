@@ -67,10 +67,9 @@ def test_the_person_sees_real_values_with_marks_and_the_model_tokens(
     provider.says = [Say("", code), Say("Done.")]
     with chatting(tmp_path, provider) as screen:
         screen.type(f"write to {EMAIL}", ENTER)
-        screen.expect(f"\n‹{EMAIL}›")
-        screen.expect("plot saved as plot-1.png")
-        screen.expect("the model has not seen this plot")
-        screen.expect("Done.")
+        shown = screen.expect("Done.")
+        assert f"\n‹{EMAIL}›\n" in shown
+        assert "plot saved as plot-1.png\n· the model has not seen this plot" in shown
         screen.type("/privacy", ENTER)
         screen.expect("privacy is personal")
         screen.expect(f"]  ‹{EMAIL}›")
@@ -123,6 +122,7 @@ def test_approvals_and_questions_of_servers_are_asked_in_place(
     settings.write_text(
         f'[servers.asking]\ncommand = "{sys.executable}"\n'
         f'args = ["{SERVERS / "asking.py"}"]\n'
+        '[agent]\nmode = "code"\n'
         '[[policy.rules]]\ntools = ["asking.work"]\naction = "ask"\nreason = "it asks"\n'
     )
     code = f"from servers.asking import work\nprint('answer', work(to={EMAIL!r}))"

@@ -54,16 +54,23 @@ async def chat(paths: Paths, options: ChatOptions, settings: "Settings", signals
     writer = Writer(lambda: signals.leave(exit_status.BROKEN_PIPE))
     try:
         conversation = Conversation(paths, options, settings, signals, writer)
-        if options.demo:
-            return await conversation.play()
-        if options.question is not None:
-            return await conversation.answer(options.question)
-        if not (os.isatty(STDIN) and os.isatty(STDOUT)):
-            raise InvalidInput(NO_TERMINAL)
-        return await conversation.converse()
+        # Where something else reads what is shown, such as `less`, the keys are its own.
+        with tty.echo(False, STDIN) if os.isatty(STDOUT) else contextlib.nullcontext() as restore:
+            signals.on_exit = restore
+            return await _hold(conversation, options)
     finally:
         if writer.failure is not None:
             raise writer.failure from None
+
+
+async def _hold(conversation: "Conversation", options: ChatOptions) -> int:
+    if options.demo:
+        return await conversation.play()
+    if options.question is not None:
+        return await conversation.answer(options.question)
+    if not (os.isatty(STDIN) and os.isatty(STDOUT)):
+        raise InvalidInput(NO_TERMINAL)
+    return await conversation.converse()
 
 
 class Conversation:
@@ -243,8 +250,7 @@ class Conversation:
         # Once: whoever is impatient and presses it twice still wants their variables.
         self._signals.on_interrupt = lambda: _cancel_once(task)
         try:
-            with tty.echo(False):
-                await asyncio.wait({task})
+            await asyncio.wait({task})
         finally:
             self._signals.on_interrupt = None
             if not task.done():  # the chat itself is ended

@@ -27,6 +27,8 @@ class Signals:
         """Whether a second Ctrl-C gives up on the cell, and on everything."""
         self.on_interrupt: Callable[[], None] | None = None
         """Called by Ctrl-C in the place of all that, while it is set."""
+        self.on_exit: Callable[[], None] | None = None
+        """Called where nothing else is waited for: puts the terminal in order."""
         self._interrupted_cell: int | None = None
         self._loop = asyncio.get_running_loop()
         self._task = asyncio.current_task()
@@ -52,6 +54,8 @@ class Signals:
 
     def _interrupt(self) -> None:
         if self.status is not None:
+            if self.on_exit is not None:
+                self.on_exit()
             # Nothing is left behind: the sandbox ends when this process does.
             os._exit(exit_status.INTERRUPTED)
         if self.on_interrupt is not None:

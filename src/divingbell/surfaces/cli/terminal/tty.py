@@ -4,13 +4,14 @@ import asyncio
 import contextlib
 import os
 import termios
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 TERMINAL = "/dev/tty"
 MAX_LINE = 4096
 STDIN = 0
 _LOCAL = 3
 """The place of the local modes in what termios returns."""
+_LINES = termios.ECHO | termios.ICANON
 
 
 class Tty:
@@ -78,25 +79,31 @@ def opened(path: str = TERMINAL) -> Iterator[Tty]:
 
 
 @contextlib.contextmanager
-def echo(is_on: bool, descriptor: int = STDIN) -> Iterator[None]:
-    """Have the terminal show what is typed, or not, for as long as the block lasts.
+def echo(is_on: bool, descriptor: int = STDIN) -> Iterator[Callable[[], None]]:
+    """Have the terminal show what is typed and hand over lines, or neither, during the block.
 
-    In the middle of an answer it would be written over that; the next prompt shows it.
+    In the middle of an answer it would be written over that. The next prompt shows it, and finds
+    all keys: where lines are handed over, Ctrl-D would be gone. Yields what puts it in order again,
+    for one who has to leave at once.
     """
     try:
         before = termios.tcgetattr(descriptor)
     except termios.error:
-        yield
+        yield lambda: None
         return
+
+    def restore() -> None:
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+
     changed = list(before)
-    changed[_LOCAL] = before[_LOCAL] | termios.ECHO if is_on else before[_LOCAL] & ~termios.ECHO
+    changed[_LOCAL] = before[_LOCAL] | _LINES if is_on else before[_LOCAL] & ~_LINES
     with contextlib.suppress(termios.error):
         termios.tcsetattr(descriptor, termios.TCSANOW, changed)
     try:
-        yield
+        yield restore
     finally:
-        with contextlib.suppress(termios.error):
-            termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        restore()
 
 
 async def _ready(descriptor: int, *, writing: bool) -> None:
