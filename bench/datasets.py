@@ -105,7 +105,7 @@ async def imports(rows: int, rounds: int) -> list[table.Row]:
         bells.ring(
             servers={"data": {"datasets": str(folder)}}, mounts={"/flights": str(folder)}
         ) as bell,
-        bell.session() as session,
+        bell.session(memory="1GB") as session,  # pandas' own reader needs nearly as much
     ):
         await _opened(bell, session)
 

@@ -20,7 +20,7 @@ FOLDERS = ("/data/", "/cache/", f"{layout.WORKSPACE}/")
 LOOKED_AT = 1000
 """Rows that are looked at for a description."""
 EXAMPLES, MAX_EXAMPLE = 3, 60
-MEASURED = 50_000
+MEASURED = 10_000
 """Rows whose texts are measured, to tell how much memory all will take."""
 PREVIEW_ROWS, MAX_CELL = 50, 200
 MAX_REASON = 1500
