@@ -260,7 +260,7 @@ class SkillQuestions:
             raise SkillRefused("limit is a whole number from 1 on")
         query = str(given.get("query", ""))
         searched = self._services.skills.searches.of(context.user)
-        found = await weight.in_thread(lambda: searched.find(query, limit, lambda _: True))
+        found = await searched.find(query, limit, all_=True)
         items, left_out = [], []
         for summary in found:
             self._label(summary.record, context)

@@ -85,7 +85,7 @@ class Skills:
         self, query: str, limit: int = 10, *, user: str | None = None
     ) -> list[Summary]:
         """Return the skills that fit a query best and are offered, the best first."""
-        return await asyncio.to_thread(self.searches.of(user or "").find, query, limit)
+        return await self.searches.of(user or "").find(query, limit)
 
     async def add(self, skill: Skill | str | Path, *, user: str | None = None) -> Kept:
         """Keep a skill, or the one in a folder, as a new version, which is offered from now on.

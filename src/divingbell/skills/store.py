@@ -57,8 +57,10 @@ SELECT name, version, description, digest, record, saved_at,
 FROM versions LEFT JOIN usage USING (name)
 """
 _OFFERED = (
-    "WHERE (name, version) IN (SELECT name, version FROM offered WHERE changed > ?) ORDER BY name"
+    "WHERE (name, version) IN (SELECT name, version FROM offered WHERE changed > ? AND name > ? "
+    "ORDER BY name LIMIT ?) ORDER BY name"
 )
+_NAMED = "WHERE (name, version) IN (SELECT name, version FROM offered WHERE name = ?)"
 
 
 class Stores:
@@ -100,13 +102,23 @@ class Store:
                 return []
             return [name for (name,) in database.execute("SELECT name FROM offered ORDER BY name")]
 
-    def summaries(self, since: int = -1) -> list[Summary]:
+    def summaries(self, since: int = -1, after: str = "", most: int = MAX_SKILLS) -> list[Summary]:
         """Return what lists and searches need of every skill, in the order of their names; of
-        those that have changed after a generation, where one is given."""
+        those that have changed after a generation, where one is given, and come after a name."""
         with self._reading() as database:
             if database is None:
                 return []
-            return [_summary(row) for row in database.execute(f"{_SUMMARY} {_OFFERED}", (since,))]
+            rows = database.execute(f"{_SUMMARY} {_OFFERED}", (since, after, most))
+            return [_summary(row) for row in rows]
+
+    def summaries_of(self, wanted: Iterable[str]) -> list[Summary]:
+        """Return the same of skills by their names, in this order; of those that are there."""
+        with self._reading() as database:
+            if database is None:
+                return []
+            asked = f"{_SUMMARY} {_NAMED}"
+            found = (database.execute(asked, (name,)).fetchone() for name in wanted)
+            return [_summary(row) for row in found if row is not None]
 
     def get(self, name: str, version: int | None = None) -> Kept:
         """Return a version of a skill; without a number the one that is offered.
