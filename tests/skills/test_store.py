@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -272,3 +273,15 @@ def test_ten_thousand_skills_are_listed_whole_and_the_next_is_refused(store: Sto
         store.save(made("one-more"), RECORD)
     store.remove("skill-9999")
     assert store.save(made("one-more"), RECORD).version == 1
+
+
+def test_flow_labels_of_one_version_are_those_of_all_that_come_after(store: Store) -> None:
+    assert store.labels("top-customers") == ()
+    store.save(made(), replace(RECORD, labels=("shop.orders",)))
+    same = store.save(made(), replace(RECORD, labels=("crm.people",)))
+    assert same.version == 1 and same.record.labels == ("crm.people", "shop.orders")
+    store.save(made(code="x = 2\n"), RECORD)
+    store.rollback("top-customers")
+    assert store.save(made(code="x = 3\n"), RECORD).record.labels == same.record.labels
+    assert store.labels("top-customers") == store.get("top-customers").record.labels
+    assert store.labels("other") == ()

@@ -6,7 +6,7 @@ to, whatever the arguments say.
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -106,6 +106,9 @@ class SkillQuestions:
         """
         name, code, description, example = _texts(given)
         name = names.of_module(name)
+        store = self._stores.of(context.user)
+        # Whether this is refused, and the number of the version, tell of those before it.
+        self._add_labels(await asyncio.to_thread(store.labels, name), context)
         reading = await checks.read(names.module(name), code, example)
         texts = {"code": code, "description": description, "example": reading.example}
         await checks.check_privacy(texts, self._services.border, context.principal)
@@ -120,7 +123,8 @@ class SkillQuestions:
             labels=self._gateway.labels.sources(context.holder, context.user),
             replaced=(await tokens.count_later(code)).tokens,
         )
-        kept = await asyncio.to_thread(self._stores.of(context.user).save, skill, record)
+        kept = await asyncio.to_thread(store.save, skill, record)
+        self._add_labels(kept.record.labels, context)
         self._services.journal.note(
             SkillSaved(
                 context.principal,
@@ -190,10 +194,12 @@ class SkillQuestions:
         self._services.journal.note(SkillUsed(context.principal, *used))
         return answers.loaded(kept.skill, files=given.get("files") is True)
 
+    def _add_labels(self, tools: Iterable[str], context: CallContext) -> None:
+        for tool in tools:
+            self._gateway.labels.add(context.holder, context.user, Source(tool))
+
     def _label(self, record: Record, context: CallContext) -> None:
-        labels = self._gateway.labels
-        for tool in record.labels:
-            labels.add(context.holder, context.user, Source(tool))
+        self._add_labels(record.labels, context)
         self._gateway.received(context.key, context.user, RECEIVED)
 
     async def _offered(self, kept: Kept, context: CallContext) -> Kept:

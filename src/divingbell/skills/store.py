@@ -7,6 +7,7 @@ user, who may be called anything. What was kept is checked against its digest wh
 
 import contextlib
 import hashlib
+import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -173,13 +174,23 @@ class Store:
         """Keep a skill as a new version, which is offered from now on.
 
         One that is the same to the byte as what is offered makes no new version; its record is
-        written anew.
+        written anew. Flow labels of all versions are the new one's too: its number tells of them.
 
         Raises:
             SkillRefused: this user has as many skills, versions or bytes as one may have.
         """
         [kept] = self.save_all([(skill, record)])
         return kept
+
+    def labels(self, name: str) -> tuple[str, ...]:
+        """Return the flow labels of all versions of a skill; none where there is no such skill.
+
+        Raises:
+            SkillRefused: what is kept of it is damaged.
+        """
+        names.check(name)
+        with self._reading() as database:
+            return () if database is None else _labels(database, name)
 
     def save_all(self, given: Iterable[tuple[Skill, Record]]) -> list[Kept]:
         """Keep skills as `save` does, all of them or none: for many it takes no longer than one.
@@ -348,6 +359,8 @@ def _save(database: sqlite3.Connection, skill: Skill, record: Record) -> Kept:
             f"there are {MAX_VERSIONS:,} versions of {skill.name}: export it, remove it and add "
             "it again"
         )
+    labels = {*record.labels, *_labels(database, skill.name)}
+    record = replace(record, labels=tuple(sorted(labels)))
     number = same[0] if same else max(known, default=0) + 1
     now = time.time()
     database.execute(
@@ -365,6 +378,16 @@ def _save(database: sqlite3.Connection, skill: Skill, record: Record) -> Kept:
 def _numbers(database: sqlite3.Connection, name: str) -> list[int]:
     asked = "SELECT version FROM versions WHERE name = ? ORDER BY version"
     return [number for (number,) in database.execute(asked, (name,))]
+
+
+def _labels(database: sqlite3.Connection, name: str) -> tuple[str, ...]:
+    # By SQLite: of a thousand versions, what else is in their records takes long to read.
+    asked = "SELECT DISTINCT json_extract(record, '$.labels') FROM versions WHERE name = ?"
+    try:
+        lists = [json.loads(labels) for (labels,) in database.execute(asked, (name,))]
+    except (sqlite3.OperationalError, TypeError) as error:
+        raise _damaged(name, error) from None
+    return tuple(sorted({label for labels in lists for label in labels}))
 
 
 def _check_room(database: sqlite3.Connection) -> None:
