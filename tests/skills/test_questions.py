@@ -1,7 +1,10 @@
 """Skills as code has them: saved, found and imported, in real sandboxes."""
 
+import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +13,11 @@ import skills_ref
 
 from divingbell import Divingbell, Result, Session
 from divingbell.journal.events import CallSent, SkillSaved, SkillUsed
-from divingbell.skills import skill_file, trial
+from divingbell.skills import questions, skill_file, trial
 from divingbell.skills.record import Record
 from divingbell.skills.store import Stores
 from tests.skills.samples import made
+from tests.waiting import until_there
 
 POLICY = {"flow": [{"from": "host.orders", "to": "host.mail", "action": "deny"}]}
 SKILL = '''
@@ -481,3 +485,74 @@ async def test_an_example_gets_tokens_in_place_of_what_is_hidden(tmp_path: Path)
     finally:
         os.environ["XDG_DATA_HOME"] = before
     assert seen == ["jane.doe@acme-corp.com"]
+
+
+def _server(text: str, file: Path) -> dict[str, Any]:
+    """A server that begins when the file is there."""
+    code = (
+        "import pathlib, sys, time\n"
+        f"while not pathlib.Path({str(file)!r}).exists():\n    time.sleep(0.05)\n"
+        "from mcp.server.mcpserver import MCPServer\nserver = MCPServer('shop')\n"
+        f"@server.tool()\ndef orders() -> int:\n    {text!r}\n    return 3\nserver.run()\n"
+    )
+    return {"command": sys.executable, "args": ["-c", code]}
+
+
+async def test_a_skill_waits_for_the_servers_of_its_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    file = tmp_path / "go"
+    file.touch()
+    code = "from servers.shop import orders\n\ndef count():\n    'Count.'\n    return orders()\n"
+    house = partial(Divingbell, pool=0, preload=[], skills="on")
+    async with house(servers={"shop": _server("One.", file)}) as bell:
+        async with bell.session(user="u") as session:
+            await value(session, "from servers.shop import orders\norders()")
+            await value(session, f"save_skill('count', {code!r}, 'd')")
+    file.unlink()
+    async with house(servers={"shop": _server("Another.", file)}) as bell:
+        async with bell.session(user="u") as session:
+            with monkeypatch.context() as patched:
+                patched.setattr(questions, "PATIENCE", 0.3)
+                result = await session.run("search_skills()")
+                assert result.value == [] and "the tools of shop are known: count" in result.notes[0]
+                assert "has listed them" in await failure(session, "from skills import count")
+            cell = "open('begun', 'w').close()\nfrom skills import count"
+            running = asyncio.create_task(session.run(cell))
+            await until_there(session, "begun")
+            file.touch()
+            assert "shop.orders changed since it was saved" in str((await running).error)
+            result = await session.run("search_skills()")
+            assert result.value == [] and "tried again: count" in result.notes[0]
+
+
+async def test_a_pin_outlasts_its_tool(house: Divingbell, home: Path, ann: Session) -> None:
+    await saved(ann)
+    store = store_of(house, home, ann)
+    pins = {"host.orders": "another", "host.away": "as it was"}
+    store.write_record("top-customers", 1, tools=pins)
+    assert await value(ann, "from skills import top_customers\nlen(top_customers())") == 3
+    kept = store.get("top-customers").record.tools
+    assert kept["host.away"] == "as it was" and kept["host.orders"] != "another"
+    store.write_record("top-customers", 1, tools=pins)
+    assert (await house.skills.test("top-customers", user=ann.principal.user)).status == "ok"
+    assert store.get("top-customers").record.tools == kept
+
+
+async def test_what_another_process_changes_is_there_with_the_next_cell(
+    house: Divingbell, home: Path, ann: Session, events: list[Any]
+) -> None:
+    await saved(ann)
+    again = "save_skill('top_customers', 'def top_customers():\\n  \"d\"\\n  return 7', 'd')"
+    await value(ann, again)
+    use = "from skills import top_customers\ntop_customers()"
+    assert await value(ann, use) == await value(ann, use) == 7
+    store = store_of(house, home, ann)  # no event is told of what this does
+    store.rollback("top-customers")
+    assert len(await value(ann, use)) == 3
+    before = len([event for event in events if isinstance(event, SkillUsed)])
+    assert len(await value(ann, use)) == 3
+    assert len([event for event in events if isinstance(event, SkillUsed)]) == before
+    store.remove("top-customers")
+    assert "there is no skill" in await failure(ann, use)

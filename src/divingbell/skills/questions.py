@@ -5,6 +5,7 @@ to, whatever the arguments say.
 """
 
 import asyncio
+import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy.labels import Source
 from divingbell.journal import tokens
-from divingbell.journal.events import SessionEnded, SkillRemoved, SkillSaved, SkillUsed
+from divingbell.journal.events import SessionEnded, SkillSaved, SkillUsed
 from divingbell.journal.journal import Journal
 from divingbell.models import Limits, Result
 from divingbell.principal import Principal
@@ -29,11 +30,14 @@ from divingbell.skills.record import OFFERED, Kept, Record, Summary
 from divingbell.skills.shelf import Shelf
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills
+from divingbell.skills.store import Store
 from divingbell.skills.trial import Trials, words
 from divingbell.text import one_line
 
 RECEIVED = "load_skill"
 """The name that rules about flows have for a skill that comes into a session: `host.load_skill`."""
+PATIENCE = 20.0
+"""Seconds for the servers of a skill's tools to list those, before it is compared with them."""
 MAX_REASON = 300
 MAX_REVIEWED = 1_000
 """Skills whose review is remembered; then all are looked at anew."""
@@ -58,9 +62,11 @@ class SkillServices:
 class _Importer:
     """A session that has imported skills."""
 
-    user: str
+    store: Store
+    seen: int
+    """The revision of the user's skills that was looked at last."""
     changes: int = 0
-    """How often the user's skills have changed since then."""
+    """How often they were found changed since then, by whatever process."""
 
 
 class SkillQuestions:
@@ -84,17 +90,19 @@ class SkillQuestions:
     # What sessions have imported
 
     def take(self, event: object) -> None:
-        """Watch the journal: skills change, and sessions end."""
+        """Watch the journal: sessions end."""
         if isinstance(event, SessionEnded):
             self._importers.pop(event.key, None)
-        elif isinstance(event, SkillSaved | SkillRemoved):
-            for each in self._importers.values():
-                each.changes += each.user == event.principal.user
 
     def _revision(self, key: str) -> int:
-        """Return how often the skills have changed since a session has imported one."""
+        """Return how often the skills were found changed since a session has imported one."""
         importer = self._importers.get(key)
-        return 0 if importer is None else importer.changes
+        if importer is None:
+            return 0
+        now = importer.store.revision
+        importer.changes += now != importer.seen
+        importer.seen = now
+        return importer.changes
 
     # Saving
 
@@ -183,13 +191,14 @@ class SkillQuestions:
             SkillMissing: this user has none of that name.
             SkillRefused: it can't be used as it is.
         """
-        user = context.user
-        kept = await self._shelf.get(user, names.of_module(str(given.get("name"))))
+        store = self._stores.of(context.user)
+        importer = _Importer(store, store.revision)  # before anything is read
+        kept = await self._shelf.get(context.user, names.of_module(str(given.get("name"))))
         kept = await self._offered(kept, context)
         if kept.skill.code is not None:
             await self._reviewed(kept.skill.code, context)
         self._label(kept.record, context)
-        self._importers.setdefault(context.key, _Importer(user))
+        self._importers.setdefault(context.key, importer)
         used = (kept.skill.name, kept.version, context.key, context.cell, kept.record.replaced)
         self._services.journal.note(SkillUsed(context.principal, *used))
         return answers.loaded(kept.skill, files=given.get("files") is True)
@@ -204,10 +213,16 @@ class SkillQuestions:
 
     async def _offered(self, kept: Kept, context: CallContext) -> Kept:
         """Return a skill that may be used; where a tool of it has changed, it is tried again."""
+        name, store = kept.skill.name, self._stores.of(context.user)
+        if unknown := await self._unknown_servers(kept.record.tools, start=True):
+            raise SkillRefused(
+                f"the skill {name} is not offered now: it calls tools of {', '.join(unknown)}, and "
+                "whether they have changed is not known before it has listed them. "
+                "list_mcp_tools(server) says what is wrong; then import the skill again"
+            )
         changed = self._changed_tools(kept.record, context)
         if not changed and kept.record.state in OFFERED:
             return kept
-        name, store = kept.skill.name, self._stores.of(context.user)
         why = f"{', '.join(changed)} changed since it was saved" if changed else kept.record.reason
         try:
             example = document.example_in(kept.skill.body)
@@ -219,7 +234,7 @@ class SkillQuestions:
             raise SkillRefused(
                 f"the skill {name} is not offered: {why}, and it could not be tried again: {error}"
             ) from None
-        tools = self._digests({*called, *kept.record.tools}, context)
+        tools = {**kept.record.tools, **self._digests({*called, *kept.record.tools}, context)}
         record = await asyncio.to_thread(
             lambda: store.write_record(name, kept.version, tools=tools, state="ready", reason="")
         )
@@ -242,7 +257,7 @@ class SkillQuestions:
         result, called = await self._services.trials.run_live(
             skill, example, principal, lambda asking: self._label(kept.record, asking)
         )
-        tools = self._digests({*called, *kept.record.tools}, context)
+        tools = {**kept.record.tools, **self._digests({*called, *kept.record.tools}, context)}
         changes: dict[str, Any] = {"state": "ready", "reason": "", "tools": tools}
         if result.status != "ok":
             changes = {"state": "failed", "reason": one_line(words(result), MAX_REASON)}
@@ -252,6 +267,23 @@ class SkillQuestions:
     def _changed_tools(self, record: Record, context: CallContext) -> list[str]:
         known = self._digests(set(record.tools), context)
         return sorted(name for name, seen in known.items() if record.tools.get(name) != seen)
+
+    async def _unknown_servers(self, tools: Iterable[str], *, start: bool = False) -> list[str]:
+        """Return the servers of tools that have still not listed theirs, after a while.
+
+        Those that can't be used are none: calls of them fail. With `start`, one that has not run
+        yet is asked whether the list that was kept of it holds.
+        """
+        catalog, fleet = self._gateway.catalog, self._gateway.fleet
+        servers = {catalog.server_in(tool) or "" for tool in tools}
+        named = sorted(name for name in servers if fleet.server(name) is not None)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                for name in named:
+                    await fleet.wait_for_tools(name)
+                    if start or not fleet.is_settled(name):
+                        await fleet.wait_until_ready(name)
+        return [name for name in named if not fleet.is_settled(name)]
 
     async def search(self, context: CallContext, given: Mapping[str, Any]) -> Answer:
         """Return the skills of this user that fit a query, the best first.
@@ -267,16 +299,27 @@ class SkillQuestions:
         query = str(given.get("query", ""))
         searched = self._services.skills.searches.of(context.user)
         found = await searched.find(query, limit, all_=True)
-        items, left_out = [], []
         for summary in found:
             self._label(summary.record, context)
-            changed = self._changed_tools(summary.record, context)
-            if changed or summary.record.state not in OFFERED:
-                left_out.append(summary.name)
+        called = {tool for summary in found for tool in summary.record.tools}
+        unknown = {*await self._unknown_servers(called)}
+        items: list[dict[str, Any]] = []
+        left_out: dict[str, list[str]] = {}
+        for summary in found:
+            if why := self._held_back(summary.record, unknown, context):
+                left_out.setdefault(why, []).append(summary.name)
             else:
                 items.append(await self._item(summary, str(detail), context.user))
-        note = f"search_skills: not offered until they were tried again: {', '.join(left_out)}"
-        return answers.value(items, note if left_out else "")
+        notes = [f"not offered until {why}: {', '.join(held)}" for why, held in left_out.items()]
+        return answers.value(items, f"search_skills: {'; '.join(notes)}" if notes else "")
+
+    def _held_back(self, record: Record, unknown: set[str], context: CallContext) -> str:
+        """Say until when a skill is not offered; nothing where it is."""
+        servers = {self._gateway.catalog.server_in(tool) for tool in record.tools}
+        if waiting := sorted(unknown & servers):
+            return f"the tools of {', '.join(waiting)} are known"
+        is_offered = record.state in OFFERED and not self._changed_tools(record, context)
+        return "" if is_offered else "they were tried again"
 
     async def _item(self, summary: Summary, detail: str, user: str) -> dict[str, Any]:
         item: dict[str, Any] = {"name": summary.name}

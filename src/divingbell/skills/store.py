@@ -8,6 +8,7 @@ user, who may be called anything. What was kept is checked against its digest wh
 import contextlib
 import hashlib
 import json
+import os
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -30,6 +31,8 @@ MAX_STORE = 1 << 30
 """Bytes of one user's file."""
 _PAGE = 4_096
 _FORMAT = 1
+_REVISION_AT = 68
+"""Where the `application_id` is in the head of a file of SQLite; ours is the generation."""
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS versions (
@@ -95,6 +98,22 @@ class Store:
                 return 0
             [(number,)] = database.execute("SELECT value FROM about WHERE name = 'generation'")
             return int(number)
+
+    @property
+    def revision(self) -> int:
+        """Another number after every change of what is offered, in whatever process; 0 where
+        nothing was saved.
+
+        It stands in the head of the file, which is read without a lock, in some 10 µs.
+        """
+        try:
+            file = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            return 0
+        try:
+            return int.from_bytes(os.pread(file, 4, _REVISION_AT))
+        finally:
+            os.close(file)
 
     def names(self) -> list[str]:
         """Return the names of all skills, in order."""
@@ -408,6 +427,7 @@ def _changed(database: sqlite3.Connection) -> int:
     """Begin a generation, and return its number."""
     database.execute("UPDATE about SET value = value + 1 WHERE name = 'generation'")
     [(number,)] = database.execute("SELECT value FROM about WHERE name = 'generation'")
+    database.execute(f"PRAGMA application_id = {int(number) & 0x7FFFFFFF}")
     return int(number)
 
 
