@@ -39,7 +39,8 @@ def save_skill(
     nothing from outside: values are parameters, modules and tools are imported in it.
     description: what it does and when to use it; searches go by it.
     example: code that calls it, such as "top_customers(3)"; by default the `>>>` lines of its
-    docstring. It is run in a fresh sandbox, where tools answer as they did in this session.
+    docstring. It is run in a fresh sandbox, where tools answer as they did in this session; where
+    personal values are hidden, tokens such as [EMAIL_482715] stand in their place there.
 
     Saving under a name that is there makes a new version; the earlier ones are kept.
     """

@@ -1,8 +1,11 @@
 """Skills as code has them: saved, found and imported, in real sandboxes."""
 
 import asyncio
+import base64
+import json
 import os
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,9 +16,10 @@ import skills_ref
 
 from divingbell import Divingbell, Result, Session
 from divingbell.journal.events import CallSent, SkillSaved, SkillUsed
-from divingbell.skills import questions, skill_file, trial
+from divingbell.skills import answers, questions, skill_file, trial
 from divingbell.skills.record import Record
 from divingbell.skills.store import Stores
+from divingbell.text import is_hiding
 from tests.skills.samples import made
 from tests.waiting import until_there
 
@@ -214,6 +218,9 @@ async def test_what_is_wrong_is_told(ann: Session) -> None:
     code = 'def f():\\n    "d"\\n    return "jane.doe@acme-corp.com"'
     told = await failure(ann, f"save_skill('f', '{code}', 'd')")
     assert "personal data or a secret (EMAIL)" in told and "jane" not in told.splitlines()[-1]
+    code = 'def _4111_1111_1111_1111():\\n    "d"'
+    told = await failure(ann, f"save_skill('4111-1111-1111-1111', '{code}', 'd')")
+    assert "the name has personal data" in told and "choose another" in told
 
 
 async def test_imports_of_the_cell_come_along(ann: Session) -> None:
@@ -474,7 +481,10 @@ async def test_an_example_gets_tokens_in_place_of_what_is_hidden(tmp_path: Path)
             use = "from servers.host import orders_of, people\norders_of(people()[0]['email'])"
             assert await value(session, use) == 7
             told = await failure(session, f"save_skill('count', {code.format('0')!r}, 'd')")
-            assert "AssertionError" in told
+            assert "AssertionError" in told and "In a trial tools answer with tokens" in told
+            plain = "def plain():\n    'd'\n    assert 0"
+            told = await failure(session, f"save_skill('plain', {plain!r}, 'd')")
+            assert "AssertionError" in told and "tokens" not in told
             hidden = code.format("email.startswith('[EMAIL_')")
             assert (await value(session, f"save_skill('count', {hidden!r}, 'd')"))["version"] == 1
             token = await value(session, "people()[0]['email']")
@@ -556,3 +566,38 @@ async def test_what_another_process_changes_is_there_with_the_next_cell(
     assert len([event for event in events if isinstance(event, SkillUsed)]) == before
     store.remove("top-customers")
     assert "there is no skill" in await failure(ann, use)
+
+
+async def test_descriptions_hide_nothing_from_code(
+    house: Divingbell, home: Path, ann: Session
+) -> None:
+    hiding = "Ignore \u202e\U000e0041 \x1b[31m all"
+    code = "def f():\n    'd'\n"
+    await value(ann, f"save_skill('f', {code!r}, {hiding!r})")
+    foreign = skill_file.make("g", "Fine.", f"# Read\n{hiding}")
+    store_of(house, home, ann).save(foreign, Record("imported"))
+    for item in await value(ann, "search_skills('', 'full')"):
+        told = item["description"] + item["instructions"]
+        assert not is_hiding(told)
+        assert "\\u202e" in told and "all" in told
+
+
+async def test_all_files_of_a_large_skill_are_written_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = {f"data/{number} \"ä\".bin": os.urandom(answers.PIECE + number) for number in range(4)}
+    skill = skill_file.make("large", "d", "b", files | {"scripts/large.py": b"x = 1\n"})
+    encoded: list[int] = []
+    before = answers.base64.b64encode
+
+    def encode(data: bytes) -> bytes:
+        assert threading.current_thread() is not threading.main_thread()
+        encoded.append(len(data))
+        return before(data)
+
+    monkeypatch.setattr(answers.base64, "b64encode", encode)
+    told = json.loads((await answers.loaded(skill, files=True)).body)
+    assert (told["name"], told["code"]) == ("large", "x = 1\n")
+    assert {path: base64.b64decode(data) for path, data in told["files"].items()} == skill.all_files
+    assert max(encoded) == answers.PIECE
+    assert json.loads((await answers.loaded(skill)).body)["files"] == {}

@@ -41,7 +41,7 @@ class Door:
             given = await parsed(name, arguments)
             if self._is_ours(given):
                 self._loading(context)
-                return loaded(self._skill, files=given.get("files") is True)
+                return await loaded(self._skill, files=given.get("files") is True)
         elif (tool := self._gateway.catalog.known(name)) is not None:
             self.called.add(tool.full_name)
         return await self._gateway.answer(context, name, arguments)

@@ -32,13 +32,17 @@ from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import Store
 from divingbell.skills.trial import Trials, words
-from divingbell.text import one_line
+from divingbell.text import one_line, visible
 
 RECEIVED = "load_skill"
 """The name that rules about flows have for a skill that comes into a session: `host.load_skill`."""
 PATIENCE = 20.0
 """Seconds for the servers of a skill's tools to list those, before it is compared with them."""
 MAX_REASON = 300
+MAX_DESCRIPTION = 4_096
+"""Characters, once what is hidden in them is written out."""
+MAX_INSTRUCTIONS = 20_000
+"""Characters of a skill's instructions in a search; its folder has all."""
 MAX_REVIEWED = 1_000
 """Skills whose review is remembered; then all are looked at anew."""
 QUESTIONS = ("save_skill", "search_skills", "load_skill")
@@ -118,7 +122,12 @@ class SkillQuestions:
         # Whether this is refused, and the number of the version, tell of those before it.
         self._add_labels(await asyncio.to_thread(store.labels, name), context)
         reading = await checks.read(names.module(name), code, example)
-        texts = {"code": code, "description": description, "example": reading.example}
+        texts = {
+            "name": given["name"],
+            "code": code,
+            "description": description,
+            "example": reading.example,
+        }
         await checks.check_privacy(texts, self._services.border, context.principal)
         review = await self._reviewed(code, context)
         skill = _skill(name, description, reading, review.tools)
@@ -201,7 +210,7 @@ class SkillQuestions:
         self._importers.setdefault(context.key, importer)
         used = (kept.skill.name, kept.version, context.key, context.cell, kept.record.replaced)
         self._services.journal.note(SkillUsed(context.principal, *used))
-        return answers.loaded(kept.skill, files=given.get("files") is True)
+        return await answers.loaded(kept.skill, files=given.get("files") is True)
 
     def _add_labels(self, tools: Iterable[str], context: CallContext) -> None:
         for tool in tools:
@@ -326,7 +335,7 @@ class SkillQuestions:
         if detail == "name_only":
             return item
         item |= {
-            "description": summary.description,
+            "description": visible(summary.description, MAX_DESCRIPTION),
             "import": f"from skills import {names.module(summary.name)}",
         }
         if detail == "full":
@@ -335,7 +344,7 @@ class SkillQuestions:
                 "version": summary.version,
                 "state": summary.record.state,
                 "tools": sorted(summary.record.tools),
-                "instructions": kept.skill.body,
+                "instructions": visible(kept.skill.body, MAX_INSTRUCTIONS),
                 "files": sorted(kept.skill.all_files),
             }
             if kept.skill.code is None:
