@@ -441,6 +441,78 @@ def test_nothing_of_a_repository_runs(publisher: Reader, reader: Reader, tmp_pat
     assert not ran.exists() and not [path for path in copies if path.name == "SKILL.md"]
 
 
+HOOKS = (
+    *("pre-receive", "update", "post-receive", "post-update", "proc-receive", "push-to-checkout"),
+    *("reference-transaction", "pre-auto-gc", "fsmonitor-watchman"),
+)
+
+
+def test_publishing_runs_nothing_of_a_repository(publisher: Reader, tmp_path: Path) -> None:
+    bare, other, ran = tmp_path / "catalogue.git", tmp_path / "other.git", tmp_path / "ran"
+    place = repository(bare)
+    publisher.publish(made("other-one"), repository(other))
+    touch = f"touch {ran}; :"
+    for hook in HOOKS:
+        (bare / "hooks").mkdir(exist_ok=True)
+        (bare / "hooks" / hook).write_text(f"#!/bin/sh\n{touch}\n")
+        (bare / "hooks" / hook).chmod(0o755)
+    (bare / "objects/info/alternates").write_text(f"{other}/objects\n")
+    for name, value in {
+        "core.alternateRefsCommand": touch,
+        "core.fsmonitor": touch,
+        "core.sshCommand": touch,
+        "core.hooksPath": str(bare / "hooks"),
+        "receive.procReceiveRefs": "refs/heads",
+        "receive.denyCurrentBranch": "updateInstead",
+        "uploadpack.packObjectsHook": touch,
+        "extensions.partialClone": "evil",
+        "core.repositoryFormatVersion": "1",
+        "remote.evil.url": str(other),
+        "remote.evil.promisor": "true",
+        "remote.evil.uploadpack": touch,
+    }.items():
+        git(bare, "config", name, value)
+    assert publisher.publish(made(), place).is_new
+    assert publisher.publish(made(code=OTHER), place).statement.version == 2
+    assert not ran.exists()
+    assert git(bare, "-c", "core.hooksPath=/dev/null", "rev-list", "--count", "main") == "2"
+    git(bare, "update-ref", "refs/heads/proof", "main")
+    assert ran.exists(), "these hooks run where git is used as it is"
+
+
+def test_an_empty_repository_says_which_branch_is_its_first(
+    publisher: Reader, reader: Reader, tmp_path: Path
+) -> None:
+    place = repository(tmp_path / "catalogue.git")
+    git(tmp_path / "catalogue.git", "symbolic-ref", "HEAD", "refs/heads/trunk")
+    publisher.publish(made(), place)
+    branches = git(tmp_path / "catalogue.git", "for-each-ref", "--format=%(refname)")
+    assert branches == "refs/heads/trunk"
+    assert reader.install(place, NAME).version == 1
+
+
+def test_a_checkout_is_not_published_to(publisher: Reader, tmp_path: Path) -> None:
+    publisher.publish(made(), repository(tmp_path / "catalogue.git"))
+    work = clone(f"file://{tmp_path}/catalogue.git", tmp_path / "work")
+    with pytest.raises(SkillRefused, match="has files checked out"):
+        publisher.publish(made(code=OTHER), f"file://{work}")
+
+
+def test_what_is_published_may_be_written_by_those_the_repository_is_shared_with(
+    publisher: Reader, tmp_path: Path
+) -> None:
+    bare = tmp_path / "catalogue.git"
+    place = repository(bare)
+    git(bare, "config", "core.sharedRepository", "group")
+    publisher.publish(made(), place)
+    assert (bare / "refs/heads/main").stat().st_mode & 0o060 == 0o060
+
+
+def test_no_repository_is_said(publisher: Reader, tmp_path: Path) -> None:
+    with pytest.raises(SkillRefused, match="no git repository at"):
+        publisher.publish(made(), f"file://{tmp_path}/absent.git")
+
+
 def test_a_submodule_is_refused(publisher: Reader, reader: Reader, tmp_path: Path) -> None:
     place = repository(tmp_path / "catalogue.git")
     publisher.publish(made(), place)
