@@ -347,6 +347,56 @@ def test_scripts_that_nobody_reads_are_named(place: str, publisher: Reader, read
     assert proposal.doubts == ["it has code that the review does not read"]
 
 
+UNREAD = {
+    "scripts/run": b"\x7fELF\2\1\1\0",
+    "scripts/helper.pyc": b"\xa7\r\r\n",
+    "scripts/setup": b"rm -rf ~\n",
+    "scripts/setup.SH": b"rm -rf ~\n",
+    "scripts/marked": b"\xef\xbb\xbf#!/bin/sh\n",
+    "Scripts/data.json": b"{}",
+    "scripts/a.pyw": b"1\n",
+    "scripts/cookie.py": b"# coding: utf-7\n#+AAo-import os\n",
+    "scripts/later.py": b"\r# coding: utf-7\r#+AAo-import os\n",
+    "scripts/latin.py": b"# \xff\n",
+    "scripts/broken.py": b"def (\n",
+    "scripts/zero.py": b"1\0\n",
+    "assets/program": b"\x7fELF\2\1\1\0",
+    "assets/marked": b"\xef\xbb\xbf#!/bin/sh\n",
+    "assets/cookie.PY": b"# coding: utf-7\n#+AAo-import os\n",
+    **{f"assets/a{ending}": b"x" for ending in (".pyc", ".SO", ".pyw", ".pyd", ".Zip")},
+}
+
+
+@pytest.mark.parametrize("path", UNREAD)
+def test_code_that_nobody_can_read_is_a_doubt(reader: Reader, tmp_path: Path, path: str) -> None:
+    skill = made()
+    more = skill.files | {path: UNREAD[path]}
+    reader.publish(skill_file.parse(skill.skill_md, more), str(tmp_path))
+    proposal = reader.propose(str(tmp_path), NAME, key=OURS.public)
+    assert proposal.unread == (path,)
+    assert "it has code that the review does not read" in proposal.doubts
+
+
+@pytest.mark.parametrize("path", ["scripts/a.PY", "scripts/a.py", "assets/a.Py"])
+@pytest.mark.parametrize("begin", ["", "\ufeff", "# coding: utf8\n", "#!/usr/bin/python\n"])
+def test_python_is_read_whatever_its_letters(
+    reader: Reader, tmp_path: Path, path: str, begin: str
+) -> None:
+    skill = made()
+    code = f"{begin}import subprocess\nsubprocess.run('ls')\n".encode()
+    reader.publish(skill_file.parse(skill.skill_md, skill.files | {path: code}), str(tmp_path))
+    proposal = reader.propose(str(tmp_path), NAME, key=OURS.public)
+    assert [finding.kind for finding in proposal.reviews[path].findings] == ["process"]
+    assert proposal.unread == ()
+
+
+def test_what_is_only_read_is_no_doubt(reader: Reader, tmp_path: Path) -> None:
+    skill = made()
+    more = {"references/a.md": b"# A\n", "assets/logo.png": b"\x89PNG", "assets/a.json": b"{}"}
+    reader.publish(skill_file.parse(skill.skill_md, skill.files | more), str(tmp_path))
+    assert reader.propose(str(tmp_path), NAME, key=OURS.public).doubts == []
+
+
 def test_characters_that_nobody_sees_are_a_doubt(
     place: str, publisher: Reader, reader: Reader
 ) -> None:
