@@ -325,12 +325,17 @@ async def test_a_head_that_hides_something_is_not_offered(bell: Divingbell, clie
         await ask(client, "skills/get", uri=URI)
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["2026-01-02", "0x" + "f" * 5000, "-9223372036854775809", "18446744073709551616", ".inf"],
+)
 async def test_a_head_that_json_can_not_hold_is_not_offered(
-    bell: Divingbell, client: Client
+    bell: Divingbell, client: Client, value: str
 ) -> None:
-    text = "---\nname: top-customers\ndescription: d\nmetadata:\n  day: 2026-01-02\n---\n"
-    keep(bell, skill_file.parse(text.encode(), {}))
-    assert (await ask(client, "skills/list"))["skills"] == []
+    text = f"---\nname: top-customers\ndescription: d\nmetadata:\n  day: {value}\n---\n"
+    keep(bell, skill_file.parse(text.encode(), {}, foreign=True), made("other-one"))
+    told = await ask(client, "skills/list")
+    assert [entry["frontmatter"]["name"] for entry in told["skills"]] == ["other-one"]
     with pytest.raises(MCPError, match="such as dates"):
         await ask(client, "skills/get", uri=URI)
 
