@@ -29,6 +29,7 @@ from divingbell.skills.record import OFFERED, Kept, Record, Summary
 from divingbell.skills.shelf import Shelf
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills
+from divingbell.skills.tool_digests import ToolDigests
 from divingbell.skills.trial import Trials, words
 from divingbell.text import one_line
 
@@ -71,6 +72,7 @@ class SkillQuestions:
         self._gateway = services.gateway
         self._stores = services.skills.stores
         self._shelf = Shelf(self._stores)
+        self._tool_digests = ToolDigests(services.gateway)
         self._reviews: dict[str, Review] = {}
         self._importers: dict[str, _Importer] = {}
         """Sessions that have imported one, by their keys."""
@@ -161,11 +163,7 @@ class SkillQuestions:
         return review
 
     def _digests(self, called: set[str], context: CallContext) -> dict[str, str]:
-        """Return the digests of tools, by their full names; of those that are known."""
-        catalog, host = self._gateway.catalog, self._gateway.host
-        found = (host.find(name, context.key) or catalog.known(name) for name in called)
-        pins = self._gateway.pipeline.pins
-        return {tool.full_name: pins.digest(tool) for tool in found if tool is not None}
+        return self._tool_digests.of(called, context.key)
 
     # Offering
 
@@ -244,8 +242,7 @@ class SkillQuestions:
         return result
 
     def _changed_tools(self, record: Record, context: CallContext) -> list[str]:
-        known = self._digests(set(record.tools), context)
-        return sorted(name for name, seen in known.items() if record.tools.get(name) != seen)
+        return self._tool_digests.changed(record, context.key)
 
     async def search(self, context: CallContext, given: Mapping[str, Any]) -> Answer:
         """Return the skills of this user that fit a query, the best first.
