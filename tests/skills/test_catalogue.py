@@ -9,7 +9,8 @@ import pytest
 
 from divingbell.errors import ConfigError, SkillMissing, SkillRefused
 from divingbell.settings.review import ReviewRules, ReviewSettings
-from divingbell.skills import skill_file, statement
+from divingbell.skills import git_repository, skill_file, statement
+from divingbell.skills.git_command import GitFailed
 from divingbell.skills.git_repository import HistoryRewritten
 
 from .catalogues import OURS, THEIRS, Reader, clone, commit_all, git, repository
@@ -561,6 +562,47 @@ def test_what_is_published_may_be_written_by_those_the_repository_is_shared_with
 def test_no_repository_is_said(publisher: Reader, tmp_path: Path) -> None:
     with pytest.raises(SkillRefused, match="no git repository at"):
         publisher.publish(made(), f"file://{tmp_path}/absent.git")
+
+
+def test_a_fetch_that_fails_leaves_nothing(
+    publisher: Reader, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repository(tmp_path / "catalogue.git")
+    publisher.publish(made(), place)
+    work = clone(place, tmp_path / "work")
+    (work / "large").write_bytes(os.urandom(3 << 20))
+    commit_all(work)
+    with monkeypatch.context() as patched:
+        patched.setattr(git_repository, "MOST_FETCHED", 1 << 20)
+        with pytest.raises(GitFailed):
+            reader.propose(place, NAME)
+    copies = reader.data / "catalogues"
+    assert sum(path.stat().st_size for path in copies.rglob("*") if path.is_file()) < 100_000
+    [copy] = copies.glob("*.git")
+    (copy / "objects/pack/tmp_pack_killed").write_bytes(b"x")
+    assert reader.install(place, NAME).version == 1
+    assert not [*copies.rglob("tmp*")]
+
+
+def test_the_copies_have_a_largest_size(
+    publisher: Reader, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_repository, "MOST_KEPT", 1 << 20)
+    place, other = repository(tmp_path / "catalogue.git"), repository(tmp_path / "other.git")
+    publisher.publish(made(), place)
+    reader.install(place, NAME)
+    work = clone(place, tmp_path / "work")
+    (work / "large").write_bytes(os.urandom(1 << 20))
+    commit_all(work)
+    with pytest.raises(GitFailed):
+        reader.propose(place, NAME)
+    [copy] = (reader.data / "catalogues").glob("*.git")
+    (copy / "objects/pack/pack-large.pack").write_bytes(bytes(1 << 20))
+    with pytest.raises(SkillRefused, match="remove those that you do not need"):
+        reader.propose(place, NAME)
+    publisher.publish(made("other-one"), other)
+    with pytest.raises(SkillRefused, match="remove those that you do not need"):
+        reader.propose(other, "other-one")
 
 
 def test_a_submodule_is_refused(publisher: Reader, reader: Reader, tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ class LocalRepository:
         Raises:
             SkillRefused: it is no repository that can be used.
         """
-        with tempfile.TemporaryDirectory(dir=above, suffix=".git") as name:
+        with tempfile.TemporaryDirectory(dir=above, suffix=".shown") as name:
             shown = Path(name)
             for part in _LED:
                 (shown / part).symlink_to(self.folder / part)

@@ -6,6 +6,7 @@ last: a history that was rewritten is refused. Files are read out of the objects
 
 import contextlib
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,13 +14,15 @@ from pathlib import Path
 
 from divingbell.errors import SkillRefused
 from divingbell.host import lock_file
-from divingbell.skills.git_command import Git, GitFailed
+from divingbell.skills.git_command import MOST_FETCHED, Git, GitFailed
 from divingbell.skills.git_local import BRANCH, local_repository
 
 SEEN, OFFERED = "refs/heads/seen", "refs/heads/offered"
 MOST_LISTED = 4 << 20
 """Bytes of a list of names."""
 MOST_REFERENCES = 64 << 10
+MOST_KEPT = 1 << 30
+"""Bytes of all copies together."""
 LOCK_TIMEOUT = 150.0
 """Seconds to wait for another process that fetches: a little more than git has for that."""
 FILE_MODES = ("100644", "100755")
@@ -74,7 +77,16 @@ class Repository:
         with lock_file.alone(self.folder.with_suffix(".lock"), LOCK_TIMEOUT):
             if not (self.folder / "HEAD").exists():  # again, where it was interrupted
                 self._git("init", "--quiet", "--bare", "--template=")
-            yield
+            self._sweep()
+            try:
+                yield
+            finally:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what a fetch has left that failed, or was ended: git leaves it for weeks."""
+        for path in [*self.folder.glob("objects/**/tmp_*"), *self.folder.glob("objects/tmp_*")]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def fetch(self) -> str | None:
         """Return the newest commit of the repository's first branch; None if it has none yet.
@@ -103,7 +115,23 @@ class Repository:
             *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
             *(("--depth=1",) if is_first else ()),
             *("--", there, f"+{branch}:{OFFERED}"),
+            most=min(MOST_FETCHED, self._room()),
         )
+
+    def _room(self) -> int:
+        """Return the bytes that may still be fetched.
+
+        Raises:
+            SkillRefused: there are none.
+        """
+        above = self.folder.parent
+        kept = sum(map(_size, above.glob("*.git/objects/**/*")))
+        if kept >= MOST_KEPT:
+            raise SkillRefused(
+                f"the copies of catalogues in {above} have {kept >> 20:,} MB; they may have "
+                f"{MOST_KEPT >> 20:,} MB: remove those that you do not need, or that are too large"
+            )
+        return MOST_KEPT - kept
 
     def _rewritten(self, seen: str) -> HistoryRewritten:
         return HistoryRewritten(
@@ -134,7 +162,7 @@ class Repository:
 
         `ls-remote` says nothing of a branch without commits; a clone is told.
         """
-        with tempfile.TemporaryDirectory(dir=self.folder.parent, suffix=".git") as folder:
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, suffix=".first") as folder:
             Git(Path(folder))(
                 *("clone", "--quiet", "--bare", "--no-local", "--template=", "--depth=1"),
                 *("--no-tags", "--", there, folder),
@@ -235,3 +263,10 @@ class Repository:
             branch = self._branch(there) or self._first_branch(there)
             self._git("push", "--quiet", "--no-verify", "--", there, f"{commit}:{branch}")
         self._git("update-ref", SEEN, commit)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:  # another process has removed it meanwhile
+        return 0
