@@ -27,6 +27,7 @@ FILE = "<skill {}>"
 FOLDER = f"{layout.WORKSPACE}/.skills"
 """The folder that `path` writes to."""
 _MAIN = "__main__"
+_ABOUT = "Functions that were saved with save_skill, one module each."
 
 
 def save_skill(
@@ -103,16 +104,21 @@ def _imports(function: types.FunctionType) -> Iterator[str]:
         module, known = getattr(value, "__module__", None), getattr(value, "__name__", None)
         if not isinstance(module, str) or not isinstance(known, str) or module == _MAIN:
             continue
-        place, module = sys.modules.get(module), _package_of(module, known)
-        if known.isidentifier() and place is not None and getattr(place, known, None) is value:
-            yield f"from {module} import {known}" + ("" if known == name else f" as {name}")
+        place = _place_of(value, module, known)
+        if place is not None:
+            yield f"from {place} import {known}" + ("" if known == name else f" as {name}")
 
 
-def _package_of(module: str, name: str) -> str:
-    """Return where a name is imported from: a tool's own module has the name of the tool."""
+def _place_of(value: Any, module: str, name: str) -> str | None:
+    """Return where a name is imported from; None if it can't be imported."""
     above, _, last = module.rpartition(".")
-    is_tool = last == name and above.partition(".")[0] in (tools.PACKAGE, PACKAGE)
-    return above if is_tool else module
+    if last == name and above.partition(".")[0] in (tools.PACKAGE, PACKAGE):
+        # The module of a tool has its name. When the list of tools was read again, the modules are
+        # others: what the function was made in is all that tells a tool from what looks like one.
+        is_its_own = isinstance(value, types.FunctionType) and value.__globals__.get(name) is value
+        return above if is_its_own and value.__globals__.get("__name__") == module else None
+    found = getattr(sys.modules.get(module), name, None) if name.isidentifier() else None
+    return module if found is value else None
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:
@@ -174,11 +180,22 @@ def _asked(skill: str, module: str, *, files: bool = False) -> Any:
         raise ModuleNotFoundError(str(error), name=module) from None
 
 
+def _offered() -> list[str]:
+    """Return the names that skills have in code."""
+    found = tools.call_now("search_skills", {"detail_level": "name_only", "limit": 100})
+    return [item["name"].replace("-", "_") for item in found]
+
+
 class _Skills(types.ModuleType):
     """`from skills import NAME` gives the function of that name, or the module if it has none."""
 
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return f"{_ABOUT}\n\nThere are: {', '.join(_offered()) or 'none yet'}"
+
     def __getattr__(self, name: str) -> Any:
-        if _is_private(name):
+        # `help` looks at all that `dir` lists: nobody has asked for the code of those.
+        if _is_private(name) or sys._getframe(1).f_globals.get("__name__") == inspect.__name__:
             raise AttributeError(name)
         # What is raised is no AttributeError: Python would say "cannot import name", and not why.
         module = importlib.import_module(f"{PACKAGE}.{name}")
@@ -191,8 +208,7 @@ class _Skills(types.ModuleType):
         super().__setattr__(name, value)
 
     def __dir__(self) -> Iterable[str]:
-        found = tools.call_now("search_skills", {"detail_level": "name_only", "limit": 100})
-        return sorted([*(item["name"].replace("-", "_") for item in found), path.__name__])
+        return sorted([*_offered(), path.__name__])
 
 
 def path(name: str) -> pathlib.Path:
@@ -213,7 +229,7 @@ def path(name: str) -> pathlib.Path:
 
 def install() -> None:
     """In the zygote: make `skills` importable."""
-    package = _Skills(PACKAGE, "Functions that were saved with save_skill, one module each.")
+    package = _Skills(PACKAGE)
     package.__dict__.update(NAMES | {path.__name__: path})
     package.__path__ = []
     package.__spec__ = ModuleSpec(PACKAGE, None, is_package=True)

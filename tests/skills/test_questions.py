@@ -46,6 +46,11 @@ def mail(text: str) -> str:
     return text
 
 
+def mail_again(text: str) -> str:
+    """Mail somebody once more."""
+    return text
+
+
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("data")
@@ -342,6 +347,36 @@ async def test_a_changed_tool_keeps_a_skill_back_until_it_was_tried_again(
         assert await value(later, use) == 3
     assert store.get("top-customers").record.state == "ready"
     assert store.get("top-customers").record.tools["host.orders"] != "another"
+
+
+async def test_a_function_is_saved_after_the_list_of_tools_was_read_again(
+    house: Divingbell, ann: Session
+) -> None:
+    await value(ann, f"{CALL}\n{SKILL}")
+    house.tool(mail_again)
+    try:
+        await value(ann, "1")  # the list of tools is another one
+        await value(ann, 'save_skill("top_customers", top_customers, "Finds the best customers")')
+    finally:
+        house.remove_tool("mail_again")
+    shown = await value(ann, "search_skills('', 'full')[0]")
+    assert shown["tools"] == ["host.orders"]
+
+
+async def test_what_only_looks_like_a_tool_is_not_imported(ann: Session) -> None:
+    await value(ann, CALL)
+    code = f"def orders(limit):\n    return []\norders.__module__ = 'servers.host.orders'\n{SKILL}"
+    told = await failure(ann, f"{code}\nsave_skill('top_customers', top_customers, 'd')")
+    assert "uses names from outside: orders" in told
+
+
+async def test_help_names_skills_and_imports_none(ann: Session, events: list[Any]) -> None:
+    await saved(ann)
+    before = [event for event in events if isinstance(event, SkillUsed)]
+    result = await ann.run("help(skills)")
+    assert result.status == "ok" and "There are: top_customers" in result.text
+    assert [event for event in events if isinstance(event, SkillUsed)] == before
+    assert await value(ann, "skills.top_customers.__name__") == "top_customers"
 
 
 async def test_a_skill_of_another_agent_has_its_files_in_a_folder(

@@ -31,6 +31,7 @@ from divingbell.skills.shelf import Shelf
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import Store
+from divingbell.skills.tool_digests import ToolDigests
 from divingbell.skills.trial import Trials, words
 from divingbell.text import one_line, visible
 
@@ -81,6 +82,7 @@ class SkillQuestions:
         self._gateway = services.gateway
         self._stores = services.skills.stores
         self._shelf = Shelf(self._stores)
+        self._tool_digests = ToolDigests(services.gateway)
         self._reviews: dict[str, Review] = {}
         self._importers: dict[str, _Importer] = {}
         """Sessions that have imported one, by their keys."""
@@ -182,11 +184,7 @@ class SkillQuestions:
         return review
 
     def _digests(self, called: set[str], context: CallContext) -> dict[str, str]:
-        """Return the digests of tools, by their full names; of those that are known."""
-        catalog, host = self._gateway.catalog, self._gateway.host
-        found = (host.find(name, context.key) or catalog.known(name) for name in called)
-        pins = self._gateway.pipeline.pins
-        return {tool.full_name: pins.digest(tool) for tool in found if tool is not None}
+        return self._tool_digests.of(called, context.key)
 
     # Offering
 
@@ -274,8 +272,7 @@ class SkillQuestions:
         return result
 
     def _changed_tools(self, record: Record, context: CallContext) -> list[str]:
-        known = self._digests(set(record.tools), context)
-        return sorted(name for name, seen in known.items() if record.tools.get(name) != seen)
+        return self._tool_digests.changed(record, context.key)
 
     async def _unknown_servers(self, tools: Iterable[str], *, start: bool = False) -> list[str]:
         """Return the servers of tools that have still not listed theirs, after a while.
