@@ -169,8 +169,8 @@ class Writer:
         error = self._chain_begun()
         gap = self._dropped
         batch = [each.record for each in entries if each.is_wanted(error)]
-        if gap:
-            batch.append({"at": now(), "kind": "log.gap", "count": gap})
+        if gap:  # before the last record: nothing comes after `log.closed`
+            batch.insert(len(batch) - 1, {"at": now(), "kind": "log.gap", "count": gap})
         kept: list[Entry] = []
         try:
             if batch:
