@@ -10,6 +10,7 @@ from pathlib import Path
 
 from divingbell import logs
 from divingbell.audit.records import Record, Records
+from divingbell.audit.refusals import Refusals
 from divingbell.audit.segments import now
 from divingbell.audit.writer import Writer
 from divingbell.errors import NotRecorded
@@ -33,6 +34,7 @@ class AuditLog:
         self._writer = writer
         self._folder = folder
         self._loop = asyncio.get_running_loop()
+        self._refusals = Refusals(records, writer.add)
         self._ended: deque[tuple[CallEnded, Callable[[float], object]]] = deque()
         """Calls that are over and have no record yet, with who is charged for that."""
 
@@ -131,6 +133,8 @@ class AuditLog:
             charge(time.thread_time() - began)
 
     def _add(self, event: JournalEvent) -> None:
+        if self._records.is_refusal(event) and self._refusals.takes(event):
+            return
         record = self._records.of(event)
         if record is not None:
             self._writer.add(record)
@@ -138,6 +142,7 @@ class AuditLog:
     async def close(self) -> None:
         """Write what is left, and that this was all."""
         self._make_ended()
+        self._refusals.flush()
         await self._writer.close({"at": now(), "kind": "log.closed"})
 
     def _refusal(self, reason: str) -> NotRecorded:

@@ -96,11 +96,11 @@ class Writer:
                 raise
         return done
 
-    def add(self, record: Record) -> None:
-        """Have a record written soon."""
+    def add(self, record: Record, stands_for: int = 1) -> None:
+        """Have a record written soon, which stands for so many."""
         with self._guard:
             if len(self._entries) >= MOST_WAITING or self._closing:
-                self._dropped += 1
+                self._dropped += stands_for
                 return
             self._entries.append(Entry(record))
         if self._timer is None:
