@@ -25,6 +25,7 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillChanging,
     SkillRemoved,
     SkillSaved,
     SkillUsed,
@@ -80,6 +81,7 @@ class Records:
             ApprovalAnswered: self._approval_answered,
             SignedIn: self._signed_in,
             Revealed: self._revealed,
+            SkillChanging: self._skill_changing,
             SkillSaved: self._skill_saved,
             SkillUsed: self._skill_used,
             SkillRemoved: self._skill_removed,
@@ -98,6 +100,8 @@ class Records:
         """Return whether the record of an intent is more work than an event loop should do."""
         if isinstance(event, CallSent):
             return weight.is_large(event.arguments, MOST_PARTS, LONG)
+        if isinstance(event, SkillChanging):
+            return False
         return len(event.code if isinstance(event, CellStarted) else event.command) > LONG
 
     def is_refusal(self, event: JournalEvent) -> TypeGuard[Refusal]:
@@ -264,6 +268,11 @@ class Records:
     def _revealed(self, event: Revealed) -> Record:
         said = {"count": event.count, "by": event.by}
         return {"kind": "revealed", **self._who(event.principal), **said}
+
+    def _skill_changing(self, event: SkillChanging) -> Record:
+        where = {"session": self._whole(event.key), "cell": event.cell}
+        said = {"skill": self._name(event.name), "change": event.change}
+        return {"kind": "skill.changing", **self._who(event.principal), **where, **said}
 
     def _skill_saved(self, event: SkillSaved) -> Record:
         said = {"digest": event.digest, "origin": event.origin}

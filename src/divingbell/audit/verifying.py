@@ -51,6 +51,8 @@ class Verified:
     """Whether its process has closed it; if not, it was killed, or still runs."""
     clock_set_back: int = 0
     """Times that a record has an earlier time than the one before: numbers say the order."""
+    dropped: int = 0
+    """Events that found no room while its disk was full, as it says itself."""
     open_calls: list[int] = field(default_factory=list)
     """Calls that were begun, and whose end is not recorded: they may have been made."""
 
@@ -93,9 +95,7 @@ def _verified(
     return _looked(chain, reading.segments_in(folder).get(chain, files), head, forged)
 
 
-def _signed_up_to(
-    number: int, heads: Path, chain: str, public: str
-) -> tuple[Head | None, int]:
+def _signed_up_to(number: int, heads: Path, chain: str, public: str) -> tuple[Head | None, int]:
     """Return the newest head, once it is of this record or a later one, or when time is up."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -191,6 +191,8 @@ class _Look:
             self.found.clock_set_back += at < self._last_at - SET_BACK
             self._last_at = at
         self.found.closed = kind == "log.closed"
+        if kind == "log.gap" and isinstance(count := record.get("count"), int):
+            self.found.dropped += count
         call = record.get("call")
         if kind == "call.started" and isinstance(call, int):
             self._open[call] = self.found.records
