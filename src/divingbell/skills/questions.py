@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from divingbell.border.border import Border
-from divingbell.errors import ConfigError, SkillMissing, SkillRefused, ToolFailed
+from divingbell.errors import ConfigError, NotRecorded, SkillMissing, SkillRefused, ToolFailed
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy.labels import Source
 from divingbell.journal import tokens
-from divingbell.journal.events import SessionEnded, SkillSaved, SkillUsed
+from divingbell.journal.events import SessionEnded, SkillChanging, SkillSaved, SkillUsed
 from divingbell.journal.journal import Journal
 from divingbell.models import Limits, Result
 from divingbell.principal import Principal
@@ -142,6 +142,8 @@ class SkillQuestions:
             labels=self._gateway.labels.sources(context.holder, context.user),
             replaced=(await tokens.count_later(code)).tokens,
         )
+        whose, where = context.principal, (context.key, context.cell)
+        await self._services.journal.intend(SkillChanging(whose, name, "save", *where))
         kept = await asyncio.to_thread(store.save, skill, record)
         self._add_labels(kept.record.labels, context)
         self._services.journal.note(
@@ -373,6 +375,8 @@ def _translated(
             return await question(context, given)
         except SkillMissing as error:
             raise ToolFailed(f"{name}: {error}", "tool_unknown") from None
+        except NotRecorded as error:
+            raise ToolFailed(f"{name}: nothing was saved: {error}", "tool_unavailable") from None
         except (SkillRefused, ConfigError) as error:
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
 

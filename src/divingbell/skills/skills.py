@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
 from divingbell import logs
 from divingbell.errors import SkillRefused
 from divingbell.host import beside
-from divingbell.journal.events import JournalEvent, SkillRemoved, SkillSaved
+from divingbell.journal.events import JournalEvent, SkillChanging, SkillRemoved, SkillSaved
 from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.skills import folder as folders
@@ -28,13 +29,19 @@ MOST_REASONS = 5
 
 
 Tester = Callable[[str, str], Awaitable[Result]]
+Change = Literal["save", "rollback", "remove"]
+
+
+async def _unasked(event: SkillChanging) -> None:
+    """Nobody has to keep it."""
 
 
 class Skills:
     """The skills that are kept on this machine, each user's by themselves.
 
     Every method takes the `user` whose skills are meant; without one they are those of sessions
-    that no user is named for. All raise `SkillRefused` where the skills can't be read or written.
+    that no user is named for. All raise `SkillRefused` where the skills can't be read or written,
+    and those that change something `NotRecorded` where there is an audit log that can't be.
     """
 
     def __init__(
@@ -43,11 +50,13 @@ class Skills:
         tell: Callable[[JournalEvent], None],
         sharing: Sharing,
         client: str = "library",
+        intend: Callable[[SkillChanging], Awaitable[None]] = _unasked,
     ) -> None:
         self.stores = stores
         self.sharing = sharing
         self.searches = Searches(stores)
         self._tell = tell
+        self._intend = intend
         self._client = client
         self.tester: Tester | None = None
         """Runs the example of a user's skill; None where skills are off."""
@@ -223,6 +232,7 @@ class Skills:
         Raises:
             SkillMissing: there is no such version.
         """
+        await self._changing(name, "rollback", user or "")
         kept = await asyncio.to_thread(self.stores.of(user or "").rollback, name, version)
         self._tell(self._saved(kept, user or "", "rollback"))
         return kept
@@ -233,6 +243,7 @@ class Skills:
         Raises:
             SkillMissing: there is none of that name.
         """
+        await self._changing(name, "remove", user or "")
         gone = await asyncio.to_thread(self.stores.of(user or "").remove, name)
         self._tell(SkillRemoved(Principal(user or "", client=self._client), name, gone))
         return gone
@@ -245,6 +256,8 @@ class Skills:
             SkillRefused: this user has as many skills, versions or bytes as one may have.
         """
         rows = [*given]
+        for skill, _ in rows:
+            await self._changing(skill.name, "save", user)
         kept = await asyncio.to_thread(self.stores.of(user).save_all, rows)
         for each in kept:
             self._tell(self._saved(each, user, each.record.origin))
@@ -253,6 +266,9 @@ class Skills:
     async def list(self, *, user: str | None = None) -> list[Summary]:
         """Return all skills, in the order of their names, with their uses."""
         return await asyncio.to_thread(self.stores.of(user or "").summaries)
+
+    async def _changing(self, name: str, change: Change, user: str) -> None:
+        await self._intend(SkillChanging(Principal(user, client=self._client), name, change))
 
     def _saved(self, kept: Kept, user: str, origin: str) -> SkillSaved:
         who = Principal(user, client=self._client)
