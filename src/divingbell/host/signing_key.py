@@ -2,14 +2,15 @@
 
 import base64
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+# cryptography is imported where it is used: it takes long to load, and most never sign.
 
 
 class SigningKey:
     """A key that signs, made of 32 secret bytes."""
 
     def __init__(self, secret: bytes) -> None:
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
         self._key = Ed25519PrivateKey.from_private_bytes(secret)
 
     @property
@@ -24,6 +25,8 @@ class SigningKey:
 
 def is_public_key(text: str) -> bool:
     """Whether a text is a public key, in the one way in which it is written."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     try:
         raw = base64.b64decode(text, validate=True)
         Ed25519PublicKey.from_public_bytes(raw)
@@ -34,6 +37,9 @@ def is_public_key(text: str) -> bool:
 
 def is_signed(data: bytes, signature: str, public: str) -> bool:
     """Whether the key with this public half has signed these bytes."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
     try:
         known = Ed25519PublicKey.from_public_bytes(base64.b64decode(public, validate=True))
         known.verify(base64.b64decode(signature, validate=True), data)
