@@ -69,13 +69,14 @@ def search_skills(
     *,
     user: User = None,
     json: Json = False,
+    options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
     """Find skills by what they do, the best first. Nothing of a skill is run."""
     from divingbell.surfaces.cli import skills
     from divingbell.surfaces.cli.terminal import signals
 
-    query = " ".join(words)
-    return signals.run(lambda _: skills.search(query, _named(user), as_json=json))
+    query, settings = " ".join(words), options.load()
+    return signals.run(lambda _: skills.search(query, _named(user), settings, as_json=json))
 
 
 @skills.command(name="show")

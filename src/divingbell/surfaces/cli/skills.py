@@ -4,7 +4,6 @@ What a skill says is text of others: what a terminal would obey, or a person wou
 visible.
 """
 
-import asyncio
 import json
 import shutil
 import sys
@@ -20,7 +19,6 @@ from divingbell.host.places import data_folder
 from divingbell.review.reviewer import Reviewer
 from divingbell.skills import folder as folders
 from divingbell.skills.record import OFFERED, Kept, Record, Summary
-from divingbell.skills.search import Searches
 from divingbell.skills.sharing import Sharing
 from divingbell.skills.skill_file import MAX_FILE
 from divingbell.skills.skills import Skills
@@ -67,14 +65,14 @@ def show_all(user: str, *, as_json: bool) -> int:
     return exit_status.OK
 
 
-async def search(query: str, user: str, *, as_json: bool) -> int:
+async def search(query: str, user: str, settings: "Settings", *, as_json: bool) -> int:
     """Print the skills that fit a query, the best first.
 
     Raises:
         SkillRefused: they can't be read.
     """
-    kept = stores()
-    found = await asyncio.to_thread(Searches(kept).of(user).find, query, MOST_FOUND)
+    kept = Skills(stores(), lambda event: None, sharing(settings))  # nothing is changed
+    found = await kept.search(query, MOST_FOUND, user=user)
     none = f"No skill fits {one_line(query, MOST_SAID)!r}: `divingbell skills list` shows all."
     _print_all(found, none, as_json=as_json)
     return exit_status.OK
