@@ -112,13 +112,19 @@ def _imports(function: types.FunctionType) -> Iterator[str]:
 def _place_of(value: Any, module: str, name: str) -> str | None:
     """Return where a name is imported from; None if it can't be imported."""
     above, _, last = module.rpartition(".")
-    if last == name and above.partition(".")[0] in (tools.PACKAGE, PACKAGE):
-        # The module of a tool has its name. When the list of tools was read again, the modules are
-        # others: what the function was made in is all that tells a tool from what looks like one.
-        is_its_own = isinstance(value, types.FunctionType) and value.__globals__.get(name) is value
-        return above if is_its_own and value.__globals__.get("__name__") == module else None
+    # The module of a tool has its name, and is imported from as its package.
+    is_tool = last == name and above.partition(".")[0] in (tools.PACKAGE, PACKAGE)
     found = getattr(sys.modules.get(module), name, None) if name.isidentifier() else None
-    return module if found is value else None
+    if found is value or (is_tool and _is_made_in(value, module, name)):
+        return above if is_tool else module
+    return None
+
+
+def _is_made_in(value: Any, module: str, name: str) -> bool:
+    """Whether a function is what a module calls so, also one that is imported no more: when the
+    list of tools was read again, the modules of all tools are others."""
+    names = value.__globals__ if isinstance(value, types.FunctionType) else {}
+    return names.get("__name__") == module and names.get(name) is value
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:

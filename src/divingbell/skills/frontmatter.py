@@ -36,7 +36,9 @@ def read(skill_md: bytes) -> dict[str, Any]:
 
 def _is_json(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_json(key) and _is_json(each) for key, each in value.items())
+        return all(
+            isinstance(key, str) and _is_json(key) and _is_json(each) for key, each in value.items()
+        )
     if isinstance(value, list):
         return all(map(_is_json, value))
     if isinstance(value, float):

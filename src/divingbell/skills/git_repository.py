@@ -85,7 +85,7 @@ class Repository:
 
     def _sweep(self) -> None:
         """Remove what a fetch has left that failed, or was ended: git leaves it for weeks."""
-        for path in [*self.folder.glob("objects/**/tmp_*"), *self.folder.glob("objects/tmp_*")]:
+        for path in [*self.folder.glob("objects/**/tmp_*")]:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def fetch(self) -> str | None:

@@ -19,11 +19,13 @@ from divingbell.skills.search import Searches
 from divingbell.skills.sharing import Sharing, Wanted
 from divingbell.skills.skill import Skill
 from divingbell.skills.store import Stores
+from divingbell.text import one_line
 
 log = logs.logger("divingbell.skills")
 
 MAX_AT_ONCE = 256 << 20
 """Bytes of all skills that are taken over together: they are in memory until all are read."""
+MOST_REASON = 1_000
 MOST_REASONS = 5
 """Skills of a folder that can't be taken over and are named one by one."""
 
@@ -113,17 +115,25 @@ class Skills:
         [kept] = await self.keep([(skill, record)], user or "")
         return kept
 
-    async def import_folder(self, folder: str | Path, *, user: str | None = None) -> list[Kept]:
+    async def import_folder(
+        self,
+        folder: str | Path,
+        *,
+        user: str | None = None,
+        skip_bad: bool = False,
+        tell: Callable[[str], None] = log.warning,
+    ) -> list[Kept]:
         """Take over skills that were made for another agent, as they are: all or none.
 
         They are those right below the folder, such as `~/.claude/skills`, or that folder itself.
-        Their code is not run.
+        Their code is not run. With `skip_bad` those that are no skills are left out, and `tell`
+        hears why: by default the log does.
 
         Raises:
             SkillMissing: there is no such folder, or no skill in it.
             SkillRefused: one of them is no skill, or larger than one may be; it says which.
         """
-        found = await asyncio.to_thread(_read_all, Path(folder))
+        found = await asyncio.to_thread(_read_all, Path(folder), tell if skip_bad else None)
         return await self.keep(found, user or "")
 
     async def export(
@@ -275,8 +285,9 @@ class Skills:
         return SkillSaved(who, kept.skill.name, kept.version, kept.skill.digest, origin)
 
 
-def _read_all(folder: Path) -> list[tuple[Skill, Record]]:
-    """Read all skills in a folder; where some can't be, say so of each, and take none."""
+def _read_all(folder: Path, tell: Callable[[str], None] | None) -> list[tuple[Skill, Record]]:
+    """Read all skills in a folder; where some can't be, say so of each, and take none; or tell that
+    those are left out."""
     read, wrong = [], []
     size = 0
     for path in folders.find(folder):
@@ -290,9 +301,15 @@ def _read_all(folder: Path) -> list[tuple[Skill, Record]]:
                 f"the skills in {folder} have more than {MAX_AT_ONCE >> 20} MB: import some of "
                 "them at a time"
             )
-    if wrong:
+    if tell is not None:
+        for each in wrong:
+            tell(f"left out: {one_line(each, MOST_REASON)}")
+    elif wrong:
         more = f"; and {len(wrong) - MOST_REASONS} more" if len(wrong) > MOST_REASONS else ""
-        raise SkillRefused(f"nothing was taken over: {'; '.join(wrong[:MOST_REASONS])}{more}")
+        raise SkillRefused(
+            f"nothing was taken over: {'; '.join(wrong[:MOST_REASONS])}{more}. Mend what is said "
+            "of each, or leave them out with --skip-bad (skip_bad=True)"
+        )
     if not read:
         raise folders.no_skill(folder)
     source = str(folder.absolute())

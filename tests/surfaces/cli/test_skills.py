@@ -9,7 +9,7 @@ import skills_ref
 
 from divingbell.host.login import login_name
 from divingbell.settings.config import Settings
-from divingbell.skills import folder
+from divingbell.skills import folder, skill_file
 from divingbell.skills.record import Record, Usage
 from divingbell.skills.store import Store, Stores
 from divingbell.surfaces.cli import serving, skills
@@ -106,6 +106,67 @@ def test_the_list_says_what_a_skill_is_worth(
         "top-customers 1 1,200 75% 45,000 Runs top-customers. Use it in tests.",
         "unused 1 0 – 0 [changed] Runs unused. Use it in tests.",
     ]
+
+
+def test_a_list_in_a_pipe_has_whole_descriptions(store: Store, bell: Bell) -> None:
+    long = "Finds customers. " + "Use it for this and that. " * 30
+    store.save(skill_file.make("pdf-forms", long), Record("added"))
+    assert long.strip() in bell("list").stdout
+
+
+def test_skills_are_searched(store: Store, bell: Bell) -> None:
+    store.save(made(), Record("added"))
+    store.save(skill_file.make("pdf-forms", "Fills forms in."), Record("added"))
+    assert [line.split()[0] for line in bell("search", "fills", "forms").stdout.splitlines()] == [
+        "skill",
+        "pdf-forms",
+    ]
+    assert json.loads(bell("search", "forms", "--json").stdout)[0]["name"] == "pdf-forms"
+    assert "No skill fits 'zebra'" in bell("search", "zebra").stdout
+
+
+def test_one_that_is_not_offered_is_not_said_to_be(store: Store, bell: Bell) -> None:
+    store.save(made(), Record("added", state="changed", reason="shop.x changed"))
+    store.save(made(code="x = 2\n"), Record("added"))
+    words = "not offered until `divingbell skills test top-customers` goes well"
+    assert words in bell("rollback", "top-customers").stdout
+    assert f"version 1 of 2 ({words})" in bell("show", "top-customers").stdout
+    assert (
+        "version 2 of 2 (not the current one)"
+        in bell("show", "top-customers", "--version", "2").stdout
+    )
+
+
+def test_what_is_there_is_not_said_to_be_taken_over(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "theirs").mkdir()
+    folder.write(made(), tmp_path / "theirs")
+    assert "version 1 taken over" in bell("import", "theirs").stdout
+    again = bell("import", "theirs")
+    assert "version 1 is there already" in again.stdout and "0 skills taken over" in again.stderr
+    assert "version 1 is there already" in bell("add", "theirs/top-customers").stdout
+
+
+def test_a_folder_of_skills_is_not_added_and_the_way_is_said(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "theirs").mkdir()
+    folder.write(made(), tmp_path / "theirs")
+    assert "`divingbell skills import theirs`" in bell("add", "theirs").stderr
+
+
+def test_what_is_no_skill_is_left_out_if_that_is_wanted(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "theirs/broken").mkdir(parents=True)
+    (tmp_path / "theirs/broken/SKILL.md").write_text("no head\n")
+    folder.write(made(), tmp_path / "theirs")
+    done = bell("import", "theirs")
+    assert done.returncode == 2 and "broken: SKILL.md has no head" in done.stderr
+    assert "--skip-bad" in done.stderr
+    done = bell("import", "theirs", "--skip-bad")
+    assert done.returncode == 0 and "top-customers: version 1 taken over" in done.stdout
+    assert "left out: broken: SKILL.md has no head" in done.stderr
+
+
+def test_a_command_that_is_none_is_told_all_that_are(bell: Bell) -> None:
+    said = bell("nope").stderr
+    assert all(name in said for name in ("list", "search", "publish", "install", "update"))
 
 
 def test_what_a_person_would_not_see_is_shown(

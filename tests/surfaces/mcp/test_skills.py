@@ -307,9 +307,7 @@ async def test_one_that_is_to_be_tried_again_is_not_offered(
         await client.read_resource(URI)
 
 
-async def test_one_whose_tool_has_changed_is_not_offered(
-    bell: Divingbell, client: Client
-) -> None:
+async def test_one_whose_tool_has_changed_is_not_offered(bell: Divingbell, client: Client) -> None:
     def orders(limit: int) -> int:
         """Orders of customers."""
         return limit

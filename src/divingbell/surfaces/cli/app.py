@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
 
 from divingbell import logs
 from divingbell.border.privacy.blotter import BLOTTER
@@ -547,6 +547,9 @@ def demo(*, options: HostOptions = HostOptions()) -> int:  # noqa: B008
     return signals.run(lambda _: show(settings))
 
 
+_AVAILABLE = " Available commands: "
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status, as listed in `exit_status`."""
     _mend_streams()
@@ -556,7 +559,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else exit_status.OK
     except CycloptsError as error:
-        return _fail(f"{error}".strip(), exit_status.USAGE)
+        return _fail(_words(error), exit_status.USAGE)
     except DivingbellError as error:
         log.debug("the traceback:", exc_info=error)
         return _fail(str(error), exit_status.of_error(error))
@@ -570,6 +573,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk, most likely: files of the user's are read elsewhere
         log.debug("the traceback:", exc_info=error)
         return _fail(f"the output can't be written: {error.strerror}", exit_status.FAILED)
+
+
+def _words(error: CycloptsError) -> str:
+    said = f"{error}".strip()
+    if not isinstance(error, UnknownCommandError) or error.app is None:
+        return said
+    # It names eight commands of those that there are.
+    names = ", ".join(name for name in error.app if not name.startswith("-"))
+    return f"{said.partition(_AVAILABLE)[0]}{_AVAILABLE}{names}."
 
 
 def _mend_streams() -> None:
