@@ -115,7 +115,7 @@ class Rates:
                 window = await self._limiter.get_window_stats(item, kind, name)
                 seconds = max(1, math.ceil(window.reset_time - time.time()))
                 raise ToolFailed(
-                    f"too many calls: {rate(item)} are allowed (rate_per_{kind} in [policy]); there "
-                    f"is room again in {seconds} s, which time.sleep({seconds}) waits for",
+                    f"too many calls: {rate(item)} are allowed (rate_per_{kind} in [policy]); "
+                    f"there is room again in {seconds} s, which time.sleep({seconds}) waits for",
                     "tool_limit",
                 )

@@ -44,7 +44,7 @@ def show(cells: Sequence[str], settings: Settings, *, as_json: bool) -> int:
     reviewer, enabled = Reviewer(settings.review), settings.review.enabled
     reviews = [reviewer.review(cell, settings.limits) for cell in cells]
     actions = [review.action for review in reviews if enabled]
-    action = max(actions, key=SEVERITY.index, default="allow")
+    action: ReviewAction = max(actions, key=SEVERITY.index, default="allow")
     is_python = not any(found.kind == "syntax" for each in reviews for found in each.findings)
     if as_json:
         print(json.dumps({**_plain(reviews), "action": action, "enabled": enabled}, indent=2))
