@@ -8,7 +8,7 @@ from divingbell.errors import InvalidInput
 from divingbell.review.finding import Review
 from divingbell.review.reviewer import Reviewer
 from divingbell.settings.config import Settings
-from divingbell.settings.review import SEVERITY, ReviewAction
+from divingbell.settings.review import ReviewAction, worst
 from divingbell.surfaces.cli import exit_status
 
 NOTEBOOK = ".ipynb"
@@ -43,8 +43,7 @@ def show(cells: Sequence[str], settings: Settings, *, as_json: bool) -> int:
     """Print the review of code, cell by cell; the status is 1 if it would not simply run."""
     reviewer, enabled = Reviewer(settings.review), settings.review.enabled
     reviews = [reviewer.review(cell, settings.limits) for cell in cells]
-    actions = [review.action for review in reviews if enabled]
-    action: ReviewAction = max(actions, key=SEVERITY.index, default="allow")
+    action = worst(*(review.action for review in reviews if enabled))
     is_python = not any(found.kind == "syntax" for each in reviews for found in each.findings)
     if as_json:
         print(json.dumps({**_plain(reviews), "action": action, "enabled": enabled}, indent=2))
