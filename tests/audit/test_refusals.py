@@ -1,5 +1,6 @@
 """Refusals in any number: all are in the log, and few have a record of their own."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -92,5 +93,7 @@ async def test_counted_refusals_that_find_no_room_are_in_the_gap(
         log._make_ended()
         monkeypatch.setattr(writer, "MOST_WAITING", 0)
         log._refusals.flush()
-    [gap] = [each for each in making.records(tmp_path) if each["kind"] == "log.gap"]
+    *_, gap, last = map(json.loads, making.files(tmp_path)[0].read_text().splitlines())
+    assert (gap["kind"], last["kind"]) == ("log.gap", "log.closed")
     assert gap["count"] == 100 - refusals.ONE_BY_ONE
+    assert making.verified(tmp_path).verdict == "whole"

@@ -149,5 +149,6 @@ class AuditLog:
 def _refusal(reason: str) -> NotRecorded:
     # Models read this. Where the log is, the writer tells whoever runs Divingbell.
     return NotRecorded(
-        f"the audit log can't be written ({reason}): whoever runs Divingbell has to make room for it"
+        f"the audit log can't be written ({reason}): whoever runs Divingbell has to make room for "
+        "it"
     )

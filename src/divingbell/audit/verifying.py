@@ -228,8 +228,8 @@ class _Look:
         if found.closed:
             return words
         return (
-            f"whole up to record {found.proven:,}; {words}: its process was killed before it signed "
-            "them, or somebody has added them later"
+            f"whole up to record {found.proven:,}; {words}: its process was killed before it "
+            "signed them, or somebody has added them later"
         )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import skills_ref
 
+from divingbell.audit import reading
 from divingbell.host.login import login_name
 from divingbell.settings.config import Settings
 from divingbell.skills import folder, skill_file
@@ -69,6 +70,20 @@ def test_skills_of_another_agent_are_taken_over_for_one_user(tmp_path: Path, bel
 def test_a_name_that_can_t_be_one_is_said(bell: Bell, name: str) -> None:
     done = bell("show", "--", name)
     assert done.returncode == 2 and "can't be" in done.stderr and len(done.stderr) < 400
+
+
+def test_a_change_is_in_the_log_that_a_server_has(tmp_path: Path, bell: Bell) -> None:
+    folder.write(made(), tmp_path)
+    log = tmp_path / "data" / "divingbell" / "audit"
+    assert bell("add", "top-customers").returncode == 0
+    assert not log.exists()  # there is no server, and nobody has asked for a log
+    log.mkdir(mode=0o700)
+    assert bell("remove", "top-customers", DIVINGBELL_AUDIT="off").returncode == 0
+    assert not [*log.iterdir()]
+    assert bell("add", "top-customers").returncode == 0
+    assert bell("remove", "top-customers").returncode == 0
+    kinds = [record["kind"] for record in reading.records(log) if "skill" in record["kind"]]
+    assert kinds == ["skill.saved", "skill.removed"]
 
 
 def test_every_change_is_in_the_audit_log(tmp_path: Path, bell: Bell) -> None:

@@ -331,11 +331,11 @@ def explain_policy(
 
 
 @app.command(
-    help_epilogue="Exit status: 1 if the code would be refused or a person would be asked, 0 if it "
-    "would run, 2 for wrong usage or configuration."
+    help_epilogue="Exit status: 1 if the code would be refused, a person would be asked, or it is "
+    "no Python; 0 if it would run, 2 for wrong usage or configuration."
 )
 def review(
-    file: Annotated[str, Parameter(help="The file with the code; - for stdin.")],
+    file: Annotated[str, Parameter(help="The file with the code, or a notebook; - for stdin.")],
     /,
     *,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
@@ -348,8 +348,8 @@ def review(
     """
     from divingbell.surfaces.cli import reviewing, running
 
-    code = running.read_script(file, ()).code
-    return reviewing.show(code, options.load(), as_json=json)
+    cells = reviewing.cells_of(running.read_script(file, ()).code, file)
+    return reviewing.show(cells, options.load(), as_json=json)
 
 
 vault = App(

@@ -70,10 +70,9 @@ def search(settings: "Settings", chosen: AuditFilter, *, as_json: bool) -> int:
 
 def export(settings: "Settings", chosen: AuditFilter, *, as_ocsf: bool) -> int:
     """Print the records that fit as lines of JSON. Raises: as `search`."""
-    folder, wanted, found = _folder(settings), _wanted(settings, chosen), 0
-    for found, record in enumerate(filter(wanted.has, reading.records(folder)), 1):
-        print(_json(ocsf.event_of(record) if as_ocsf else record))
-    if not found:
+    folder, wanted = _folder(settings), _wanted(settings, chosen)
+    found = filter(wanted.has, reading.records(folder))
+    if not _print(map(ocsf.event_of, found) if as_ocsf else found, as_json=True):
         _tell_nothing(folder, chosen)
     return exit_status.OK
 
@@ -181,7 +180,8 @@ def _tags(settings: "Settings", *names: str) -> tuple[str, ...]:
 def _print(records: Iterable[Record], as_json: bool) -> int:
     """Print records; return how many there were."""
     count = 0
-    for count, record in enumerate(records, 1):
+    for record in records:
+        count += 1
         print(_json(record) if as_json else _line(record), flush=True)
     return count
 
