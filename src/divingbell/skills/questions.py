@@ -239,9 +239,8 @@ class SkillQuestions:
         name, store = kept.skill.name, self._stores.of(context.user)
         if unknown := await self._unknown_servers(kept.record.tools, start=True):
             raise SkillRefused(
-                f"the skill {name} is not offered now: it calls tools of {', '.join(unknown)}, and "
-                "whether they have changed is not known before it has listed them. "
-                "list_mcp_tools(server) says what is wrong; then import the skill again"
+                f"the skill {name} is not offered now: whether its tools have changed is not "
+                f"known, because {self._why_unknown(unknown[0])}. Import it again later"
             )
         changed = self._changed_tools(kept.record, context)
         if not changed and kept.record.state in OFFERED:
@@ -307,6 +306,13 @@ class SkillQuestions:
                     if start or not fleet.is_settled(name):
                         await fleet.wait_until_ready(name)
         return [name for name in named if not fleet.is_settled(name)]
+
+    def _why_unknown(self, server: str) -> str:
+        try:
+            self._gateway.fleet.check(server)
+        except ToolFailed as error:
+            return str(error)
+        return f"the server {server} is still starting"
 
     async def search(self, context: CallContext, given: Mapping[str, Any]) -> Answer:
         """Return the skills of this user that fit a query, the best first.
