@@ -392,7 +392,9 @@ async def test_a_skill_of_another_agent_has_its_files_in_a_folder(
     )
     assert await value(ann, code) == b"filled\n"
     assert "Fills forms." in await value(ann, "(folder / 'SKILL.md').read_text()")
-    assert (await value(ann, "search_skills('', 'full')"))[0]["import"] == "skills.path('pdf')"
+    for detail in ("with_description", "full"):
+        [item] = await value(ann, f"search_skills('', {detail!r})")
+        assert item["import"] == "skills.path('pdf')"
 
 
 async def test_a_syntax_error_in_a_kept_skill_is_shown_where_it_is_imported(
@@ -551,25 +553,25 @@ async def test_a_skill_waits_for_the_servers_of_its_tools(
     file.touch()
     code = "from servers.shop import orders\n\ndef count():\n    'Count.'\n    return orders()\n"
     house = partial(Divingbell, pool=0, preload=[], skills="on")
-    async with house(servers={"shop": _server("One.", file)}) as bell:
-        async with bell.session(user="u") as session:
-            await value(session, "from servers.shop import orders\norders()")
-            await value(session, f"save_skill('count', {code!r}, 'd')")
+    before, after = ({"shop": _server(text, file)} for text in ("One.", "Another."))
+    async with house(servers=before) as bell, bell.session(user="u") as session:
+        await value(session, "from servers.shop import orders\norders()")
+        await value(session, f"save_skill('count', {code!r}, 'd')")
     file.unlink()
-    async with house(servers={"shop": _server("Another.", file)}) as bell:
-        async with bell.session(user="u") as session:
-            with monkeypatch.context() as patched:
-                patched.setattr(questions, "PATIENCE", 0.3)
-                result = await session.run("search_skills()")
-                assert result.value == [] and "the tools of shop are known: count" in result.notes[0]
-                assert "has listed them" in await failure(session, "from skills import count")
-            cell = "open('begun', 'w').close()\nfrom skills import count"
-            running = asyncio.create_task(session.run(cell))
-            await until_there(session, "begun")
-            file.touch()
-            assert "shop.orders changed since it was saved" in str((await running).error)
+    async with house(servers=after) as bell, bell.session(user="u") as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(questions, "PATIENCE", 0.3)
             result = await session.run("search_skills()")
-            assert result.value == [] and "tried again: count" in result.notes[0]
+            assert result.value == [] and "the tools of shop are known: count" in result.notes[0]
+            told = await failure(session, "from skills import count")
+            assert "not offered now" in told and "shop" in told and "still starting" in told
+        cell = "open('begun', 'w').close()\nfrom skills import count"
+        running = asyncio.create_task(session.run(cell))
+        await until_there(session, "begun")
+        file.touch()
+        assert "shop.orders changed since it was saved" in str((await running).error)
+        result = await session.run("search_skills()")
+        assert result.value == [] and "tried again: count" in result.notes[0]
 
 
 async def test_a_pin_outlasts_its_tool(house: Divingbell, home: Path, ann: Session) -> None:
@@ -620,7 +622,7 @@ async def test_descriptions_hide_nothing_from_code(
 async def test_all_files_of_a_large_skill_are_written_beside_the_event_loop(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    files = {f"data/{number} \"ä\".bin": os.urandom(answers.PIECE + number) for number in range(4)}
+    files = {f'data/{number} "ä".bin': os.urandom(answers.PIECE + number) for number in range(4)}
     skill = skill_file.make("large", "d", "b", files | {"scripts/large.py": b"x = 1\n"})
     encoded: list[int] = []
     before = answers.base64.b64encode
@@ -636,3 +638,33 @@ async def test_all_files_of_a_large_skill_are_written_beside_the_event_loop(
     assert {path: base64.b64decode(data) for path, data in told["files"].items()} == skill.all_files
     assert max(encoded) == answers.PIECE
     assert json.loads((await answers.loaded(skill)).body)["files"] == {}
+
+
+async def test_a_search_says_that_there_are_others(
+    house: Divingbell, home: Path, ann: Session
+) -> None:
+    store = store_of(house, home, ann)
+    store.save_all([(made(f"k{number}"), Record("added")) for number in range(101)])
+    result = await ann.run("len(search_skills('', limit=100))")
+    assert result.value == 100
+    assert result.notes == ("search_skills: there are others: other words show them",)
+    result = await ann.run("len(search_skills('tests', limit=9))")
+    assert result.value == 9 and "a larger limit (up to 100) or other words" in result.notes[0]
+    store.remove("k7")
+    assert not (await ann.run("search_skills('', 'name_only', limit=1000)")).notes
+
+
+async def test_names_like_a_missing_one_are_told_with_their_labels(
+    house: Divingbell, ann: Session
+) -> None:
+    await saved(ann)
+    send = "from servers.host import mail\nmail('x')"
+    async with house.session(user=ann.principal.user) as later:
+        assert await value(later, send) == "x"
+        told = await failure(later, "import skills.zebra")
+        assert "there is no skill zebra: search_skills() lists all" in told
+        assert await value(later, send) == "x"
+        told = await failure(later, "from skills import top_customer")
+        assert "there is no skill top_customer: did you mean top_customers? search" in told
+        assert "this conversation has data of host.orders" in await failure(later, send)
+        assert "did you mean top-customers?" in await failure(later, "skills.path('top-customer')")

@@ -7,7 +7,7 @@ to, whatever the arguments say.
 import asyncio
 import contextlib
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from divingbell.shares import weight
 from divingbell.skills import answers, checks, document, names, skill_file
 from divingbell.skills.checks import Reading
 from divingbell.skills.record import OFFERED, Kept, Record, Summary
+from divingbell.skills.search import MAX_LIMIT
 from divingbell.skills.shelf import Shelf
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills
@@ -202,7 +203,11 @@ class SkillQuestions:
         """
         store = self._stores.of(context.user)
         importer = _Importer(store, store.revision)  # before anything is read
-        kept = await self._shelf.get(context.user, names.of_module(str(given.get("name"))))
+        asked = str(given.get("name"))
+        try:
+            kept = await self._shelf.get(context.user, names.of_module(asked))
+        except SkillMissing as error:
+            raise await self._missing(asked, error.near, context) from None
         kept = await self._offered(kept, context)
         if kept.skill.code is not None:
             await self._reviewed(kept.skill.code, context)
@@ -211,6 +216,15 @@ class SkillQuestions:
         used = (kept.skill.name, kept.version, context.key, context.cell, kept.record.replaced)
         self._services.journal.note(SkillUsed(context.principal, *used))
         return await answers.loaded(kept.skill, files=given.get("files") is True)
+
+    async def _missing(self, asked: str, near: Sequence[str], context: CallContext) -> SkillMissing:
+        """Say to code that a skill is missing, in its way to write names."""
+        store = self._stores.of(context.user)
+        for name in near:  # whoever reads a name hears of the skill
+            self._add_labels(await asyncio.to_thread(store.labels, name), context)
+        shown = [name if "-" in asked else names.module(name) for name in near]
+        meant = f"did you mean {', '.join(shown)}? " if near else ""
+        return SkillMissing(f"there is no skill {asked}: {meant}search_skills() lists all")
 
     def _add_labels(self, tools: Iterable[str], context: CallContext) -> None:
         for tool in tools:
@@ -225,9 +239,8 @@ class SkillQuestions:
         name, store = kept.skill.name, self._stores.of(context.user)
         if unknown := await self._unknown_servers(kept.record.tools, start=True):
             raise SkillRefused(
-                f"the skill {name} is not offered now: it calls tools of {', '.join(unknown)}, and "
-                "whether they have changed is not known before it has listed them. "
-                "list_mcp_tools(server) says what is wrong; then import the skill again"
+                f"the skill {name} is not offered now: whether its tools have changed is not "
+                f"known, because {self._why_unknown(unknown[0])}. Import it again later"
             )
         changed = self._changed_tools(kept.record, context)
         if not changed and kept.record.state in OFFERED:
@@ -293,6 +306,13 @@ class SkillQuestions:
                         await fleet.wait_until_ready(name)
         return [name for name in named if not fleet.is_settled(name)]
 
+    def _why_unknown(self, server: str) -> str:
+        try:
+            self._gateway.fleet.check(server)
+        except ToolFailed as error:
+            return str(error)
+        return f"the server {server} is still starting"
+
     async def search(self, context: CallContext, given: Mapping[str, Any]) -> Answer:
         """Return the skills of this user that fit a query, the best first.
 
@@ -306,9 +326,14 @@ class SkillQuestions:
             raise SkillRefused("limit is a whole number from 1 on")
         query = str(given.get("query", ""))
         searched = self._services.skills.searches.of(context.user)
-        found = await searched.find(query, limit, all_=True)
-        for summary in found:
+        most = min(limit, MAX_LIMIT)
+        found = await searched.find(query, most + 1, all_=True)
+        for summary in found:  # also of the one that only tells that there are more
             self._label(summary.record, context)
+        more = "there are others: "
+        more += f"a larger limit (up to {MAX_LIMIT}) or " if most < MAX_LIMIT else ""
+        notes = [f"{more}other words show them"] if len(found) > most else []
+        found = found[:most]
         called = {tool for summary in found for tool in summary.record.tools}
         unknown = {*await self._unknown_servers(called)}
         items: list[dict[str, Any]] = []
@@ -318,7 +343,7 @@ class SkillQuestions:
                 left_out.setdefault(why, []).append(summary.name)
             else:
                 items.append(await self._item(summary, str(detail), context.user))
-        notes = [f"not offered until {why}: {', '.join(held)}" for why, held in left_out.items()]
+        notes += [f"not offered until {why}: {', '.join(held)}" for why, held in left_out.items()]
         return answers.value(items, f"search_skills: {'; '.join(notes)}" if notes else "")
 
     def _held_back(self, record: Record, unknown: set[str], context: CallContext) -> str:
@@ -335,7 +360,9 @@ class SkillQuestions:
             return item
         item |= {
             "description": visible(summary.description, MAX_DESCRIPTION),
-            "import": f"from skills import {names.module(summary.name)}",
+            "import": f"from skills import {names.module(summary.name)}"
+            if summary.has_code
+            else f"skills.path({summary.name!r})",
         }
         if detail == "full":
             kept = await self._shelf.get(user, summary.name)
@@ -346,8 +373,6 @@ class SkillQuestions:
                 "instructions": visible(kept.skill.body, MAX_INSTRUCTIONS),
                 "files": sorted(kept.skill.all_files),
             }
-            if kept.skill.code is None:
-                item["import"] = f"skills.path({summary.name!r})"
         return item
 
 

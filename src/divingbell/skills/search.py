@@ -23,6 +23,7 @@ from divingbell.skills.store import Store, Stores
 from divingbell.tool import Tool
 
 MAX_LIMIT = 100
+"""Skills that are shown at once; a search gives one more, so that it is known whether there is."""
 PIECE = 25
 """Skills that are taken in at a time, in a few milliseconds."""
 MAX_TEXT = 400
@@ -84,7 +85,7 @@ class SkillSearch:
         Raises:
             SkillRefused: the store can't be read.
         """
-        most = max(0, min(limit, MAX_LIMIT))
+        most = max(0, min(limit, MAX_LIMIT + 1))
         async with self._turn:
             await self._take_changes()
             found = await weight.in_thread(

@@ -12,10 +12,11 @@ from divingbell.journal.events import JournalEvent, SkillChanging, SkillRemoved,
 from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.skills import folder as folders
+from divingbell.skills import names
 from divingbell.skills.installing import Proposal
 from divingbell.skills.publishing import Published
 from divingbell.skills.record import Kept, Record, Summary, first_record
-from divingbell.skills.search import Searches
+from divingbell.skills.search import MAX_LIMIT, Searches
 from divingbell.skills.sharing import Sharing, Wanted
 from divingbell.skills.skill import Skill
 from divingbell.skills.store import Stores
@@ -96,7 +97,7 @@ class Skills:
         self, query: str, limit: int = 10, *, user: str | None = None
     ) -> list[Summary]:
         """Return the skills that fit a query best and are offered, the best first."""
-        return await self.searches.of(user or "").find(query, limit)
+        return await self.searches.of(user or "").find(query, min(limit, MAX_LIMIT))
 
     async def add(self, skill: Skill | str | Path, *, user: str | None = None) -> Kept:
         """Keep a skill, or the one in a folder, as a new version, which is offered from now on.
@@ -253,6 +254,7 @@ class Skills:
         Raises:
             SkillMissing: there is none of that name.
         """
+        name = names.of_module(name)
         await self._changing(name, "remove", user or "")
         gone = await asyncio.to_thread(self.stores.of(user or "").remove, name)
         self._tell(SkillRemoved(Principal(user or "", client=self._client), name, gone))

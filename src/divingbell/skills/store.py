@@ -6,6 +6,7 @@ user, who may be called anything. What was kept is checked against its digest wh
 """
 
 import contextlib
+import difflib
 import hashlib
 import json
 import os
@@ -19,7 +20,7 @@ from divingbell.errors import SkillMissing, SkillRefused
 from divingbell.host import owned_folder
 from divingbell.skills import names, skill_file
 from divingbell.skills.record import Kept, Record, State, Summary, Usage
-from divingbell.skills.skill import Skill, digest
+from divingbell.skills.skill import Skill, digest, script
 
 FOLDER_NAME = "skills"
 FILE_NAME = "skills.db"
@@ -29,6 +30,9 @@ MAX_SKILLS = 10_000
 MAX_VERSIONS = 1_000
 MAX_STORE = 1 << 30
 """Bytes of one user's file."""
+MAX_COMPARED = 500
+"""Names that a missing one is compared with. Measured: that takes 5 ms."""
+MAX_NEAR = 3
 _PAGE = 4_096
 _FORMAT = 1
 _REVISION_AT = 68
@@ -57,7 +61,11 @@ PRAGMA user_version = {_FORMAT};
 """
 _SUMMARY = """
 SELECT name, version, description, digest, record, saved_at,
-    ifnull(uses, 0), ifnull(failures, 0), ifnull(tokens_saved, 0)
+    ifnull(uses, 0), ifnull(failures, 0), ifnull(tokens_saved, 0),
+    EXISTS (
+        SELECT 1 FROM files WHERE files.name = versions.name
+        AND files.version = versions.version AND path = script(versions.name)
+    )
 FROM versions LEFT JOIN usage USING (name)
 """
 _OFFERED = (
@@ -147,11 +155,11 @@ class Store:
             SkillMissing: there is none of that name, or no such version.
             SkillRefused: what is kept of it is not what was saved.
         """
-        names.check(name)
+        name = names.of_module(name)
         with self._reading() as database:
             row = None if database is None else _row(database, name, version)
             if database is None or row is None:
-                raise _missing(name, version)
+                raise _missing(database, name, version)
             files = dict(
                 database.execute(
                     "SELECT path, data FROM files WHERE name = ? AND version = ?", (name, row[0])
@@ -166,15 +174,13 @@ class Store:
         Raises:
             SkillMissing: there is none of that name.
         """
-        names.check(name)
+        name = names.of_module(name)
         with self._reading() as database:
-            if database is None:
-                raise _missing(name)
             asked = f"{_SUMMARY} WHERE name = ? ORDER BY version"
-            found = [_summary(row) for row in database.execute(asked, (name,))]
-        if not found:
-            raise _missing(name)
-        return found
+            rows = [] if database is None else database.execute(asked, (name,)).fetchall()
+            if not rows:
+                raise _missing(database, name)
+            return [_summary(row) for row in rows]
 
     def numbers(self, name: str) -> list[int]:
         """Return the numbers of all versions of a skill, in order.
@@ -182,12 +188,12 @@ class Store:
         Raises:
             SkillMissing: there is none of that name.
         """
-        names.check(name)
+        name = names.of_module(name)
         with self._reading() as database:
             rows = [] if database is None else _numbers(database, name)
-        if not rows:
-            raise _missing(name)
-        return rows
+            if not rows:
+                raise _missing(database, name)
+            return rows
 
     def save(self, skill: Skill, record: Record) -> Kept:
         """Keep a skill as a new version, which is offered from now on.
@@ -207,7 +213,7 @@ class Store:
         Raises:
             SkillRefused: what is kept of it is damaged.
         """
-        names.check(name)
+        name = names.of_module(name)
         with self._reading() as database:
             return () if database is None else _labels(database, name)
 
@@ -226,18 +232,18 @@ class Store:
         Raises:
             SkillMissing: there is no such version.
         """
-        names.check(name)
+        name = names.of_module(name)
         with self._writing() as database:
             known = _numbers(database, name)
             if not known:
-                raise _missing(name)
+                raise _missing(database, name)
             [(now,)] = database.execute("SELECT version FROM offered WHERE name = ?", (name,))
             if version is None:
                 version = max((each for each in known if each < now), default=None)
                 if version is None:
                     raise SkillMissing(f"there is no version of {name} before {now}")
             if version not in known:
-                raise _missing(name, version)
+                raise _missing(database, name, version)
             _offer(database, name, version)
         return self.get(name, version)
 
@@ -247,11 +253,11 @@ class Store:
         Raises:
             SkillMissing: there is none of that name.
         """
-        names.check(name)
+        name = names.of_module(name)
         with self._writing() as database:
             gone = database.execute("DELETE FROM versions WHERE name = ?", (name,)).rowcount
             if not gone:
-                raise _missing(name)
+                raise _missing(database, name)
             for table in ("files", "offered", "usage"):
                 database.execute(f"DELETE FROM {table} WHERE name = ?", (name,))
             _changed(database)
@@ -271,13 +277,13 @@ class Store:
         Raises:
             SkillMissing: there is no such version.
         """
-        names.check(name)
+        name = names.of_module(name)
         with self._writing() as database:
             row = database.execute(
                 "SELECT record FROM versions WHERE name = ? AND version = ?", (name, version)
             ).fetchone()
             if row is None:
-                raise _missing(name, version)
+                raise _missing(database, name, version)
             record = replace(_record(name, row[0]), **changes)  # type: ignore[arg-type]
             database.execute(
                 "UPDATE versions SET record = ? WHERE name = ? AND version = ?",
@@ -346,6 +352,7 @@ class Store:
         database = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None)
         try:
             database.execute("PRAGMA trusted_schema = OFF")
+            database.create_function("script", 1, script, deterministic=True)
             database.execute(f"PRAGMA max_page_count = {MAX_STORE // _PAGE}")
             [(version,)] = database.execute("PRAGMA user_version")
             if version == 0:
@@ -431,12 +438,25 @@ def _changed(database: sqlite3.Connection) -> int:
     return int(number)
 
 
-def _missing(name: str, version: int | None = None) -> SkillMissing:
-    if version is None:
-        return SkillMissing(
-            f"there is no skill {name}: search_skills() or `divingbell skills list` shows all"
-        )
-    return SkillMissing(f"there is no version {version} of the skill {name}")
+def _missing(
+    database: sqlite3.Connection | None, name: str, version: int | None = None
+) -> SkillMissing:
+    if version is not None:
+        return SkillMissing(f"there is no version {version} of the skill {name}")
+    near = () if database is None else _near(database, name)
+    meant = f"did you mean {', '.join(near)}? " if near else ""
+    missing = SkillMissing(f"there is no skill {name}: {meant}`divingbell skills list` shows all")
+    missing.near = near
+    return missing
+
+
+def _near(database: sqlite3.Connection, name: str) -> tuple[str, ...]:
+    """Return the names like one that is missing, of those that begin with the same letter."""
+    rows = database.execute(
+        "SELECT name FROM offered WHERE name >= ? AND name < ? LIMIT ?",
+        (name[0], chr(ord(name[0]) + 1), MAX_COMPARED),
+    )
+    return tuple(difflib.get_close_matches(name, [known for (known,) in rows], MAX_NEAR, 0.7))
 
 
 def _row(
@@ -478,8 +498,9 @@ def _damaged(name: str, error: Exception) -> SkillRefused:
     )
 
 
-def _summary(row: tuple[str, int, str, str, str, float, int, int, int]) -> Summary:
-    name, version, description, hashed, record, saved_at, *usage = row
+def _summary(row: tuple[str, int, str, str, str, float, int, int, int, int]) -> Summary:
+    name, version, description, hashed, record, saved_at, *usage, has_code = row
+    known = _record(name, record)
     return Summary(
-        name, version, description, hashed, _record(name, record), saved_at, Usage(*usage)
+        name, version, description, hashed, known, saved_at, Usage(*usage), bool(has_code)
     )
