@@ -120,7 +120,7 @@ def _killed() -> tuple[int, bool, bool, int]:
         [found] = verifying.verify(folder / "log", folder / "heads", public)
         return (
             len(sent - recorded),
-            found.verdict in verifying.BAD,
+            found.verdict in ("cut", "changed"),
             found.verdict == "torn",
             len(sent),
         )

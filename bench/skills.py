@@ -98,11 +98,11 @@ async def searches(rounds: int) -> list[table.Row]:
     store = Stores(places.data_folder() / FOLDER_NAME).of("many")
     store.save_all([(_described(number), Record("added")) for number in range(SKILLS)])
     search = SkillSearch(store)
-    search.find("warm")
+    await search.find("warm")
     taken = list[float]()
     for turn in range(rounds * len(_WORDS)):
         started = time.perf_counter()
-        found = search.find(_WORDS[turn % len(_WORDS)], 10)
+        found = await search.find(_WORDS[turn % len(_WORDS)], 10)
         taken.append(time.perf_counter() - started)
         assert len(found) == 10
     target = table.at_most(1000 * statistics.median(taken), MOST_SEARCH, " ms")

@@ -102,6 +102,8 @@ class SkillRefused(DivingbellError):
 
 class SkillMissing(SkillRefused):
     code = "skill_missing"
+    near: tuple[str, ...] = ()
+    """Skills with a name like the one that is missing."""
 
 
 ToolFailure = Literal[

@@ -200,7 +200,7 @@ class Failure:
 
 
 NOT_MADE = "not_made"
-"""The status of a call that was cancelled before it left for its server."""
+"""The status of a call that was cancelled before it left for its server, or could not leave."""
 _NOT_MADE = (NOT_MADE, "tool_arguments", "tool_denied", "tool_unknown", "tool_limit")
 
 

@@ -219,7 +219,8 @@ def open_skills(
         undo.push_async_callback(uses.close)
         undo.callback(journal.watch(uses.take))
     data, reviewer = scratch or places.data_folder(), Reviewer(settings.review)
-    return Skills(stores, journal.note, Sharing(data, stores, reviewer, settings.limits))
+    sharing = Sharing(data, stores, reviewer, settings.limits)
+    return Skills(stores, journal.note, sharing, intend=journal.intend)
 
 
 def offer_skills(

@@ -46,6 +46,7 @@ from divingbell.skills.publishing import Published
 from divingbell.skills.record import Kept, Summary
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills as _Skills
+from divingbell.skills.skills import log
 from divingbell.tool import Tool
 
 
@@ -598,17 +599,27 @@ class Skills(Face[_Skills]):
         found: Kept = self._call(self._of.add, skill, user=user)
         return found
 
-    def import_folder(self, folder: str | Path, *, user: str | None = None) -> list[Kept]:
+    def import_folder(
+        self,
+        folder: str | Path,
+        *,
+        user: str | None = None,
+        skip_bad: bool = False,
+        tell: Callable[[str], None] = log.warning,
+    ) -> list[Kept]:
         """Take over skills that were made for another agent, as they are: all or none.
 
         They are those right below the folder, such as `~/.claude/skills`, or that folder itself.
-        Their code is not run.
+        Their code is not run. With `skip_bad` those that are no skills are left out, and `tell`
+        hears why: by default the log does.
 
         Raises:
             SkillMissing: there is no such folder, or no skill in it.
             SkillRefused: one of them is no skill, or larger than one may be; it says which.
         """
-        found: list[Kept] = self._call(self._of.import_folder, folder, user=user)
+        found: list[Kept] = self._call(
+            self._of.import_folder, folder, user=user, skip_bad=skip_bad, tell=tell
+        )
         return found
 
     def export(

@@ -27,6 +27,7 @@ FILE = "<skill {}>"
 FOLDER = f"{layout.WORKSPACE}/.skills"
 """The folder that `path` writes to."""
 _MAIN = "__main__"
+_ABOUT = "Functions that were saved with save_skill, one module each."
 
 
 def save_skill(
@@ -39,7 +40,8 @@ def save_skill(
     nothing from outside: values are parameters, modules and tools are imported in it.
     description: what it does and when to use it; searches go by it.
     example: code that calls it, such as "top_customers(3)"; by default the `>>>` lines of its
-    docstring. It is run in a fresh sandbox, where tools answer as they did in this session.
+    docstring. It is run in a fresh sandbox, where tools answer as they did in this session; where
+    personal values are hidden, tokens such as [EMAIL_482715] stand in their place there.
 
     Saving under a name that is there makes a new version; the earlier ones are kept.
     """
@@ -102,16 +104,27 @@ def _imports(function: types.FunctionType) -> Iterator[str]:
         module, known = getattr(value, "__module__", None), getattr(value, "__name__", None)
         if not isinstance(module, str) or not isinstance(known, str) or module == _MAIN:
             continue
-        place, module = sys.modules.get(module), _package_of(module, known)
-        if known.isidentifier() and place is not None and getattr(place, known, None) is value:
-            yield f"from {module} import {known}" + ("" if known == name else f" as {name}")
+        place = _place_of(value, module, known)
+        if place is not None:
+            yield f"from {place} import {known}" + ("" if known == name else f" as {name}")
 
 
-def _package_of(module: str, name: str) -> str:
-    """Return where a name is imported from: a tool's own module has the name of the tool."""
+def _place_of(value: Any, module: str, name: str) -> str | None:
+    """Return where a name is imported from; None if it can't be imported."""
     above, _, last = module.rpartition(".")
+    # The module of a tool has its name, and is imported from as its package.
     is_tool = last == name and above.partition(".")[0] in (tools.PACKAGE, PACKAGE)
-    return above if is_tool else module
+    found = getattr(sys.modules.get(module), name, None) if name.isidentifier() else None
+    if found is value or (is_tool and _is_made_in(value, module, name)):
+        return above if is_tool else module
+    return None
+
+
+def _is_made_in(value: Any, module: str, name: str) -> bool:
+    """Whether a function is what a module calls so, also one that is imported no more: when the
+    list of tools was read again, the modules of all tools are others."""
+    names = value.__globals__ if isinstance(value, types.FunctionType) else {}
+    return names.get("__name__") == module and names.get(name) is value
 
 
 def _global_names(code: types.CodeType) -> Iterator[str]:
@@ -173,11 +186,22 @@ def _asked(skill: str, module: str, *, files: bool = False) -> Any:
         raise ModuleNotFoundError(str(error), name=module) from None
 
 
+def _offered() -> list[str]:
+    """Return the names that skills have in code."""
+    found = tools.call_now("search_skills", {"detail_level": "name_only", "limit": 100})
+    return [item["name"].replace("-", "_") for item in found]
+
+
 class _Skills(types.ModuleType):
     """`from skills import NAME` gives the function of that name, or the module if it has none."""
 
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        return f"{_ABOUT}\n\nThere are: {', '.join(_offered()) or 'none yet'}"
+
     def __getattr__(self, name: str) -> Any:
-        if _is_private(name):
+        # `help` looks at all that `dir` lists: nobody has asked for the code of those.
+        if _is_private(name) or sys._getframe(1).f_globals.get("__name__") == inspect.__name__:
             raise AttributeError(name)
         # What is raised is no AttributeError: Python would say "cannot import name", and not why.
         module = importlib.import_module(f"{PACKAGE}.{name}")
@@ -190,8 +214,7 @@ class _Skills(types.ModuleType):
         super().__setattr__(name, value)
 
     def __dir__(self) -> Iterable[str]:
-        found = tools.call_now("search_skills", {"detail_level": "name_only", "limit": 100})
-        return sorted([*(item["name"].replace("-", "_") for item in found), path.__name__])
+        return sorted([*_offered(), path.__name__])
 
 
 def path(name: str) -> pathlib.Path:
@@ -212,7 +235,7 @@ def path(name: str) -> pathlib.Path:
 
 def install() -> None:
     """In the zygote: make `skills` importable."""
-    package = _Skills(PACKAGE, "Functions that were saved with save_skill, one module each.")
+    package = _Skills(PACKAGE)
     package.__dict__.update(NAMES | {path.__name__: path})
     package.__path__ = []
     package.__spec__ = ModuleSpec(PACKAGE, None, is_package=True)

@@ -48,6 +48,7 @@ async def test_executions_calls_commands_and_denials_are_recorded(tmp_path: Path
     assert denied["decision"]["rule"] == 1 and denied["arguments"]["text"].startswith("{")
     usage = next(each for each in found if each["kind"] == "execution.ended")["usage"]
     assert usage["wall_ms"] > 0
+    assert started["session"].startswith("anna/") and "('" not in started["session"]
     text = "".join(path.read_text() for path in making.files(tmp_path))
     assert "bob@example.org" not in text
     assert kinds[-1] == "log.closed"
@@ -68,9 +69,39 @@ async def test_without_room_no_tool_is_called_and_code_runs(tmp_path: Path) -> N
             result = await session.run("count(2)")
             assert result.error is not None
             assert "no call was made: the audit log can't be written" in result.error.message
+            assert str(tmp_path) not in str(result.error)
+            assert [call.made for call in result.calls] == [False]
+            assert "already made" not in " ".join(result.notes)
             assert (await session.run("1 + 1")).value == 2
         assert (await session.run("count(3)")).value == 3
     assert called == [1, 3]
+
+
+SAVE = """
+code = "def doubled(n: int) -> int:\\n    'Return a number twice.'\\n    return 2 * n\\n"
+r = save_skill("doubled", code, "Doubles a number.", "doubled(2)")
+r["version"]
+"""
+
+
+async def test_without_room_no_skill_is_changed(tmp_path: Path) -> None:
+    async with _bell(tmp_path, skills="on") as bell, bell.session() as session:
+        assert (await session.run(SAVE)).value == 1
+        with full(tmp_path):
+            result = await session.run(SAVE.replace("2 * n", "n + n"))
+            assert result.error is not None and "nothing was saved" in result.error.message
+            for change in (bell.skills.remove, bell.skills.rollback):
+                with pytest.raises(NotRecorded):
+                    await change("doubled")
+        assert [each.version for each in await bell.skills.versions("doubled")] == [1]
+        await bell.skills.remove("doubled")
+    told = [(e["kind"], e.get("change")) for e in making.records(tmp_path) if "skill." in e["kind"]]
+    assert told == [
+        ("skill.changing", "save"),
+        ("skill.saved", None),
+        ("skill.changing", "remove"),
+        ("skill.removed", None),
+    ]
 
 
 async def test_a_required_log_without_room_runs_nothing(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ async def _written(folder: Path, *events: Any, **settings: Any) -> str:
 
 async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
     said = f"for {EMAIL}, card {CARD}, token {TOKEN}"
-    key = f"('{EMAIL}', 'a')#1"
+    key = f"{EMAIL}/a#1"
     text = await _written(
         tmp_path,
         SessionOpened(BOB, said, key),

@@ -1,13 +1,17 @@
 """A log that was changed, cut, torn or can't be proven: each is told, and told apart."""
 
+import fcntl
 import shutil
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from divingbell.audit import verifying
 from divingbell.audit.chain import line_of, record_in
-from divingbell.audit.signing import Key
+from divingbell.audit.segments import now
+from divingbell.audit.signing import Head, Key, load_key
 from tests.audit import making
 
 
@@ -75,11 +79,28 @@ async def test_a_file_that_is_missing_is_a_cut(tmp_path: Path) -> None:
     assert found.verdict == "cut" and "file 1 of 2 is missing" in found.why
 
 
+def _as_killed(folder: Path, *more: bytes) -> None:
+    """Have the log end before it was closed, proven up to there, and with more after that."""
+    [path] = making.files(folder)
+    making.rewrite(path, lambda lines: lines[:-1])
+    _, end = record_in(path.read_bytes().splitlines(keepends=True)[-1], None)
+    [heads] = (folder / "heads").iterdir()
+    heads.write_bytes(load_key(None, folder, {}).signed(Head(heads.stem, end, now())))
+    making.rewrite(path, lambda lines: [*lines, *more])
+
+
+def _added(folder: Path, at: str = "") -> bytes:
+    """A record that follows the last one, as anybody can make it without a key."""
+    lines = making.files(folder)[0].read_bytes().splitlines(keepends=True)
+    last, end = record_in(lines[-1], None)
+    return line_of({"at": at or last["at"], "kind": "call.started", "user": "bob"}, end)[0]
+
+
 async def test_half_a_line_after_the_last_head_is_a_crash(tmp_path: Path) -> None:
     await making.write_calls(tmp_path)
-    making.rewrite(making.files(tmp_path)[0], lambda lines: [*lines, b'{"number":13,"at":"2026'])
+    _as_killed(tmp_path, b'{"number":12,"at":"2026')
     found = making.verified(tmp_path)
-    assert found.verdict == "torn" and found.records == found.proven == 12
+    assert found.verdict == "torn" and found.records == found.proven == 11
 
 
 async def test_half_a_line_with_more_after_it_is_no_crash(tmp_path: Path) -> None:
@@ -100,8 +121,7 @@ async def test_zeros_at_the_end_were_written_ahead(tmp_path: Path) -> None:
 
 async def test_half_a_line_before_zeros_is_a_crash(tmp_path: Path) -> None:
     await making.write_calls(tmp_path)
-    path = making.files(tmp_path)[0]
-    making.rewrite(path, lambda lines: [*lines, b'{"number":13,"at":' + bytes(1 << 20)])
+    _as_killed(tmp_path, b'{"number":12,"at":' + bytes(1 << 20))
     assert making.verified(tmp_path).verdict == "torn"
 
 
@@ -118,18 +138,49 @@ async def test_heads_of_another_key_prove_nothing(tmp_path: Path) -> None:
     assert found.verdict == "unproven"
 
 
-async def test_records_added_long_after_the_last_head_are_unproven(tmp_path: Path) -> None:
+@pytest.mark.parametrize("at", ["", "2099-01-01T00:00:00Z"])
+async def test_records_added_to_a_closed_log_are_a_change(at: str, tmp_path: Path) -> None:
     await making.write_calls(tmp_path)
-    [path] = making.files(tmp_path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    end = None
-    for line in lines:
-        _, end = record_in(line, None)
-    assert end is not None
-    added, _ = line_of({"at": "2099-01-01T00:00:00Z", "kind": "call.started"}, end)
-    path.write_bytes(b"".join([*lines, added]))
+    added = _added(tmp_path, at)
+    making.rewrite(making.files(tmp_path)[0], lambda lines: [*lines, added])
+    found = making.verified(tmp_path)
+    assert found.verdict == "changed" and "record 13: the log was closed before it" in found.why
+
+
+async def test_half_a_line_after_a_closed_log_is_a_change(tmp_path: Path) -> None:
+    await making.write_calls(tmp_path)
+    making.rewrite(making.files(tmp_path)[0], lambda lines: [*lines, b'{"number":13,"at":"2026'])
+    assert making.verified(tmp_path).verdict == "changed"
+
+
+@pytest.mark.parametrize("at", ["", "2099-01-01T00:00:00Z"])
+async def test_records_without_a_head_are_unproven_whatever_time_they_say(
+    at: str, tmp_path: Path
+) -> None:
+    await making.write_calls(tmp_path)
+    _as_killed(tmp_path)
+    assert making.verified(tmp_path).verdict == "whole"
+    added = _added(tmp_path, at)
+    making.rewrite(making.files(tmp_path)[0], lambda lines: [*lines, added])
     found = making.verified(tmp_path)
     assert found.verdict == "unproven" and "the last 1 records have no head" in found.why
+    assert "whole up to record 11" in found.why
+
+
+async def test_a_lock_excuses_nothing_that_is_not_signed_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verifying, "PATIENCE", 0.2)
+    await making.write_calls(tmp_path)
+    _as_killed(tmp_path)
+    added = _added(tmp_path)
+    [path] = making.files(tmp_path)
+    making.rewrite(path, lambda lines: [*lines, added])
+    with path.open("rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        found = making.verified(tmp_path)
+    assert found.running and found.verdict == "unproven"
+    assert "has not signed the last 1 records" in found.why
 
 
 async def test_a_log_that_was_only_begun_is_a_crash(tmp_path: Path) -> None:
@@ -145,7 +196,7 @@ async def test_a_log_that_is_being_written_is_told_as_running(tmp_path: Path) ->
         await log.intend(making.sent())
         found = making.verified(tmp_path)
         assert found.running and not found.closed and not found.open_calls
-        assert found.verdict == "whole" and found.proven >= 1
+        assert found.verdict == "whole" and found.proven >= 2  # it was waited for
 
 
 async def test_a_clock_set_back_is_no_change(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from divingbell import Divingbell
 from divingbell.gateway.policy.labels import Labels
-from divingbell.skills import names
+from divingbell.skills import names, store
 from divingbell.skills.questions import SkillQuestions
 from divingbell.skills.store import Store, Stores
 from tests.promises.breaking import broken
@@ -48,6 +48,12 @@ async def test_skills_without_their_labels_are_noticed(
     assert await broken(own_bell, {"T69"}) == set()
     with monkeypatch.context() as patched:
         patched.setattr(SkillQuestions, "_label", lambda *_: None)
+        assert await broken(own_bell, {"T69"}) == {"T69"}
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "labels", lambda *_: ())
+        assert await broken(own_bell, {"T69"}) == {"T69"}
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "_labels", lambda *_: ())
         assert await broken(own_bell, {"T69"}) == {"T69"}
     monkeypatch.setattr(Labels, "sources", lambda *_: ())
     assert await broken(own_bell, {"T69"}) == {"T69"}

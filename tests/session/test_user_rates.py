@@ -75,7 +75,7 @@ def test_of_several_rates_the_longest_wait_is_said_and_none_is_counted_for_a_ref
     for _ in range(100):
         refused(rates)
     error = refused(rates)
-    assert "2 per 1 hour" in str(error)
+    assert "2 an hour" in str(error)
     time.now += error.retry_after
     rates.admit("ada")
 

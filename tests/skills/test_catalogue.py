@@ -9,7 +9,8 @@ import pytest
 
 from divingbell.errors import ConfigError, SkillMissing, SkillRefused
 from divingbell.settings.review import ReviewRules, ReviewSettings
-from divingbell.skills import skill_file, statement
+from divingbell.skills import git_repository, skill_file, statement
+from divingbell.skills.git_command import GitFailed
 from divingbell.skills.git_repository import HistoryRewritten
 
 from .catalogues import OURS, THEIRS, Reader, clone, commit_all, git, repository
@@ -347,6 +348,56 @@ def test_scripts_that_nobody_reads_are_named(place: str, publisher: Reader, read
     assert proposal.doubts == ["it has code that the review does not read"]
 
 
+UNREAD = {
+    "scripts/run": b"\x7fELF\2\1\1\0",
+    "scripts/helper.pyc": b"\xa7\r\r\n",
+    "scripts/setup": b"rm -rf ~\n",
+    "scripts/setup.SH": b"rm -rf ~\n",
+    "scripts/marked": b"\xef\xbb\xbf#!/bin/sh\n",
+    "Scripts/data.json": b"{}",
+    "scripts/a.pyw": b"1\n",
+    "scripts/cookie.py": b"# coding: utf-7\n#+AAo-import os\n",
+    "scripts/later.py": b"\r# coding: utf-7\r#+AAo-import os\n",
+    "scripts/latin.py": b"# \xff\n",
+    "scripts/broken.py": b"def (\n",
+    "scripts/zero.py": b"1\0\n",
+    "assets/program": b"\x7fELF\2\1\1\0",
+    "assets/marked": b"\xef\xbb\xbf#!/bin/sh\n",
+    "assets/cookie.PY": b"# coding: utf-7\n#+AAo-import os\n",
+    **{f"assets/a{ending}": b"x" for ending in (".pyc", ".SO", ".pyw", ".pyd", ".Zip")},
+}
+
+
+@pytest.mark.parametrize("path", UNREAD)
+def test_code_that_nobody_can_read_is_a_doubt(reader: Reader, tmp_path: Path, path: str) -> None:
+    skill = made()
+    more = skill.files | {path: UNREAD[path]}
+    reader.publish(skill_file.parse(skill.skill_md, more), str(tmp_path))
+    proposal = reader.propose(str(tmp_path), NAME, key=OURS.public)
+    assert proposal.unread == (path,)
+    assert "it has code that the review does not read" in proposal.doubts
+
+
+@pytest.mark.parametrize("path", ["scripts/a.PY", "scripts/a.py", "assets/a.Py"])
+@pytest.mark.parametrize("begin", ["", "\ufeff", "# coding: utf8\n", "#!/usr/bin/python\n"])
+def test_python_is_read_whatever_its_letters(
+    reader: Reader, tmp_path: Path, path: str, begin: str
+) -> None:
+    skill = made()
+    code = f"{begin}import subprocess\nsubprocess.run('ls')\n".encode()
+    reader.publish(skill_file.parse(skill.skill_md, skill.files | {path: code}), str(tmp_path))
+    proposal = reader.propose(str(tmp_path), NAME, key=OURS.public)
+    assert [finding.kind for finding in proposal.reviews[path].findings] == ["process"]
+    assert proposal.unread == ()
+
+
+def test_what_is_only_read_is_no_doubt(reader: Reader, tmp_path: Path) -> None:
+    skill = made()
+    more = {"references/a.md": b"# A\n", "assets/logo.png": b"\x89PNG", "assets/a.json": b"{}"}
+    reader.publish(skill_file.parse(skill.skill_md, skill.files | more), str(tmp_path))
+    assert reader.propose(str(tmp_path), NAME, key=OURS.public).doubts == []
+
+
 def test_characters_that_nobody_sees_are_a_doubt(
     place: str, publisher: Reader, reader: Reader
 ) -> None:
@@ -439,6 +490,119 @@ def test_nothing_of_a_repository_runs(publisher: Reader, reader: Reader, tmp_pat
     reader.install(place, NAME)
     copies = [path for path in reader.data.rglob("*") if path.is_file()]
     assert not ran.exists() and not [path for path in copies if path.name == "SKILL.md"]
+
+
+HOOKS = (
+    *("pre-receive", "update", "post-receive", "post-update", "proc-receive", "push-to-checkout"),
+    *("reference-transaction", "pre-auto-gc", "fsmonitor-watchman"),
+)
+
+
+def test_publishing_runs_nothing_of_a_repository(publisher: Reader, tmp_path: Path) -> None:
+    bare, other, ran = tmp_path / "catalogue.git", tmp_path / "other.git", tmp_path / "ran"
+    place = repository(bare)
+    publisher.publish(made("other-one"), repository(other))
+    touch = f"touch {ran}; :"
+    for hook in HOOKS:
+        (bare / "hooks").mkdir(exist_ok=True)
+        (bare / "hooks" / hook).write_text(f"#!/bin/sh\n{touch}\n")
+        (bare / "hooks" / hook).chmod(0o755)
+    (bare / "objects/info/alternates").write_text(f"{other}/objects\n")
+    for name, value in {
+        "core.alternateRefsCommand": touch,
+        "core.fsmonitor": touch,
+        "core.sshCommand": touch,
+        "core.hooksPath": str(bare / "hooks"),
+        "receive.procReceiveRefs": "refs/heads",
+        "receive.denyCurrentBranch": "updateInstead",
+        "uploadpack.packObjectsHook": touch,
+        "extensions.partialClone": "evil",
+        "core.repositoryFormatVersion": "1",
+        "remote.evil.url": str(other),
+        "remote.evil.promisor": "true",
+        "remote.evil.uploadpack": touch,
+    }.items():
+        git(bare, "config", name, value)
+    assert publisher.publish(made(), place).is_new
+    assert publisher.publish(made(code=OTHER), place).statement.version == 2
+    assert not ran.exists()
+    assert git(bare, "-c", "core.hooksPath=/dev/null", "rev-list", "--count", "main") == "2"
+    git(bare, "update-ref", "refs/heads/proof", "main")
+    assert ran.exists(), "these hooks run where git is used as it is"
+
+
+def test_an_empty_repository_says_which_branch_is_its_first(
+    publisher: Reader, reader: Reader, tmp_path: Path
+) -> None:
+    place = repository(tmp_path / "catalogue.git")
+    git(tmp_path / "catalogue.git", "symbolic-ref", "HEAD", "refs/heads/trunk")
+    publisher.publish(made(), place)
+    branches = git(tmp_path / "catalogue.git", "for-each-ref", "--format=%(refname)")
+    assert branches == "refs/heads/trunk"
+    assert reader.install(place, NAME).version == 1
+
+
+def test_a_checkout_is_not_published_to(publisher: Reader, tmp_path: Path) -> None:
+    publisher.publish(made(), repository(tmp_path / "catalogue.git"))
+    work = clone(f"file://{tmp_path}/catalogue.git", tmp_path / "work")
+    with pytest.raises(SkillRefused, match="has files checked out"):
+        publisher.publish(made(code=OTHER), f"file://{work}")
+
+
+def test_what_is_published_may_be_written_by_those_the_repository_is_shared_with(
+    publisher: Reader, tmp_path: Path
+) -> None:
+    bare = tmp_path / "catalogue.git"
+    place = repository(bare)
+    git(bare, "config", "core.sharedRepository", "group")
+    publisher.publish(made(), place)
+    assert (bare / "refs/heads/main").stat().st_mode & 0o060 == 0o060
+
+
+def test_no_repository_is_said(publisher: Reader, tmp_path: Path) -> None:
+    with pytest.raises(SkillRefused, match="no git repository at"):
+        publisher.publish(made(), f"file://{tmp_path}/absent.git")
+
+
+def test_a_fetch_that_fails_leaves_nothing(
+    publisher: Reader, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = repository(tmp_path / "catalogue.git")
+    publisher.publish(made(), place)
+    work = clone(place, tmp_path / "work")
+    (work / "large").write_bytes(os.urandom(3 << 20))
+    commit_all(work)
+    with monkeypatch.context() as patched:
+        patched.setattr(git_repository, "MOST_FETCHED", 1 << 20)
+        with pytest.raises(GitFailed):
+            reader.propose(place, NAME)
+    copies = reader.data / "catalogues"
+    assert sum(path.stat().st_size for path in copies.rglob("*") if path.is_file()) < 100_000
+    [copy] = copies.glob("*.git")
+    (copy / "objects/pack/tmp_pack_killed").write_bytes(b"x")
+    assert reader.install(place, NAME).version == 1
+    assert not [*copies.rglob("tmp*")]
+
+
+def test_the_copies_have_a_largest_size(
+    publisher: Reader, reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git_repository, "MOST_KEPT", 1 << 20)
+    place, other = repository(tmp_path / "catalogue.git"), repository(tmp_path / "other.git")
+    publisher.publish(made(), place)
+    reader.install(place, NAME)
+    work = clone(place, tmp_path / "work")
+    (work / "large").write_bytes(os.urandom(1 << 20))
+    commit_all(work)
+    with pytest.raises(GitFailed):
+        reader.propose(place, NAME)
+    [copy] = (reader.data / "catalogues").glob("*.git")
+    (copy / "objects/pack/pack-large.pack").write_bytes(bytes(1 << 20))
+    with pytest.raises(SkillRefused, match="remove those that you do not need"):
+        reader.propose(place, NAME)
+    publisher.publish(made("other-one"), other)
+    with pytest.raises(SkillRefused, match="remove those that you do not need"):
+        reader.propose(other, "other-one")
 
 
 def test_a_submodule_is_refused(publisher: Reader, reader: Reader, tmp_path: Path) -> None:

@@ -112,3 +112,12 @@ def test_skills_are_found_right_below_a_folder(written: Path) -> None:
     (above / "link").symlink_to(written)
     assert folder.find(above) == [above / "another", written]
     assert folder.find(written) == [written]
+
+
+def test_scripts_that_say_what_runs_them_can_be_executed_where_they_are_written(
+    tmp_path: Path,
+) -> None:
+    files = {"scripts/run.sh": b"#!/bin/sh\n", "scripts/data": b"x", "assets/a.sh": b"#!/bin/sh\n"}
+    written = folder.write(skill_file.make("pdf", "Fills forms.", files=files), tmp_path)
+    runs = [path for path in files if (written / path).stat().st_mode & 0o111]
+    assert runs == ["scripts/run.sh"]

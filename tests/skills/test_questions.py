@@ -1,7 +1,13 @@
 """Skills as code has them: saved, found and imported, in real sandboxes."""
 
+import asyncio
+import base64
+import json
 import os
+import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +16,12 @@ import skills_ref
 
 from divingbell import Divingbell, Result, Session
 from divingbell.journal.events import CallSent, SkillSaved, SkillUsed
-from divingbell.skills import skill_file, trial
+from divingbell.skills import answers, questions, skill_file, trial
 from divingbell.skills.record import Record
 from divingbell.skills.store import Stores
+from divingbell.text import is_hiding
 from tests.skills.samples import made
+from tests.waiting import until_there
 
 POLICY = {"flow": [{"from": "host.orders", "to": "host.mail", "action": "deny"}]}
 SKILL = '''
@@ -35,6 +43,11 @@ def orders(limit: int) -> list[dict[str, Any]]:
 
 def mail(text: str) -> str:
     """Mail somebody."""
+    return text
+
+
+def mail_again(text: str) -> str:
+    """Mail somebody once more."""
     return text
 
 
@@ -210,6 +223,9 @@ async def test_what_is_wrong_is_told(ann: Session) -> None:
     code = 'def f():\\n    "d"\\n    return "jane.doe@acme-corp.com"'
     told = await failure(ann, f"save_skill('f', '{code}', 'd')")
     assert "personal data or a secret (EMAIL)" in told and "jane" not in told.splitlines()[-1]
+    code = 'def _4111_1111_1111_1111():\\n    "d"'
+    told = await failure(ann, f"save_skill('4111-1111-1111-1111', '{code}', 'd')")
+    assert "the name has personal data" in told and "choose another" in told
 
 
 async def test_imports_of_the_cell_come_along(ann: Session) -> None:
@@ -333,6 +349,36 @@ async def test_a_changed_tool_keeps_a_skill_back_until_it_was_tried_again(
     assert store.get("top-customers").record.tools["host.orders"] != "another"
 
 
+async def test_a_function_is_saved_after_the_list_of_tools_was_read_again(
+    house: Divingbell, ann: Session
+) -> None:
+    await value(ann, f"{CALL}\n{SKILL}")
+    house.tool(mail_again)
+    try:
+        await value(ann, "1")  # the list of tools is another one
+        await value(ann, 'save_skill("top_customers", top_customers, "Finds the best customers")')
+    finally:
+        house.remove_tool("mail_again")
+    shown = await value(ann, "search_skills('', 'full')[0]")
+    assert shown["tools"] == ["host.orders"]
+
+
+async def test_what_only_looks_like_a_tool_is_not_imported(ann: Session) -> None:
+    await value(ann, CALL)
+    code = f"def orders(limit):\n    return []\norders.__module__ = 'servers.host.orders'\n{SKILL}"
+    told = await failure(ann, f"{code}\nsave_skill('top_customers', top_customers, 'd')")
+    assert "uses names from outside: orders" in told
+
+
+async def test_help_names_skills_and_imports_none(ann: Session, events: list[Any]) -> None:
+    await saved(ann)
+    before = [event for event in events if isinstance(event, SkillUsed)]
+    result = await ann.run("help(skills)")
+    assert result.status == "ok" and "There are: top_customers" in result.text
+    assert [event for event in events if isinstance(event, SkillUsed)] == before
+    assert await value(ann, "skills.top_customers.__name__") == "top_customers"
+
+
 async def test_a_skill_of_another_agent_has_its_files_in_a_folder(
     house: Divingbell, home: Path, ann: Session
 ) -> None:
@@ -346,7 +392,9 @@ async def test_a_skill_of_another_agent_has_its_files_in_a_folder(
     )
     assert await value(ann, code) == b"filled\n"
     assert "Fills forms." in await value(ann, "(folder / 'SKILL.md').read_text()")
-    assert (await value(ann, "search_skills('', 'full')"))[0]["import"] == "skills.path('pdf')"
+    for detail in ("with_description", "full"):
+        [item] = await value(ann, f"search_skills('', {detail!r})")
+        assert item["import"] == "skills.path('pdf')"
 
 
 async def test_a_syntax_error_in_a_kept_skill_is_shown_where_it_is_imported(
@@ -470,7 +518,10 @@ async def test_an_example_gets_tokens_in_place_of_what_is_hidden(tmp_path: Path)
             use = "from servers.host import orders_of, people\norders_of(people()[0]['email'])"
             assert await value(session, use) == 7
             told = await failure(session, f"save_skill('count', {code.format('0')!r}, 'd')")
-            assert "AssertionError" in told
+            assert "AssertionError" in told and "In a trial tools answer with tokens" in told
+            plain = "def plain():\n    'd'\n    assert 0"
+            told = await failure(session, f"save_skill('plain', {plain!r}, 'd')")
+            assert "AssertionError" in told and "tokens" not in told
             hidden = code.format("email.startswith('[EMAIL_')")
             assert (await value(session, f"save_skill('count', {hidden!r}, 'd')"))["version"] == 1
             token = await value(session, "people()[0]['email']")
@@ -481,3 +532,139 @@ async def test_an_example_gets_tokens_in_place_of_what_is_hidden(tmp_path: Path)
     finally:
         os.environ["XDG_DATA_HOME"] = before
     assert seen == ["jane.doe@acme-corp.com"]
+
+
+def _server(text: str, file: Path) -> dict[str, Any]:
+    """A server that begins when the file is there."""
+    code = (
+        "import pathlib, sys, time\n"
+        f"while not pathlib.Path({str(file)!r}).exists():\n    time.sleep(0.05)\n"
+        "from mcp.server.mcpserver import MCPServer\nserver = MCPServer('shop')\n"
+        f"@server.tool()\ndef orders() -> int:\n    {text!r}\n    return 3\nserver.run()\n"
+    )
+    return {"command": sys.executable, "args": ["-c", code]}
+
+
+async def test_a_skill_waits_for_the_servers_of_its_tools(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    file = tmp_path / "go"
+    file.touch()
+    code = "from servers.shop import orders\n\ndef count():\n    'Count.'\n    return orders()\n"
+    house = partial(Divingbell, pool=0, preload=[], skills="on")
+    before, after = ({"shop": _server(text, file)} for text in ("One.", "Another."))
+    async with house(servers=before) as bell, bell.session(user="u") as session:
+        await value(session, "from servers.shop import orders\norders()")
+        await value(session, f"save_skill('count', {code!r}, 'd')")
+    file.unlink()
+    async with house(servers=after) as bell, bell.session(user="u") as session:
+        with monkeypatch.context() as patched:
+            patched.setattr(questions, "PATIENCE", 0.3)
+            result = await session.run("search_skills()")
+            assert result.value == [] and "the tools of shop are known: count" in result.notes[0]
+            told = await failure(session, "from skills import count")
+            assert "not offered now" in told and "shop" in told and "still starting" in told
+        cell = "open('begun', 'w').close()\nfrom skills import count"
+        running = asyncio.create_task(session.run(cell))
+        await until_there(session, "begun")
+        file.touch()
+        assert "shop.orders changed since it was saved" in str((await running).error)
+        result = await session.run("search_skills()")
+        assert result.value == [] and "tried again: count" in result.notes[0]
+
+
+async def test_a_pin_outlasts_its_tool(house: Divingbell, home: Path, ann: Session) -> None:
+    await saved(ann)
+    store = store_of(house, home, ann)
+    pins = {"host.orders": "another", "host.away": "as it was"}
+    store.write_record("top-customers", 1, tools=pins)
+    assert await value(ann, "from skills import top_customers\nlen(top_customers())") == 3
+    kept = store.get("top-customers").record.tools
+    assert kept["host.away"] == "as it was" and kept["host.orders"] != "another"
+    store.write_record("top-customers", 1, tools=pins)
+    assert (await house.skills.test("top-customers", user=ann.principal.user)).status == "ok"
+    assert store.get("top-customers").record.tools == kept
+
+
+async def test_what_another_process_changes_is_there_with_the_next_cell(
+    house: Divingbell, home: Path, ann: Session, events: list[Any]
+) -> None:
+    await saved(ann)
+    again = "save_skill('top_customers', 'def top_customers():\\n  \"d\"\\n  return 7', 'd')"
+    await value(ann, again)
+    use = "from skills import top_customers\ntop_customers()"
+    assert await value(ann, use) == await value(ann, use) == 7
+    store = store_of(house, home, ann)  # no event is told of what this does
+    store.rollback("top-customers")
+    assert len(await value(ann, use)) == 3
+    before = len([event for event in events if isinstance(event, SkillUsed)])
+    assert len(await value(ann, use)) == 3
+    assert len([event for event in events if isinstance(event, SkillUsed)]) == before
+    store.remove("top-customers")
+    assert "there is no skill" in await failure(ann, use)
+
+
+async def test_descriptions_hide_nothing_from_code(
+    house: Divingbell, home: Path, ann: Session
+) -> None:
+    hiding = "Ignore \u202e\U000e0041 \x1b[31m all"
+    code = "def f():\n    'd'\n"
+    await value(ann, f"save_skill('f', {code!r}, {hiding!r})")
+    foreign = skill_file.make("g", "Fine.", f"# Read\n{hiding}")
+    store_of(house, home, ann).save(foreign, Record("imported"))
+    for item in await value(ann, "search_skills('', 'full')"):
+        told = item["description"] + item["instructions"]
+        assert not is_hiding(told)
+        assert "\\u202e" in told and "all" in told
+
+
+async def test_all_files_of_a_large_skill_are_written_beside_the_event_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    files = {f'data/{number} "ä".bin': os.urandom(answers.PIECE + number) for number in range(4)}
+    skill = skill_file.make("large", "d", "b", files | {"scripts/large.py": b"x = 1\n"})
+    encoded: list[int] = []
+    before = answers.base64.b64encode
+
+    def encode(data: bytes) -> bytes:
+        assert threading.current_thread() is not threading.main_thread()
+        encoded.append(len(data))
+        return before(data)
+
+    monkeypatch.setattr(answers.base64, "b64encode", encode)
+    told = json.loads((await answers.loaded(skill, files=True)).body)
+    assert (told["name"], told["code"]) == ("large", "x = 1\n")
+    assert {path: base64.b64decode(data) for path, data in told["files"].items()} == skill.all_files
+    assert max(encoded) == answers.PIECE
+    assert json.loads((await answers.loaded(skill)).body)["files"] == {}
+
+
+async def test_a_search_says_that_there_are_others(
+    house: Divingbell, home: Path, ann: Session
+) -> None:
+    store = store_of(house, home, ann)
+    store.save_all([(made(f"k{number}"), Record("added")) for number in range(101)])
+    result = await ann.run("len(search_skills('', limit=100))")
+    assert result.value == 100
+    assert result.notes == ("search_skills: there are others: other words show them",)
+    result = await ann.run("len(search_skills('tests', limit=9))")
+    assert result.value == 9 and "a larger limit (up to 100) or other words" in result.notes[0]
+    store.remove("k7")
+    assert not (await ann.run("search_skills('', 'name_only', limit=1000)")).notes
+
+
+async def test_names_like_a_missing_one_are_told_with_their_labels(
+    house: Divingbell, ann: Session
+) -> None:
+    await saved(ann)
+    send = "from servers.host import mail\nmail('x')"
+    async with house.session(user=ann.principal.user) as later:
+        assert await value(later, send) == "x"
+        told = await failure(later, "import skills.zebra")
+        assert "there is no skill zebra: search_skills() lists all" in told
+        assert await value(later, send) == "x"
+        told = await failure(later, "from skills import top_customer")
+        assert "there is no skill top_customer: did you mean top_customers? search" in told
+        assert "this conversation has data of host.orders" in await failure(later, send)
+        assert "did you mean top-customers?" in await failure(later, "skills.path('top-customer')")

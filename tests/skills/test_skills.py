@@ -6,7 +6,7 @@ import pytest
 
 from divingbell import Divingbell
 from divingbell.errors import SkillMissing, SkillRefused
-from divingbell.events import JournalEvent, SkillRemoved, SkillSaved
+from divingbell.events import JournalEvent, SkillChanging, SkillRemoved, SkillSaved
 from divingbell.models import Limits
 from divingbell.review.reviewer import Reviewer
 from divingbell.settings.review import ReviewSettings
@@ -114,7 +114,7 @@ async def test_a_divingbell_has_them(bell: Divingbell) -> None:
     stop = bell.journal.watch(seen.append)
     await bell.skills.add(made(), user=user)
     stop()
-    assert [type(event) for event in seen] == [SkillSaved]
+    assert [type(event) for event in seen] == [SkillChanging, SkillSaved]
     assert [each.name for each in await bell.skills.list(user=user)] == ["top-customers"]
 
 

@@ -6,11 +6,13 @@ import sqlite3
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from divingbell.errors import SkillMissing, SkillRefused
+from divingbell.skills import skill_file
 from divingbell.skills import store as stores
 from divingbell.skills.record import Record, Usage
 from divingbell.skills.store import Store, Stores
@@ -272,3 +274,34 @@ def test_ten_thousand_skills_are_listed_whole_and_the_next_is_refused(store: Sto
         store.save(made("one-more"), RECORD)
     store.remove("skill-9999")
     assert store.save(made("one-more"), RECORD).version == 1
+
+
+def test_flow_labels_of_one_version_are_those_of_all_that_come_after(store: Store) -> None:
+    assert store.labels("top-customers") == ()
+    store.save(made(), replace(RECORD, labels=("shop.orders",)))
+    same = store.save(made(), replace(RECORD, labels=("crm.people",)))
+    assert same.version == 1 and same.record.labels == ("crm.people", "shop.orders")
+    store.save(made(code="x = 2\n"), RECORD)
+    store.rollback("top-customers")
+    assert store.save(made(code="x = 3\n"), RECORD).record.labels == same.record.labels
+    assert store.labels("top-customers") == store.get("top-customers").record.labels
+    assert store.labels("other") == ()
+
+
+def test_a_name_is_taken_as_it_is_written_in_code_too(store: Store) -> None:
+    store.save(made(), RECORD)
+    store.save(made(code="x = 2\n"), RECORD)
+    assert store.get("top_customers").skill.name == "top-customers"
+    assert store.numbers("top_customers") == [1, 2] and len(store.versions("top_customers")) == 2
+    assert store.rollback("top_customers").version == 1
+    store.mark("top_customers", 1, "failed")
+    for ask in (store.get, store.versions, store.numbers, store.rollback, store.remove):
+        with pytest.raises(SkillMissing, match=r"did you mean top-customers\? `divingbell skills"):
+            ask("top_customer")
+    assert store.remove("top_customers") == 2
+
+
+def test_a_summary_says_whether_a_skill_can_be_imported(store: Store) -> None:
+    for name, script in (("3d", "_3d"), ("class", "class_"), ("plain", "plain"), ("text", "x")):
+        store.save(skill_file.make(name, "d", "b", {f"scripts/{script}.py": b""}), RECORD)
+    assert [each.has_code for each in store.summaries()] == [True, True, True, False]

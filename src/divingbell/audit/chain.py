@@ -61,9 +61,11 @@ def record_in(line: bytes, after: Link | None) -> tuple[dict[str, Any], Link]:
         raise Broken("its hash is not the one of what it says")
     try:
         record = json.loads(data + b"}")
-        number, previous = int(record["number"]), str(record["previous"])
-    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
+        number, previous = record["number"], record["previous"]
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise Broken("it is no record") from None
+    if type(number) is not int or type(previous) is not str:
+        raise Broken("it is no record")
     if after is not None and (number, previous) != (after.number + 1, after.hash):
         raise Broken("it does not follow the line before it")
     return record | {"hash": digest}, Link(number, digest)

@@ -6,14 +6,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from divingbell import logs
 from divingbell.audit.records import Record, Records
+from divingbell.audit.refusals import Refusals
 from divingbell.audit.segments import now
 from divingbell.audit.writer import Writer
 from divingbell.errors import NotRecorded
-from divingbell.journal.events import CallEnded, CallSent, Intent, JournalEvent
+from divingbell.journal.events import CallEnded, CellStarted, CommandStarted, Intent, JournalEvent
 from divingbell.journal.journal import Kept
 from divingbell.settings.audit import AuditMode
 from divingbell.shares import weight
@@ -27,12 +27,12 @@ WRITE_TIMEOUT = 10.0
 class AuditLog:
     """Keeps a record of what is done: a durable subscriber of the journal."""
 
-    def __init__(self, mode: AuditMode, records: Records, writer: Writer, folder: Path) -> None:
+    def __init__(self, mode: AuditMode, records: Records, writer: Writer) -> None:
         self._mode = mode
         self._records = records
         self._writer = writer
-        self._folder = folder
         self._loop = asyncio.get_running_loop()
+        self._refusals = Refusals(records, writer.add)
         self._ended: deque[tuple[CallEnded, Callable[[float], object]]] = deque()
         """Calls that are over and have no record yet, with who is charged for that."""
 
@@ -51,7 +51,7 @@ class AuditLog:
         """Begin to write down what is about to be done, and return what is to be waited for: the
         disk is at work on it then. Raises: as `intend`."""
         record = await self._record(event)
-        if self._mode != "required" and not isinstance(event, CallSent):
+        if self._mode != "required" and isinstance(event, CellStarted | CommandStarted):
             self._writer.add(record)
             return None
         return partial(self._written, await self._handed_over(record))
@@ -93,10 +93,12 @@ class AuditLog:
         try:
             yield
         except TimeoutError:
-            raise self._refusal(f"its disk has not answered in {WRITE_TIMEOUT:g} s") from None
+            reason = f"its disk has not answered in {WRITE_TIMEOUT:g} s"
+            self._writer.tell("can't be written", reason)
+            raise _refusal(reason) from None
         except Exception as error:  # whatever it is: what was not written is not done
             reason = getattr(error, "strerror", None) or type(error).__name__
-            raise self._refusal(reason) from error
+            raise _refusal(reason) from error
 
     async def _record(self, event: Intent) -> Record:
         self._make_ended()
@@ -131,6 +133,8 @@ class AuditLog:
             charge(time.thread_time() - began)
 
     def _add(self, event: JournalEvent) -> None:
+        if self._records.is_refusal(event) and self._refusals.takes(event):
+            return
         record = self._records.of(event)
         if record is not None:
             self._writer.add(record)
@@ -138,10 +142,13 @@ class AuditLog:
     async def close(self) -> None:
         """Write what is left, and that this was all."""
         self._make_ended()
+        self._refusals.flush()
         await self._writer.close({"at": now(), "kind": "log.closed"})
 
-    def _refusal(self, reason: str) -> NotRecorded:
-        return NotRecorded(
-            f"the audit log can't be written ({reason}): whoever runs Divingbell has to make room "
-            f"in {self._folder}, or to name another folder in [audit_log]"
-        )
+
+def _refusal(reason: str) -> NotRecorded:
+    # Models read this. Where the log is, the writer tells whoever runs Divingbell.
+    return NotRecorded(
+        f"the audit log can't be written ({reason}): whoever runs Divingbell has to make room for "
+        "it"
+    )

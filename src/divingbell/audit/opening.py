@@ -67,7 +67,7 @@ async def opened(
     heads = Heads(places.heads, segments.chain, key) if key else None
     writer = Writer(segments, heads, strict=mode == "required")
     records = Records(Screening(scanner, border), key, settings.policy.bound_names)
-    return AuditLog(mode, records, writer, places.log)
+    return AuditLog(mode, records, writer)
 
 
 def _prepare(places: Places, required: bool) -> None:

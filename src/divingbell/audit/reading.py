@@ -1,13 +1,14 @@
 """Reading the log: the records of all chains of a folder, in the order of their times."""
 
 import heapq
+import itertools
 import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from divingbell.audit.chain import MOST_LINE, Broken, record_in
 from divingbell.audit.segments import NAME
@@ -15,7 +16,22 @@ from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
 
 Record = dict[str, Any]
+KINDS = (
+    "session", "session.opened", "session.ended",
+    "execution", "execution.started", "execution.ended", "execution.refused",
+    "command", "command.started", "command.ended", "command.refused",
+    "call", "call.started", "call.ended", "approval", "approval.asked", "approval.answered",
+    "signed_in", "revealed", "skill", "skill.changing", "skill.saved", "skill.used",
+    "skill.removed", "log", "log.begun", "log.closed", "log.gap", "log.checked",
+)  # fmt: skip
+OUTCOMES = (
+    "ok", "denied", "refused", "failed", "cancelled", "error", "timeout", "limit", "killed",
+    "left", "not started", "yes", "no", "always", "session", "nobody",
+)  # fmt: skip
 AHEAD = b"\0"
+AT_ONCE = 1 << 14
+"""Bytes of a file that are read at once, but for a last line. So many are in memory of each chain
+whose records are put in the order of their times."""
 
 
 def segments_in(folder: Path) -> dict[str, dict[int, Path]]:
@@ -49,22 +65,39 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
 def lines_of(path: Path) -> Iterator[bytes]:
     """Yield the lines of a file; one that is too long comes in pieces, none of which is a line.
 
-    Zeros at its end were written ahead, and are left out. What comes after zeros is no line.
+    Zeros at its end were written ahead, and are left out. What comes after zeros is no line. The
+    file is not held open: a folder may have more of them than a process may open.
 
     Raises:
         ConfigError: it can't be read.
     """
+    before, at = b"", 0
+    while pieces := _pieces(path, at):
+        for line in pieces:
+            at += len(line)
+            text = line.rstrip(AHEAD)
+            if text:
+                yield before + text
+            if text != line:
+                before = AHEAD
+
+
+def _pieces(path: Path, at: int) -> list[bytes]:
+    """Return lines of a file from this byte on, some of them; none at its end."""
     try:
         with open(path, "rb") as file:
-            before = b""
-            while line := file.readline(MOST_LINE):
-                text = line.rstrip(AHEAD)
-                if text:
-                    yield before + text
-                if text != line:
-                    before = AHEAD
+            file.seek(at)
+            return list(itertools.takewhile(bool, _some(file)))
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _some(file: BinaryIO) -> Iterator[bytes]:
+    size = 0
+    while size < AT_ONCE:
+        line = file.readline(MOST_LINE)
+        size += len(line)
+        yield line
 
 
 def records(folder: Path) -> Iterator[Record]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 from divingbell.audit.screening import LEFT_OUT, MOST_PARTS, Screening
 from divingbell.audit.segments import now
@@ -25,6 +25,7 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SkillChanging,
     SkillRemoved,
     SkillSaved,
     SkillUsed,
@@ -43,6 +44,8 @@ LONG = 8_000
 MOST_NAME = 200
 MOST_USERS = 1_000
 Record = dict[str, Any]
+Refusal = CallEnded | CellRefused | ExecutionRefused
+"""What may stand for something that was not done."""
 
 
 class Records:
@@ -58,6 +61,8 @@ class Records:
         self._key = key
         self._bound = bound
         self._decided: dict[int, Record] = {}
+        self._started: set[int] = set()
+        """Calls that have a record of their start, and are to have one of their end."""
         self._short = lru_cache(MOST_USERS)(lambda text: screening.name(text, MOST_NAME))
         self._whole = lru_cache(MOST_USERS)(self._identity)
         self._makers: Mapping[type[Any], Callable[[Any], Record | None]] = {
@@ -76,6 +81,7 @@ class Records:
             ApprovalAnswered: self._approval_answered,
             SignedIn: self._signed_in,
             Revealed: self._revealed,
+            SkillChanging: self._skill_changing,
             SkillSaved: self._skill_saved,
             SkillUsed: self._skill_used,
             SkillRemoved: self._skill_removed,
@@ -94,7 +100,29 @@ class Records:
         """Return whether the record of an intent is more work than an event loop should do."""
         if isinstance(event, CallSent):
             return weight.is_large(event.arguments, MOST_PARTS, LONG)
+        if isinstance(event, SkillChanging):
+            return False
         return len(event.code if isinstance(event, CellStarted) else event.command) > LONG
+
+    def is_refusal(self, event: JournalEvent) -> TypeGuard[Refusal]:
+        """Return whether this is about something that was not done, and has no other record."""
+        if isinstance(event, CallEnded):
+            refused = event.outcome in ("denied", "refused") and not event.sent
+            return refused and event.call not in self._started
+        return isinstance(event, CellRefused | ExecutionRefused)
+
+    def in_short(self, event: Refusal) -> Record:
+        """Return what is said of a refusal that is only counted: neither code nor arguments."""
+        said: Record = {"at": now(event.at), "kind": "call.ended", **self._who(event.principal)}
+        said["session"] = self._whole(event.key)
+        if isinstance(event, CallEnded):
+            decision = self._decided.pop(event.call, None)
+            said |= {"tool": self._name(event.name), "outcome": event.outcome, "code": event.code}
+            said["reason"] = "" if decision is None else decision["reason"]
+            return said
+        is_command = isinstance(event, ExecutionRefused) and event.kind == "command"
+        said["kind"] = "command.refused" if is_command else "execution.refused"
+        return said | {"status": "refused", "reason": self._name(event.reason)}
 
     # Whose it is
 
@@ -189,6 +217,7 @@ class Records:
         }
 
     def _call_sent(self, event: CallSent) -> Record:
+        self._started.add(event.call)
         said = {"decision": self._decided.get(event.call)}
         said["arguments"] = self._screening.arguments(
             event.arguments, event.principal, MOST_ARGUMENTS, self._bound(event.tool)
@@ -197,6 +226,7 @@ class Records:
 
     def _call_ended(self, event: CallEnded) -> Record:
         decision = self._decided.pop(event.call, None)
+        self._started.discard(event.call)
         said: Record = {
             "outcome": event.outcome,
             "code": event.code,
@@ -238,6 +268,11 @@ class Records:
     def _revealed(self, event: Revealed) -> Record:
         said = {"count": event.count, "by": event.by}
         return {"kind": "revealed", **self._who(event.principal), **said}
+
+    def _skill_changing(self, event: SkillChanging) -> Record:
+        where = {"session": self._whole(event.key), "cell": event.cell}
+        said = {"skill": self._name(event.name), "change": event.change}
+        return {"kind": "skill.changing", **self._who(event.principal), **where, **said}
 
     def _skill_saved(self, event: SkillSaved) -> Record:
         said = {"digest": event.digest, "origin": event.origin}

@@ -1,16 +1,18 @@
 """Verifying the log: whether it is as it was written, told apart by what could have happened.
 
-- *whole*: each record follows the one before, and a signed head proves all but the newest;
+- *whole*: each record follows the one before, and a signed head proves all of them;
 - *torn*: the same, and its process was killed while it wrote: the last line is incomplete;
-- *unproven*: the records follow each other, and no head that the key has signed says so;
+- *unproven*: the records follow each other, and no head that the key has signed says so of all;
 - *cut*: there were more records than there are;
 - *changed*: something else stands there than was written.
 
-Hashes alone can be computed again by whoever changes a record; the heads can't.
+Hashes alone can be computed again by whoever changes a record; the heads can't. So nothing that a
+record says of itself excuses that it has no head, its time least of all.
 """
 
 import fcntl
 import os
+import time
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -23,9 +25,11 @@ from divingbell.audit.signing import Head
 
 Verdict = Literal["whole", "torn", "unproven", "cut", "changed"]
 BAD: tuple[Verdict, ...] = ("unproven", "cut", "changed")
-NEWEST = 60.0
-"""Seconds that records may be newer than the last head. A head is written each second: the rest is
-for a machine that is very busy."""
+PATIENCE = 10.0
+"""Seconds in which a process that still writes has to sign what was there. It does so each second:
+the rest is for a machine that is very busy. Anybody who can read a file can hold its lock, so that
+alone excuses nothing."""
+PAUSE = 0.1
 SET_BACK = 60.0
 """Seconds by which a record may be older than the one before it: what has happened is written
 after what is about to be done, and later where the disk was full."""
@@ -47,6 +51,8 @@ class Verified:
     """Whether its process has closed it; if not, it was killed, or still runs."""
     clock_set_back: int = 0
     """Times that a record has an earlier time than the one before: numbers say the order."""
+    dropped: int = 0
+    """Events that found no room while its disk was full, as it says itself."""
     open_calls: list[int] = field(default_factory=list)
     """Calls that were begun, and whose end is not recorded: they may have been made."""
 
@@ -64,14 +70,42 @@ def verify(folder: Path, heads: Path, public: str) -> list[Verified]:
     files = reading.segments_in(folder)
     try:
         names = sorted({*files, *kept_heads.chains(heads)})
-        return [_verified(name, files.get(name, {}), heads, public) for name in names]
+        return [_verified(name, files.get(name, {}), folder, heads, public) for name in names]
     except OSError as error:
         raise reading.unreadable(heads, error) from error
 
 
-def _verified(chain: str, files: dict[int, Path], heads: Path, public: str) -> Verified:
+def _verified(
+    chain: str, files: dict[int, Path], folder: Path, heads: Path, public: str
+) -> Verified:
     # The head first: a chain that is being written only grows meanwhile.
     head, forged = kept_heads.newest(heads, chain, public)
+    found = _looked(chain, files, head, forged)
+    if not (found.running and found.verdict == "whole" and found.proven < found.records):
+        return found
+    # What comes while this waits is seconds old, whatever it says.
+    head, forged = _signed_up_to(found.records, heads, chain, public)
+    if head is None or head.link.number < found.records:
+        return found._judge(
+            "unproven",
+            f"a process holds it, and has not signed the last {found.records - found.proven:,} "
+            f"records in {PATIENCE:g} s",
+        )
+    # It may have begun another file meanwhile.
+    return _looked(chain, reading.segments_in(folder).get(chain, files), head, forged)
+
+
+def _signed_up_to(number: int, heads: Path, chain: str, public: str) -> tuple[Head | None, int]:
+    """Return the newest head, once it is of this record or a later one, or when time is up."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        head, forged = kept_heads.newest(heads, chain, public)
+        if (head is not None and head.link.number >= number) or time.monotonic() > deadline:
+            return head, forged
+        time.sleep(PAUSE)
+
+
+def _looked(chain: str, files: dict[int, Path], head: Head | None, forged: int) -> Verified:
     look = _Look(chain, head)
     found = look.found
     if not files:
@@ -114,6 +148,8 @@ class _Look:
     def file(self, path: Path, *, is_last: bool) -> bool:
         """Take the records of a file; return whether there is a reason to go on."""
         for line in reading.lines_of(path):
+            if self.found.closed:
+                return self._changed(path, "the log was closed before it")
             if not line.endswith(b"\n") and is_last:
                 self._is_torn = True  # the last line of all, unless more comes: then it is broken
                 continue
@@ -122,14 +158,17 @@ class _Look:
                     raise Broken("the line before it has no end")
                 record, self._end = record_in(line, self._end)
             except Broken as broken:
-                number = self.found.records + 1
-                self.found._judge("changed", f"{path.name}, record {number:,}: {broken}")
-                return False
+                return self._changed(path, broken)
             self.found.records += 1
             self._take(record)
             if not self._agrees():
                 return False
         return True
+
+    def _changed(self, path: Path, how: object) -> bool:
+        number = self.found.records + 1
+        self.found._judge("changed", f"{path.name}, record {number:,}: {how}")
+        return False
 
     def _agrees(self) -> bool:
         """Return whether the head says the same, where it is about this record."""
@@ -152,6 +191,8 @@ class _Look:
             self.found.clock_set_back += at < self._last_at - SET_BACK
             self._last_at = at
         self.found.closed = kind == "log.closed"
+        if kind == "log.gap" and isinstance(count := record.get("count"), int):
+            self.found.dropped += count
         call = record.get("call")
         if kind == "call.started" and isinstance(call, int):
             self._open[call] = self.found.records
@@ -175,20 +216,21 @@ class _Look:
             return found._judge(
                 "unproven", f"{forged:,} heads that claim to go further are not signed by this key"
             )
-        if not found.running and self._newer_than_head() > NEWEST:
-            return found._judge(
-                "unproven", f"the last {found.records - found.proven:,} records have no head"
-            )
+        if not found.running and found.proven < found.records:
+            return found._judge("unproven", self._unsigned())
         if self._is_torn and not found.running:
             return found._judge("torn", "its process was killed while it wrote the last line")
         return found
 
-    def _newer_than_head(self) -> float:
-        """Seconds between the last head and the last record."""
-        assert self._head is not None
-        if self._end == self._head.link:
-            return 0.0
-        return self._last_at - (_moment(self._head.at) or 0.0)
+    def _unsigned(self) -> str:
+        found = self.found
+        words = f"the last {found.records - found.proven:,} records have no head"
+        if found.closed:
+            return words
+        return (
+            f"whole up to record {found.proven:,}; {words}: its process was killed before it "
+            "signed them, or somebody has added them later"
+        )
 
 
 def _moment(text: object) -> float | None:

@@ -96,11 +96,11 @@ class Writer:
                 raise
         return done
 
-    def add(self, record: Record) -> None:
-        """Have a record written soon."""
+    def add(self, record: Record, stands_for: int = 1) -> None:
+        """Have a record written soon, which stands for so many."""
         with self._guard:
             if len(self._entries) >= MOST_WAITING or self._closing:
-                self._dropped += 1
+                self._dropped += stands_for
                 return
             self._entries.append(Entry(record))
         if self._timer is None:
@@ -169,8 +169,8 @@ class Writer:
         error = self._chain_begun()
         gap = self._dropped
         batch = [each.record for each in entries if each.is_wanted(error)]
-        if gap:
-            batch.append({"at": now(), "kind": "log.gap", "count": gap})
+        if gap:  # before the last record: nothing comes after `log.closed`
+            batch.insert(len(batch) - 1, {"at": now(), "kind": "log.gap", "count": gap})
         kept: list[Entry] = []
         try:
             if batch:
@@ -178,7 +178,7 @@ class Writer:
         except Exception as failure:  # whatever it is, nothing of it was kept
             error, gap = failure, 0
             kept = [each for each in entries if each.waiter is None]
-            self._tell("can't be written", failure)
+            self.tell("can't be written", failure)
         with self._guard:
             self._entries = kept + self._entries
             self._dropped -= gap
@@ -213,14 +213,19 @@ class Writer:
             self._head_error = None
         except OSError as error:
             self._head_error = error
-            self._tell(f"has no place for its heads in {self._heads.folder}", error)
+            self.tell(f"has no place for its heads in {self._heads.folder}", error)
 
-    def _tell(self, words: str, error: Exception) -> None:
+    def tell(self, words: str, error: Exception | str) -> None:
+        """Tell whoever runs this of some trouble, once in a while."""
         moment = time.monotonic()
         if moment >= self._told_at.get(words, -TOLD_EVERY) + TOLD_EVERY:
             self._told_at[words] = moment
-            reason = getattr(error, "strerror", None) or error
-            log.warning("the audit log in %s %s: %s", self._segments.folder, words, reason)
+            log.warning(
+                "the audit log in %s %s: %s; make room, or name another folder in [audit_log]",
+                self._segments.folder,
+                words,
+                getattr(error, "strerror", None) or error,
+            )
 
 
 def _resolve(waiting: "list[asyncio.Future[None]]", error: Exception | None) -> None:

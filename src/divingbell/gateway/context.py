@@ -86,5 +86,7 @@ class CallContext:
 
 
 def key_of(principal: Principal, session: str) -> str:
-    """The part of a key that a session of the same id has again."""
-    return repr((principal.user, session))
+    """The part of a key that a session of the same id has again: `anna/one`. No other user has it,
+    whatever their names are."""
+    user = principal.user.replace("%", "%25").replace("/", "%2F")
+    return f"{user}/{session}"

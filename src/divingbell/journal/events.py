@@ -279,6 +279,19 @@ class Revealed:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillChanging:
+    """A skill is about to be changed (an intent: durable subscribers may refuse it)."""
+
+    principal: Principal
+    name: str
+    change: Literal["save", "rollback", "remove"]
+    key: str = ""
+    """The session whose code changes it; empty where none does."""
+    cell: int = 0
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
 class SkillSaved:
     """A version of a skill is offered from now on: a new one, or an earlier one again."""
 
@@ -347,7 +360,7 @@ class AnswerEnded:
     at: float = field(default_factory=_now)
 
 
-Intent: TypeAlias = CellStarted | CommandStarted | CallSent
+Intent: TypeAlias = CellStarted | CommandStarted | CallSent | SkillChanging
 JournalEvent: TypeAlias = (
     SessionOpened
     | SessionEnded
@@ -367,6 +380,7 @@ JournalEvent: TypeAlias = (
     | ServerDown
     | SignedIn
     | Revealed
+    | SkillChanging
     | SkillSaved
     | SkillUsed
     | SkillRemoved

@@ -358,7 +358,8 @@ class Calls:
             return "cancelled" if context.sent else NOT_MADE
         except ToolFailed as error:
             self._fail(line, number, error)
-            return error.code
+            is_away = error.code == "tool_unavailable" and not context.sent
+            return NOT_MADE if is_away else error.code
         except DivingbellError as error:
             self._fail(line, number, ToolFailed(str(error)))
         except Exception:  # a fault of ours: the session and its other calls go on

@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from divingbell.amounts import rate
 from divingbell.errors import RateExceeded
 from divingbell.settings.policy import Policy
 from divingbell.shares.buckets import Buckets
@@ -19,14 +20,14 @@ _EXECUTIONS = (
 )
 _CPU = (
     "not run: your CPU seconds are used up, {rate} are allowed (cpu_rate_per_user in [policy]). "
-    "Wait, and end what still runs; again in {again} s"
+    "Wait: whatever still runs uses up more; again in {again} s"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class _Rate:
     words: str
-    """Such as `60 per 1 minute`."""
+    """Such as `60 a minute`."""
     buckets: Buckets
 
 
@@ -38,10 +39,10 @@ def _refuse(waits: list[_Wait]) -> None:
     """Raise RateExceeded for the longest wait, if there is any."""
     if not waits:
         return
-    seconds, rate, words = max(waits, key=lambda wait: wait[0])
+    seconds, used, words = max(waits, key=lambda wait: wait[0])
     if seconds:
         again = max(1, math.ceil(seconds))
-        raise RateExceeded(words.format(rate=rate.words, again=again), seconds)
+        raise RateExceeded(words.format(rate=used.words, again=again), seconds)
 
 
 class UserRates:
@@ -65,7 +66,7 @@ class UserRates:
         from limits import parse_many  # it takes a while to load, and few set a rate
 
         return tuple(
-            _Rate(str(item), Buckets(item.amount, item.get_expiry(), self._now))
+            _Rate(rate(item), Buckets(item.amount, item.get_expiry(), self._now))
             for item in parse_many(text)
         )
 

@@ -73,9 +73,8 @@ class Catalogue(ABC):
 
     def names(self) -> list[str]:
         """Return the names of the skills that somebody has signed."""
-        endings = (name.removesuffix(statement.ENDING) for name in sorted(self._names()))
         found = set(self._names())
-        return [name for name in endings if statement.file_name(name) in found and name in found]
+        return sorted(name for name in found if statement.file_name(name) in found)
 
     def said(self, name: str) -> Statement | None:
         """Return the statement on a skill; None if there is none.

@@ -203,5 +203,7 @@ async def check_privacy(texts: dict[str, str], border: Border, principal: Princi
 
 
 def _personal(what: str, at: int, text: str, found: str) -> SkillRefused:
+    if what == "name":
+        return SkillRefused(f"the name has {found}: choose another")
     line = text.count("\n", 0, at) + 1
     return SkillRefused(f"line {line} of the {what} has {found}: make it a parameter")

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from divingbell.skills.checks import Reading
 
 _FENCE = "~~~~"
-_EXAMPLE = re.compile(rf"^## Example\n\n{_FENCE}python\n(.*?)\n{_FENCE}$", re.DOTALL | re.MULTILINE)
+_BEGINNING = re.compile(rf"^## Example\n\n{_FENCE}python\n", re.MULTILINE)
+_END = re.compile(rf"\n{_FENCE}$", re.MULTILINE)
 _FENCES = re.compile(rf"^{_FENCE}", re.MULTILINE)
 
 
@@ -28,8 +29,10 @@ def body(reading: Reading, tools: Iterable[str]) -> str:
 
 def example_in(text: str) -> str:
     """Return the example in such a body; empty where there is none."""
-    found = _EXAMPLE.search(text)
-    return found[1] if found else ""
+    # One after the other: where the first has no end, those that begin after it have none either.
+    begins = _BEGINNING.search(text)
+    ends = _END.search(text, begins.end()) if begins else None
+    return text[begins.end() : ends.start()] if begins and ends else ""
 
 
 def _code(source: str) -> str:

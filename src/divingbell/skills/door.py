@@ -37,7 +37,7 @@ class Door(OpenDoor):
             given = await parsed(name, arguments)
             if self._is_ours(given):
                 self._loading(context)
-                return loaded(self._skill, files=given.get("files") is True)
+                return await loaded(self._skill, files=given.get("files") is True)
         elif (tool := self._gateway.catalog.known(name)) is not None:
             self.called.add(tool.full_name)
         return await super().answer(context, name, arguments)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from divingbell.errors import SkillMissing, SkillRefused
 from divingbell.skills import names, skill_file
-from divingbell.skills.skill import Skill
+from divingbell.skills.skill import SCRIPTS, Skill
 
 MAX_ENTRIES = 2_000
 """Files and folders below one skill that are looked at."""
@@ -39,7 +39,7 @@ def read(folder: Path, *, foreign: bool = False) -> Skill:
         files = read_files(descriptor)
     skill_md = files.pop(names.SKILL_FILE, None)
     if skill_md is None:
-        raise no_skill(folder)
+        raise _no_skill_itself(folder)
     skill = skill_file.parse(skill_md, files, foreign=foreign)
     if (called := folder.absolute().name) != skill.name:
         raise SkillRefused(
@@ -47,6 +47,16 @@ def read(folder: Path, *, foreign: bool = False) -> Skill:
             "one name for both, rename one of them"
         )
     return skill
+
+
+def _no_skill_itself(folder: Path) -> SkillMissing:
+    below = find(folder)
+    if not below:
+        return no_skill(folder)
+    return SkillMissing(
+        f"there is no {names.SKILL_FILE} in {folder}, but right below it, such as in "
+        f"{below[0].name}: `divingbell skills import {folder}` takes over all of them"
+    )
 
 
 def no_skill(folder: Path) -> SkillMissing:
@@ -95,6 +105,8 @@ def write(skill: Skill, above: Path) -> Path:
             for path, data in skill.all_files.items():
                 (draft / path).parent.mkdir(parents=True, exist_ok=True)
                 (draft / path).write_bytes(data)
+                if path.startswith(f"{SCRIPTS}/") and data.startswith(b"#!"):
+                    (draft / path).chmod(0o755)
             draft.chmod(0o755)
             draft.rename(target)  # fails where there is a folder with something in it meanwhile
         except BaseException:

@@ -28,17 +28,32 @@ def read(skill_md: bytes) -> dict[str, Any]:
         value = None
     if not isinstance(value, dict) or not _is_json(value):
         raise SkillRefused(
-            "the head of SKILL.md holds values that JSON does not have, such as dates: write them "
-            "in quotes"
+            "the head of SKILL.md holds values that JSON does not have, such as dates and numbers "
+            "beyond 64 bits: write them in quotes"
         )
     return value
 
 
 def _is_json(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(isinstance(key, str) and _is_json(each) for key, each in value.items())
+        return all(
+            isinstance(key, str) and _is_json(key) and _is_json(each) for key, each in value.items()
+        )
     if isinstance(value, list):
         return all(map(_is_json, value))
     if isinstance(value, float):
         return math.isfinite(value)
-    return value is None or isinstance(value, str | int)
+    if isinstance(value, int):  # one of thousands of digits can't even be written as text
+        return -(1 << 63) <= value < 1 << 63
+    if isinstance(value, str):
+        return _is_text(value)
+    return value is None
+
+
+def _is_text(value: str) -> bool:
+    """Whether UTF-8 has it: YAML can escape halves of characters."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

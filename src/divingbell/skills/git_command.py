@@ -48,6 +48,7 @@ _CONFIGURATION = {
     "fetch.fsckObjects": "true",
     "submodule.recurse": "false",
     "gc.auto": "0",
+    "init.defaultBranch": "main",
     "maintenance.auto": "false",
     "pack.threads": "1",
     "http.lowSpeedLimit": "1000",

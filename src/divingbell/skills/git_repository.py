@@ -6,7 +6,7 @@ last: a history that was rewritten is refused. Files are read out of the objects
 
 import contextlib
 import hashlib
-import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,18 +14,21 @@ from pathlib import Path
 
 from divingbell.errors import SkillRefused
 from divingbell.host import lock_file
-from divingbell.skills.git_command import Git, GitFailed
+from divingbell.skills.git_command import MOST_FETCHED, Git, GitFailed
+from divingbell.skills.git_local import BRANCH, local_repository
 
 SEEN, OFFERED = "refs/heads/seen", "refs/heads/offered"
 MOST_LISTED = 4 << 20
 """Bytes of a list of names."""
 MOST_REFERENCES = 64 << 10
+MOST_KEPT = 1 << 30
+"""Bytes of all copies together."""
 LOCK_TIMEOUT = 150.0
 """Seconds to wait for another process that fetches: a little more than git has for that."""
 FILE_MODES = ("100644", "100755")
 BRANCHES = ("main", "master")
 """The branches that are looked for where a repository does not say which is its first."""
-_BRANCH = re.compile(r"refs/heads/[A-Za-z0-9][A-Za-z0-9._/-]{0,200}")
+_ASKING_FOR = ("HEAD", *(f"refs/heads/{name}" for name in BRANCHES))
 _AUTHOR = {
     f"GIT_{role}_{field}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -55,6 +58,16 @@ class Repository:
         self._git = Git(self.folder)
 
     @contextlib.contextmanager
+    def _there(self) -> Iterator[str]:
+        """Enter a block with what git is told to find the repository."""
+        local = local_repository(self.address)
+        if local is None:
+            yield self.address
+        else:
+            with local.shown(self.folder.parent) as path:
+                yield path
+
+    @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
         """Enter a block in which no other process uses the copy.
 
@@ -64,7 +77,16 @@ class Repository:
         with lock_file.alone(self.folder.with_suffix(".lock"), LOCK_TIMEOUT):
             if not (self.folder / "HEAD").exists():  # again, where it was interrupted
                 self._git("init", "--quiet", "--bare", "--template=")
-            yield
+            self._sweep()
+            try:
+                yield
+            finally:
+                self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove what a fetch has left that failed, or was ended: git leaves it for weeks."""
+        for path in [*self.folder.glob("objects/**/tmp_*")]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
 
     def fetch(self) -> str | None:
         """Return the newest commit of the repository's first branch; None if it has none yet.
@@ -73,21 +95,43 @@ class Repository:
             HistoryRewritten: it does not go on from what was seen.
             GitFailed: it can't be fetched.
         """
-        branch, seen = self.branch(), self._commit(SEEN)
+        seen = self._commit(SEEN)
+        with self._there() as there:
+            branch = self._branch(there)
+            if branch is not None:
+                self._take(there, branch, is_first=seen is None)
         if branch is None:
             if seen is not None:
                 raise self._rewritten(seen)
             return None
-        self._git(
-            *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
-            *(() if seen else ("--depth=1",)),
-            *("--", self.address, f"+{branch}:{OFFERED}"),
-        )
         offered = self._commit(OFFERED)
         if seen and not self._git.says("merge-base", "--is-ancestor", seen, OFFERED):
             raise self._rewritten(seen)
         self._git("update-ref", SEEN, OFFERED)
         return offered
+
+    def _take(self, there: str, branch: str, *, is_first: bool) -> None:
+        self._git(
+            *("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+            *(("--depth=1",) if is_first else ()),
+            *("--", there, f"+{branch}:{OFFERED}"),
+            most=min(MOST_FETCHED, self._room()),
+        )
+
+    def _room(self) -> int:
+        """Return the bytes that may still be fetched.
+
+        Raises:
+            SkillRefused: there are none.
+        """
+        above = self.folder.parent
+        kept = sum(map(_size, above.glob("*.git/objects/**/*")))
+        if kept >= MOST_KEPT:
+            raise SkillRefused(
+                f"the copies of catalogues in {above} have {kept >> 20:,} MB; they may have "
+                f"{MOST_KEPT >> 20:,} MB: remove those that you do not need, or that are too large"
+            )
+        return MOST_KEPT - kept
 
     def _rewritten(self, seen: str) -> HistoryRewritten:
         return HistoryRewritten(
@@ -97,14 +141,13 @@ class Repository:
             "were seen are compared all the same"
         )
 
-    def branch(self) -> str | None:
+    def _branch(self, there: str) -> str | None:
         """Return the first branch of the repository, by its full name; None if it has none.
 
         Raises:
             GitFailed: the repository can't be asked.
         """
-        wanted = ("HEAD", *(f"refs/heads/{name}" for name in BRANCHES))
-        said = self._git("ls-remote", "--symref", "--", self.address, *wanted, most=MOST_REFERENCES)
+        said = self._git("ls-remote", "--symref", "--", there, *_ASKING_FOR, most=MOST_REFERENCES)
         found: list[str] = []
         for line in said.decode("utf-8", "replace").splitlines():
             target, _, name = line.partition("\t")
@@ -112,7 +155,20 @@ class Repository:
                 found.insert(0, target.removeprefix("ref: "))
             elif name.startswith("refs/heads/"):
                 found.append(name)
-        return next((name for name in found if _BRANCH.fullmatch(name)), None)
+        return next((name for name in found if BRANCH.fullmatch(name)), None)
+
+    def _first_branch(self, there: str) -> str:
+        """Return the branch that an empty repository names as its first, else `main`.
+
+        `ls-remote` says nothing of a branch without commits; a clone is told.
+        """
+        with tempfile.TemporaryDirectory(dir=self.folder.parent, suffix=".first") as folder:
+            Git(Path(folder))(
+                *("clone", "--quiet", "--bare", "--no-local", "--template=", "--depth=1"),
+                *("--no-tags", "--", there, folder),
+            )
+            said = Git(Path(folder))("symbolic-ref", "HEAD").decode("utf-8", "replace").strip()
+        return said if BRANCH.fullmatch(said) else f"refs/heads/{BRANCHES[0]}"
 
     def _commit(self, reference: str) -> str | None:
         try:
@@ -195,8 +251,22 @@ class Repository:
         """Make a commit the newest of the repository's first branch.
 
         Raises:
-            GitFailed: it was refused; for one, somebody else was faster.
+            SkillRefused: it was; for one, somebody else was faster.
         """
-        branch = self.branch() or f"refs/heads/{BRANCHES[0]}"
-        self._git("push", "--quiet", "--no-verify", "--", self.address, f"{commit}:{branch}")
+        local = local_repository(self.address)
+        if local is not None and local.has_checkout:
+            raise SkillRefused(
+                f"{self.address} has files checked out, which a new commit would leave behind: "
+                "name a repository that was made with `git init --bare`"
+            )
+        with self._there() as there:
+            branch = self._branch(there) or self._first_branch(there)
+            self._git("push", "--quiet", "--no-verify", "--", there, f"{commit}:{branch}")
         self._git("update-ref", SEEN, commit)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except FileNotFoundError:  # another process has removed it meanwhile
+        return 0

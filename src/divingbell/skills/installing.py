@@ -4,6 +4,9 @@ What a person has to see is in `Proposal`. `Proposal.doubts` says why somebody m
 without doubts, a program may go on by itself.
 """
 
+import codecs
+import io
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TypeGuard
@@ -16,7 +19,7 @@ from divingbell.settings.review import ReviewAction, worst
 from divingbell.skills.catalogue import Catalogue, Offer
 from divingbell.skills.record import Kept, Record, first_record
 from divingbell.skills.seen import Known, Seen
-from divingbell.skills.skill import Skill
+from divingbell.skills.skill import SCRIPTS, Skill
 from divingbell.skills.store import Store
 from divingbell.text import is_hiding
 
@@ -25,7 +28,17 @@ MAX_REVIEWED = 50
 PYTHON = ".py"
 READ = (".md", ".py", ".txt")
 """Files that a model reads, or a person."""
-RUNNABLE = (".bash", ".bat", ".cjs", ".js", ".mjs", ".pl", ".ps1", ".rb", ".sh", ".ts")
+RUNNABLE = (
+    *(".bash", ".bat", ".cjs", ".cmd", ".fish", ".js", ".lua", ".mjs", ".php", ".pl", ".ps1"),
+    *(".rb", ".sh", ".ts", ".vbs", ".zsh"),
+    *(".dll", ".dylib", ".exe", ".jar", ".so", ".wasm"),
+    *(".egg", ".ipynb", ".pth", ".pyc", ".pyd", ".pyo", ".pyw", ".pyz", ".whl", ".zip"),
+)
+"""Files that something runs, wherever they are."""
+_PROGRAMS = (b"#!", b"\xef\xbb\xbf#!", b"\x7fELF")
+"""How programs begin, whatever their names are."""
+_NOT_READ = ("syntax", "unread")
+"""Findings of a review that has not read the code, or not all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +105,35 @@ class Proposal:
             yield "it takes the place of a skill of yours that came from elsewhere"
 
 
+def _ends(path: str, *endings: str) -> bool:
+    return path.casefold().endswith(endings)
+
+
+def _can_run(path: str, data: bytes) -> bool:
+    """Whether a file can be run. Under scripts/ all can: whatever a model is told to run is there,
+    and nothing in a file says that it is no code."""
+    is_script = path.casefold().startswith(f"{SCRIPTS}/")
+    return is_script or _ends(path, PYTHON, *RUNNABLE) or data.startswith(_PROGRAMS)
+
+
+def _python(data: bytes) -> str | None:
+    """Return the code of a file as Python reads it; None if that is not UTF-8.
+
+    A line such as `coding: utf-7` makes other code of the same bytes.
+    """
+    # Python ends lines at a lone carriage return too, `readline` of bytes does not.
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(lines).readline)
+        if codecs.lookup(encoding).name not in ("utf-8", "utf-8-sig"):
+            return None
+        return data.decode("utf-8-sig")
+    except (SyntaxError, UnicodeDecodeError, LookupError):
+        return None
+
+
 def _hiding(skill: Skill) -> tuple[str, ...]:
-    texts = {path: data for path, data in skill.all_files.items() if path.endswith(READ)}
+    texts = {path: data for path, data in skill.all_files.items() if _ends(path, *READ)}
     decoded = {path: data.decode("utf-8", "replace") for path, data in texts.items()}
     return tuple(path for path in decoded if is_hiding(decoded[path].replace("\r\n", "\n")))
 
@@ -152,14 +192,13 @@ class Installer:
         reviews: dict[str, Review] = {}
         unread = []
         for path, data in skill.files.items():
-            if path.endswith(RUNNABLE) or (data.startswith(b"#!") and not path.endswith(PYTHON)):
-                unread.append(path)
-            elif path.endswith(PYTHON):
-                if len(reviews) >= MAX_REVIEWED:
+            code = _python(data) if _ends(path, PYTHON) else None
+            if code is not None and len(reviews) < MAX_REVIEWED:
+                review = reviews[path] = self.reviewer.review(code, self.limits)
+                if any(finding.kind in _NOT_READ for finding in review.findings):
                     unread.append(path)
-                else:
-                    code = data.decode("utf-8", "replace")
-                    reviews[path] = self.reviewer.review(code, self.limits)
+            elif _can_run(path, data):
+                unread.append(path)
         return reviews, tuple(unread)
 
     def _there(self, name: str) -> Kept | None:

@@ -33,13 +33,14 @@ def check(name: str) -> str:
         shown = repr(name) if len(str(name)) <= MAX_NAME else f"one of {len(str(name))} characters"
         raise SkillRefused(
             f"the name of a skill can't be {shown}: use up to {MAX_NAME} lowercase letters (a-z) "
-            "and digits, with single hyphens between them, such as top-customers"
+            "and digits, with single hyphens between them, such as top-customers (in code "
+            "top_customers)"
         )
     module = name.replace("-", "_")
     if module in sys.stdlib_module_names or module in _TAKEN:
         raise SkillRefused(
             f"a skill can't be called {name}: a module of Python or of the sandbox has that name. "
-            f"Choose another, such as my-{name}"[:400]
+            f"Choose another, such as my-{name} (in code my_{module})"
         )
     return name
 

@@ -91,6 +91,8 @@ class Summary:
     record: Record
     saved_at: float
     usage: Usage = Usage()
+    has_code: bool = True
+    """It can be imported; else it is instructions, in a folder of files."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,8 @@ class ReplayDoor(Door):
         self._saver = saver
         self._recorded = recorded
         self._answers: Mapping[tuple[str, bytes], Recorded] | None = None
+        self.has_hidden = False
+        """Whether an answer had tokens in place of what is hidden."""
 
     @property
     def principal(self) -> Principal:
@@ -57,7 +59,7 @@ class ReplayDoor(Door):
         await self._gateway.pipeline.meter.reserve(saver.key, saver.user, saver.run)
         self._gateway.policy.check_arguments(name[:MAX_NAME], arguments)
         if name == "load_skill":
-            return self._load(await parsed(name, arguments))
+            return await self._load(await parsed(name, arguments))
         if name == "await_server":
             given = await parsed(name, arguments)
             server = self._gateway.catalog.check_server(str(given.get("server")))
@@ -67,14 +69,14 @@ class ReplayDoor(Door):
             )
         return await self._replayed(name, arguments)
 
-    def _load(self, given: Mapping[str, Any]) -> Answer:
+    async def _load(self, given: Mapping[str, Any]) -> Answer:
         if not self._is_ours(given):
             raise ToolFailed(
                 "while an example is tried, other skills can't be imported: put what it needs of "
                 "them into the code",
                 "tool_unknown",
             )
-        return loaded(self._skill, files=given.get("files") is True)
+        return await loaded(self._skill, files=given.get("files") is True)
 
     async def _replayed(self, name: str, arguments: bytes) -> Answer:
         tool = self._gateway.host.find(name, self._saver.key) or self._gateway.catalog.known(name)
@@ -96,7 +98,10 @@ class ReplayDoor(Door):
             )
         value = await weight.in_thread(lambda: json.loads(found.answer))
         shown = await self._border.outward(value, self.principal, "model", known)
-        body = await weight.beside(lambda given: json.dumps(given).encode(), shown)
+        body, is_hidden = await weight.beside(
+            lambda given: (json.dumps(given).encode(), given != value), shown
+        )
+        self.has_hidden |= is_hidden
         return Answer(body, found.kind)
 
     async def _canonical(self, arguments: bytes) -> bytes:

@@ -36,7 +36,7 @@ class Skill:
     @property
     def script(self) -> str:
         """The path of the code that is imported, whether it is there or not."""
-        return f"{SCRIPTS}/{self.module}.py"
+        return script(self.name)
 
     @property
     def code(self) -> str | None:
@@ -55,6 +55,11 @@ class Skill:
     def digest(self) -> str:
         """`sha256:` and the hash of all files: of their paths, their lengths and their bytes."""
         return digest(self.all_files)
+
+
+def script(name: str) -> str:
+    """Return the path of the code that is imported as the skill of this name."""
+    return f"{SCRIPTS}/{names.module(name)}.py"
 
 
 def digest(files: Mapping[str, bytes]) -> str:

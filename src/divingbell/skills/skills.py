@@ -3,38 +3,48 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
+from typing import Literal
 
 from divingbell import logs
 from divingbell.errors import SkillRefused
 from divingbell.host import beside
-from divingbell.journal.events import JournalEvent, SkillRemoved, SkillSaved
+from divingbell.journal.events import JournalEvent, SkillChanging, SkillRemoved, SkillSaved
 from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.skills import folder as folders
+from divingbell.skills import names
 from divingbell.skills.installing import Proposal
 from divingbell.skills.publishing import Published
 from divingbell.skills.record import Kept, Record, Summary, first_record
-from divingbell.skills.search import Searches
+from divingbell.skills.search import MAX_LIMIT, Searches
 from divingbell.skills.sharing import Sharing, Wanted
 from divingbell.skills.skill import Skill
 from divingbell.skills.store import Stores
+from divingbell.text import one_line
 
 log = logs.logger("divingbell.skills")
 
 MAX_AT_ONCE = 256 << 20
 """Bytes of all skills that are taken over together: they are in memory until all are read."""
+MOST_REASON = 1_000
 MOST_REASONS = 5
 """Skills of a folder that can't be taken over and are named one by one."""
 
 
 Tester = Callable[[str, str], Awaitable[Result]]
+Change = Literal["save", "rollback", "remove"]
+
+
+async def _unasked(event: SkillChanging) -> None:
+    """Nobody has to keep it."""
 
 
 class Skills:
     """The skills that are kept on this machine, each user's by themselves.
 
     Every method takes the `user` whose skills are meant; without one they are those of sessions
-    that no user is named for. All raise `SkillRefused` where the skills can't be read or written.
+    that no user is named for. All raise `SkillRefused` where the skills can't be read or written,
+    and those that change something `NotRecorded` where there is an audit log that can't be.
     """
 
     def __init__(
@@ -43,11 +53,13 @@ class Skills:
         tell: Callable[[JournalEvent], None],
         sharing: Sharing,
         client: str = "library",
+        intend: Callable[[SkillChanging], Awaitable[None]] = _unasked,
     ) -> None:
         self.stores = stores
         self.sharing = sharing
         self.searches = Searches(stores)
         self._tell = tell
+        self._intend = intend
         self._client = client
         self.tester: Tester | None = None
         """Runs the example of a user's skill; None where skills are off."""
@@ -85,7 +97,7 @@ class Skills:
         self, query: str, limit: int = 10, *, user: str | None = None
     ) -> list[Summary]:
         """Return the skills that fit a query best and are offered, the best first."""
-        return await asyncio.to_thread(self.searches.of(user or "").find, query, limit)
+        return await self.searches.of(user or "").find(query, min(limit, MAX_LIMIT))
 
     async def add(self, skill: Skill | str | Path, *, user: str | None = None) -> Kept:
         """Keep a skill, or the one in a folder, as a new version, which is offered from now on.
@@ -104,17 +116,25 @@ class Skills:
         [kept] = await self.keep([(skill, record)], user or "")
         return kept
 
-    async def import_folder(self, folder: str | Path, *, user: str | None = None) -> list[Kept]:
+    async def import_folder(
+        self,
+        folder: str | Path,
+        *,
+        user: str | None = None,
+        skip_bad: bool = False,
+        tell: Callable[[str], None] = log.warning,
+    ) -> list[Kept]:
         """Take over skills that were made for another agent, as they are: all or none.
 
         They are those right below the folder, such as `~/.claude/skills`, or that folder itself.
-        Their code is not run.
+        Their code is not run. With `skip_bad` those that are no skills are left out, and `tell`
+        hears why: by default the log does.
 
         Raises:
             SkillMissing: there is no such folder, or no skill in it.
             SkillRefused: one of them is no skill, or larger than one may be; it says which.
         """
-        found = await asyncio.to_thread(_read_all, Path(folder))
+        found = await asyncio.to_thread(_read_all, Path(folder), tell if skip_bad else None)
         return await self.keep(found, user or "")
 
     async def export(
@@ -223,6 +243,7 @@ class Skills:
         Raises:
             SkillMissing: there is no such version.
         """
+        await self._changing(name, "rollback", user or "")
         kept = await asyncio.to_thread(self.stores.of(user or "").rollback, name, version)
         self._tell(self._saved(kept, user or "", "rollback"))
         return kept
@@ -233,6 +254,8 @@ class Skills:
         Raises:
             SkillMissing: there is none of that name.
         """
+        name = names.of_module(name)
+        await self._changing(name, "remove", user or "")
         gone = await asyncio.to_thread(self.stores.of(user or "").remove, name)
         self._tell(SkillRemoved(Principal(user or "", client=self._client), name, gone))
         return gone
@@ -245,6 +268,8 @@ class Skills:
             SkillRefused: this user has as many skills, versions or bytes as one may have.
         """
         rows = [*given]
+        for skill, _ in rows:
+            await self._changing(skill.name, "save", user)
         kept = await asyncio.to_thread(self.stores.of(user).save_all, rows)
         for each in kept:
             self._tell(self._saved(each, user, each.record.origin))
@@ -254,13 +279,17 @@ class Skills:
         """Return all skills, in the order of their names, with their uses."""
         return await asyncio.to_thread(self.stores.of(user or "").summaries)
 
+    async def _changing(self, name: str, change: Change, user: str) -> None:
+        await self._intend(SkillChanging(Principal(user, client=self._client), name, change))
+
     def _saved(self, kept: Kept, user: str, origin: str) -> SkillSaved:
         who = Principal(user, client=self._client)
         return SkillSaved(who, kept.skill.name, kept.version, kept.skill.digest, origin)
 
 
-def _read_all(folder: Path) -> list[tuple[Skill, Record]]:
-    """Read all skills in a folder; where some can't be, say so of each, and take none."""
+def _read_all(folder: Path, tell: Callable[[str], None] | None) -> list[tuple[Skill, Record]]:
+    """Read all skills in a folder; where some can't be, say so of each, and take none; or tell that
+    those are left out."""
     read, wrong = [], []
     size = 0
     for path in folders.find(folder):
@@ -274,9 +303,15 @@ def _read_all(folder: Path) -> list[tuple[Skill, Record]]:
                 f"the skills in {folder} have more than {MAX_AT_ONCE >> 20} MB: import some of "
                 "them at a time"
             )
-    if wrong:
+    if tell is not None:
+        for each in wrong:
+            tell(f"left out: {one_line(each, MOST_REASON)}")
+    elif wrong:
         more = f"; and {len(wrong) - MOST_REASONS} more" if len(wrong) > MOST_REASONS else ""
-        raise SkillRefused(f"nothing was taken over: {'; '.join(wrong[:MOST_REASONS])}{more}")
+        raise SkillRefused(
+            f"nothing was taken over: {'; '.join(wrong[:MOST_REASONS])}{more}. Mend what is said "
+            "of each, or leave them out with --skip-bad (skip_bad=True)"
+        )
     if not read:
         raise folders.no_skill(folder)
     source = str(folder.absolute())

@@ -21,6 +21,10 @@ SECONDS = 30.0
 PATIENCE = 60.0
 """Seconds for all of it: a place for the session, the session, and the run."""
 MAX_WORDS = 2_000
+HIDDEN = (
+    "In a trial tools answer with tokens such as [EMAIL_482715] in the place of personal values, "
+    "which are hidden there: the code must work with those too, or take the value as a parameter"
+)
 
 RunApart = Callable[[Principal, Door, str, float], Awaitable[Result]]
 """Runs code within so many seconds in a fresh session of this user, which has this door alone."""
@@ -50,7 +54,8 @@ class Trials:
         door = ReplayDoor(self._gateway, self._border, context, skill, recorded)
         result = await self._result(context.principal, door, example)
         if result.status != "ok":
-            raise SkillRefused(f"its example fails: {words(result)}")
+            told = f"\n{HIDDEN}" if door.has_hidden else ""
+            raise SkillRefused(f"its example fails: {words(result)}{told}")
         return frozenset(door.called)
 
     async def run_live(

@@ -81,7 +81,7 @@ async def test_a_rate_says_when_there_is_room_again() -> None:
     await meter.reserve("s", "u")
     await meter.reserve("s", "u")
     said = await refused(meter)
-    assert "2 per 1 hour is allowed (rate_per_session in [policy])" in said
+    assert "2 an hour are allowed (rate_per_session in [policy])" in said
     assert "time.sleep(" in said
     assert meter.used("s") == 2
     await meter.reserve("other", "u")

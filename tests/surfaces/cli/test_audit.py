@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
+from divingbell.audit.chain import line_of, record_in
 from divingbell.journal.events import SessionOpened
 from divingbell.principal import Principal
 from divingbell.settings.config import Settings
@@ -86,6 +88,35 @@ def test_who_has_only_the_public_key_can_verify(bell: Bell, tmp_path: Path) -> N
     assert bell("verify").returncode == 2
     assert bell("verify", "--key", key).returncode == 0
     assert bell("verify", "--key", "short").returncode == 2
+
+
+def test_what_is_not_there_is_told(bell: Bell, tmp_path: Path) -> None:
+    for arguments, words in (
+        (("search", "--kind", "cal"), "'cal' is no kind: did you mean call?"),
+        (("export", "--outcome", "dennied"), "'dennied' is no outcome: did you mean denied?"),
+        (("search", "--user", "nobody"), "nothing was found"),
+    ):
+        done = bell(*arguments)
+        assert (done.returncode, done.stdout) == (0, "") and words in done.stderr
+    (tmp_path / "divingbell" / "audit.key").unlink()
+    done = bell("verify")
+    assert done.returncode == 2 and "verify --key PUBLIC" in done.stderr
+    assert "python3 -c" not in done.stderr
+    shutil.rmtree(tmp_path / "divingbell")
+    for command, status in (("verify", 2), ("tail", 0), ("search", 0)):
+        done = bell(command)
+        assert done.returncode == status and "there is no audit log in" in done.stderr
+
+
+def test_a_terminal_that_reads_json_is_told_to_do_nothing(bell: Bell, tmp_path: Path) -> None:
+    [path] = making.files(tmp_path / "divingbell")
+    lines = path.read_bytes().splitlines(keepends=True)
+    _, end = record_in(lines[-1], None)
+    said = {"at": "2026-01-01", "kind": "call.started", "tool": "ä\x9b31m\u202e\U000e0041"}
+    path.write_bytes(b"".join([*lines, line_of(said, end)[0]]))
+    shown = bell("search", "--json", "--text", "31m").stdout
+    assert json.loads(shown)["tool"] == said["tool"] and "ä" in shown
+    assert shown.rstrip("\n").isprintable()
 
 
 def test_export_gives_lines_of_json(bell: Bell) -> None:

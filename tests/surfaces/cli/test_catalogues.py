@@ -120,3 +120,13 @@ def test_places_that_are_not_used(bell: Bell, place: str) -> None:
 def test_no_key_is_taken_for_one(bell: Bell, place: str) -> None:
     done = bell("bob", "install", NAME, "--from", place, "--key", "AAAA")
     assert done.returncode == 2 and "32 bytes in base64" in done.stderr
+
+
+def test_nothing_to_update_is_said(bell: Bell) -> None:
+    assert "None of these skills came from a catalogue" in bell("bob", "update").stdout
+    assert "--sha256" not in bell("bob", "update", "--help").stdout
+
+
+def test_names_are_listed_once(bell: Bell, tmp_path: Path, place: str) -> None:
+    published(bell, tmp_path, place, made())
+    assert bell("bob", "install", "nope", "--from", place).stderr.count(NAME) == 1

@@ -46,3 +46,32 @@ def test_a_review_that_is_off_stops_nothing(
 def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["review", "nowhere.py"]) == 2
     assert "nowhere.py can't be read" in capsys.readouterr().err
+
+
+def test_what_is_no_python_would_not_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "plan.py"
+    script.write_text("def f(:\n")
+    assert main(["review", str(script)]) == 1
+    assert capsys.readouterr().out.startswith("it would fail: it is no Python\n")
+
+
+def test_the_cells_of_a_notebook_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notebook = tmp_path / "plan.ipynb"
+    cells = [
+        {"cell_type": "markdown", "source": "# import requests"},
+        {"cell_type": "code", "source": ["x = 1\n", "x"], "outputs": []},
+        {"cell_type": "code", "source": "import math\nimport requests"},
+    ]
+    notebook.write_text(json.dumps({"cells": cells, "nbformat": 4}))
+    main(["review", str(notebook)])
+    assert "(network): code cell 2, line 2" in capsys.readouterr().out
+    main(["review", str(notebook), "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    assert [len(each["findings"]) for each in shown["cells"]] == [0, 1]
+    notebook.write_text("{}")
+    assert main(["review", str(notebook)]) == 2
+    assert "is no notebook" in capsys.readouterr().err

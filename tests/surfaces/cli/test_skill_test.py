@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 
+from divingbell.host.login import login_name
 from divingbell.skills import checks, document, skill_file
 from divingbell.skills.record import Record
 from divingbell.skills.store import Store, Stores
@@ -20,7 +21,7 @@ def keep(store: Store, code: str) -> None:
 
 def test_an_example_is_run_and_its_end_is_kept(tmp_path: Path) -> None:
     run, data = runner(tmp_path), tmp_path / "data"
-    store = Stores(data / "divingbell/skills").of("")
+    store = Stores(data / "divingbell/skills").of(login_name())
     keep(store, 'def double(x):\n    """Double."""\n    return 2 * x\n')
     done = run("skills", "test", "double", XDG_DATA_HOME=str(data))
     assert done.returncode == 0, done.stderr

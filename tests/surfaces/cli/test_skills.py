@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import skills_ref
 
+from divingbell.audit import reading
 from divingbell.host.login import login_name
 from divingbell.settings.config import Settings
-from divingbell.skills import folder
+from divingbell.skills import folder, skill_file
 from divingbell.skills.record import Record, Usage
 from divingbell.skills.store import Store, Stores
 from divingbell.surfaces.cli import serving, skills
@@ -71,6 +72,20 @@ def test_a_name_that_can_t_be_one_is_said(bell: Bell, name: str) -> None:
     assert done.returncode == 2 and "can't be" in done.stderr and len(done.stderr) < 400
 
 
+def test_a_change_is_in_the_log_that_a_server_has(tmp_path: Path, bell: Bell) -> None:
+    folder.write(made(), tmp_path)
+    log = tmp_path / "data" / "divingbell" / "audit"
+    assert bell("add", "top-customers").returncode == 0
+    assert not log.exists()  # there is no server, and nobody has asked for a log
+    log.mkdir(mode=0o700)
+    assert bell("remove", "top-customers", DIVINGBELL_AUDIT="off").returncode == 0
+    assert not [*log.iterdir()]
+    assert bell("add", "top-customers").returncode == 0
+    assert bell("remove", "top-customers").returncode == 0
+    kinds = [record["kind"] for record in reading.records(log) if "skill" in record["kind"]]
+    assert kinds == ["skill.saved", "skill.removed"]
+
+
 def test_every_change_is_in_the_audit_log(tmp_path: Path, bell: Bell) -> None:
     folder.write(made(), tmp_path)
     for words in (("add", "top-customers"), ("remove", "top-customers")):
@@ -106,6 +121,67 @@ def test_the_list_says_what_a_skill_is_worth(
         "top-customers 1 1,200 75% 45,000 Runs top-customers. Use it in tests.",
         "unused 1 0 – 0 [changed] Runs unused. Use it in tests.",
     ]
+
+
+def test_a_list_in_a_pipe_has_whole_descriptions(store: Store, bell: Bell) -> None:
+    long = "Finds customers. " + "Use it for this and that. " * 30
+    store.save(skill_file.make("pdf-forms", long), Record("added"))
+    assert long.strip() in bell("list").stdout
+
+
+def test_skills_are_searched(store: Store, bell: Bell) -> None:
+    store.save(made(), Record("added"))
+    store.save(skill_file.make("pdf-forms", "Fills forms in."), Record("added"))
+    assert [line.split()[0] for line in bell("search", "fills", "forms").stdout.splitlines()] == [
+        "skill",
+        "pdf-forms",
+    ]
+    assert json.loads(bell("search", "forms", "--json").stdout)[0]["name"] == "pdf-forms"
+    assert "No skill fits 'zebra'" in bell("search", "zebra").stdout
+
+
+def test_one_that_is_not_offered_is_not_said_to_be(store: Store, bell: Bell) -> None:
+    store.save(made(), Record("added", state="changed", reason="shop.x changed"))
+    store.save(made(code="x = 2\n"), Record("added"))
+    words = "not offered until `divingbell skills test top-customers` goes well"
+    assert words in bell("rollback", "top-customers").stdout
+    assert f"version 1 of 2 ({words})" in bell("show", "top-customers").stdout
+    assert (
+        "version 2 of 2 (not the current one)"
+        in bell("show", "top-customers", "--version", "2").stdout
+    )
+
+
+def test_what_is_there_is_not_said_to_be_taken_over(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "theirs").mkdir()
+    folder.write(made(), tmp_path / "theirs")
+    assert "version 1 taken over" in bell("import", "theirs").stdout
+    again = bell("import", "theirs")
+    assert "version 1 is there already" in again.stdout and "0 skills taken over" in again.stderr
+    assert "version 1 is there already" in bell("add", "theirs/top-customers").stdout
+
+
+def test_a_folder_of_skills_is_not_added_and_the_way_is_said(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "theirs").mkdir()
+    folder.write(made(), tmp_path / "theirs")
+    assert "`divingbell skills import theirs`" in bell("add", "theirs").stderr
+
+
+def test_what_is_no_skill_is_left_out_if_that_is_wanted(tmp_path: Path, bell: Bell) -> None:
+    (tmp_path / "theirs/broken").mkdir(parents=True)
+    (tmp_path / "theirs/broken/SKILL.md").write_text("no head\n")
+    folder.write(made(), tmp_path / "theirs")
+    done = bell("import", "theirs")
+    assert done.returncode == 2 and "broken: SKILL.md has no head" in done.stderr
+    assert "--skip-bad" in done.stderr
+    done = bell("import", "theirs", "--skip-bad")
+    assert done.returncode == 0 and "top-customers: version 1 taken over" in done.stdout
+    assert "left out: broken: SKILL.md has no head" in done.stderr
+
+
+def test_a_command_that_is_none_is_told_all_that_are(bell: Bell) -> None:
+    said = bell("nope").stderr
+    assert all(name in said for name in ("list", "search", "publish", "install", "update"))
 
 
 def test_what_a_person_would_not_see_is_shown(

@@ -18,10 +18,11 @@ from pydantic import ConfigDict
 
 from divingbell import Divingbell
 from divingbell.host.login import login_name
-from divingbell.skills import skill_file
+from divingbell.skills import skill_file, tool_digests
 from divingbell.skills.record import Record
 from divingbell.skills.skill import Skill
 from divingbell.skills.store import FOLDER_NAME, Stores
+from divingbell.skills.tool_digests import ToolDigests
 from divingbell.surfaces.mcp import skills
 from divingbell.surfaces.mcp.server import Surface
 from tests.skills.samples import RECORD, made
@@ -306,6 +307,44 @@ async def test_one_that_is_to_be_tried_again_is_not_offered(
         await client.read_resource(URI)
 
 
+async def test_one_whose_tool_has_changed_is_not_offered(bell: Divingbell, client: Client) -> None:
+    def orders(limit: int) -> int:
+        """Orders of customers."""
+        return limit
+
+    bell.tool(orders)
+    [pinned] = ToolDigests(bell.gateway).of(["host.orders"]).items()
+    keep(bell, made(), record=Record("session", tools=dict([pinned])))
+    [listed] = (await client.list_resources()).resources
+    assert listed.uri == URI and len((await ask(client, "skills/list"))["skills"]) == 1
+
+    bell.remove_tool("orders")
+    orders.__doc__ = "Orders of all customers."
+    bell.tool(orders)
+    try:
+        assert (await ask(client, "skills/list"))["skills"] == []
+        assert (await client.list_resources()).resources == []
+        for asked in (ask(client, "skills/get", uri=URI), client.read_resource(URI)):
+            with pytest.raises(MCPError, match="No skill is served"):
+                await asked
+    finally:
+        bell.remove_tool("orders")
+
+
+async def test_one_whose_server_has_not_told_its_tools_is_not_offered(
+    bell: Divingbell, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tool_digests, "PATIENCE", 0.1)
+    bell.gateway.add("slow", {"command": "sleep", "args": ["60"]})
+    keep(bell, made(), made("other-one"), record=Record("session", tools={"slow.x": "1"}))
+    keep(bell, made("third-one"))
+    told = await ask(client, "skills/list")
+    assert [entry["frontmatter"]["name"] for entry in told["skills"]] == ["third-one"]
+    with pytest.raises(MCPError, match="No skill is served"):
+        await client.read_resource(URI)
+    await bell.gateway.remove("slow")
+
+
 async def test_hidden_characters_are_shown(bell: Divingbell, client: Client) -> None:
     skill_md = made().skill_md + "\u202eorders\U000e0041\x1b[31m".encode()
     code = "HIDDEN = '\u202e'\n".encode()
@@ -325,12 +364,17 @@ async def test_a_head_that_hides_something_is_not_offered(bell: Divingbell, clie
         await ask(client, "skills/get", uri=URI)
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["2026-01-02", "0x" + "f" * 5000, "-9223372036854775809", "18446744073709551616", ".inf"],
+)
 async def test_a_head_that_json_can_not_hold_is_not_offered(
-    bell: Divingbell, client: Client
+    bell: Divingbell, client: Client, value: str
 ) -> None:
-    text = "---\nname: top-customers\ndescription: d\nmetadata:\n  day: 2026-01-02\n---\n"
-    keep(bell, skill_file.parse(text.encode(), {}))
-    assert (await ask(client, "skills/list"))["skills"] == []
+    text = f"---\nname: top-customers\ndescription: d\nmetadata:\n  day: {value}\n---\n"
+    keep(bell, skill_file.parse(text.encode(), {}, foreign=True), made("other-one"))
+    told = await ask(client, "skills/list")
+    assert [entry["frontmatter"]["name"] for entry in told["skills"]] == ["other-one"]
     with pytest.raises(MCPError, match="such as dates"):
         await ask(client, "skills/get", uri=URI)
 

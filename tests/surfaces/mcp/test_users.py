@@ -51,10 +51,13 @@ async def test_over_http_it_is_the_tokens_name_and_its_rate_is_its_own(
             assert "again in 1800 s" in await run(again, "4")
             assert await run(bert, "5") == "5\n"
     assert refused.is_error and text_of(refused).endswith("again in 1800 s")
+    told = refused.structured_content
+    assert told is not None and told["status"] == "error"
+    assert told["error"]["type"] == "RateExceeded" and told["error"]["retry_after"] == 1800
     opened = {event.principal.user for event in heard if isinstance(event, SessionOpened)}
     assert opened == {"anne", "bert"}
-    told = [event for event in heard if isinstance(event, ExecutionRefused)]
-    assert [(event.principal.user, event.principal.client) for event in told] == [
+    refusals = [event for event in heard if isinstance(event, ExecutionRefused)]
+    assert [(event.principal.user, event.principal.client) for event in refusals] == [
         ("anne", "http"),
         ("anne", "http"),
     ]

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from divingbell.amounts import rate
 from divingbell.errors import ToolFailed
 from divingbell.settings.policy import Policy
 
@@ -114,7 +115,7 @@ class Rates:
                 window = await self._limiter.get_window_stats(item, kind, name)
                 seconds = max(1, math.ceil(window.reset_time - time.time()))
                 raise ToolFailed(
-                    f"too many calls: {item} is allowed (rate_per_{kind} in [policy]); there is "
-                    f"room again in {seconds} s, which time.sleep({seconds}) waits for",
+                    f"too many calls: {rate(item)} are allowed (rate_per_{kind} in [policy]); "
+                    f"there is room again in {seconds} s, which time.sleep({seconds}) waits for",
                     "tool_limit",
                 )

@@ -282,6 +282,12 @@ class Fleet:
         """Whether a server has not listed its tools yet, and may still do so."""
         return server in self._first_lists and not self._first_lists[server].is_set()
 
+    def is_settled(self, server: str) -> bool:
+        """Whether the tools of a server are known, and it is not about to list them again."""
+        upstream = self._upstreams.get(server)
+        is_starting = upstream is not None and upstream.state == "connecting"
+        return self._catalog.has_list(server) and not is_starting
+
     async def wait_for_tools(self, server: str | None = None) -> None:
         """Wait until a server has listed its tools for the first time, or has failed to.
 

@@ -122,7 +122,15 @@ async def data_that_leaves_in_a_skill(rig: CheckRig) -> str:
             async with bell.session(user=OWNER, **SMALL) as session:
                 await _done(session, "from servers.host import secret\nsecret()")
                 await _done(session, _SAVE.format("canary", _CODE.format("canary")))
-            ways = ("from skills import canary", "search_skills()", "skills.path('canary')")
+            ways = (
+                "search_skills()",
+                "skills.path('canary')",
+                _SAVE.format("canary", _CODE.format("canary")),  # the same bytes: the same version
+                "from skills import canary",
+                "save_skill('canary', 'no code', '-')",
+                _SAVE.format("canary", "# Its number is one more.\n" + _CODE.format("canary")),
+                "from skills import canary",
+            )
             for way in ways:
                 async with bell.session(user=OWNER, **SMALL) as later:
                     await _done(later, send)

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnknownCommandError
 
 from divingbell import logs
 from divingbell.errors import DivingbellError
@@ -116,8 +116,8 @@ _command(
 
 It names processes, network, endless loops, huge values, files outside of
 the workspace, and the tools that are called. It is advice: the walls hold without it.""",
-    "Exit status: 1 if the code would be refused or a person would be asked, 0 if it would run, "
-    "2 for wrong usage or configuration.",
+    "Exit status: 1 if the code would be refused, a person would be asked, or it is no Python; "
+    "0 if it would run, 2 for wrong usage or configuration.",
 )
 _group("vault", "Say what is kept of that which models do not see.")
 _group("audit", "Read, verify and export the audit log: who ran and called what.")
@@ -139,6 +139,9 @@ _command(
 )
 
 
+_AVAILABLE = " Available commands: "
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status, as listed in `exit_status`."""
     _mend_streams()
@@ -148,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return status if isinstance(status, int) else exit_status.OK
     except CycloptsError as error:
-        return _fail(f"{error}".strip(), exit_status.USAGE)
+        return _fail(_words(error), exit_status.USAGE)
     except DivingbellError as error:
         log.debug("the traceback:", exc_info=error)
         return _fail(str(error), exit_status.of_error(error))
@@ -162,6 +165,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk, most likely: files of the user's are read elsewhere
         log.debug("the traceback:", exc_info=error)
         return _fail(f"the output can't be written: {error.strerror}", exit_status.FAILED)
+
+
+def _words(error: CycloptsError) -> str:
+    said = f"{error}".strip()
+    if not isinstance(error, UnknownCommandError) or error.app is None:
+        return said
+    # It names eight commands of those that there are.
+    names = ", ".join(name for name in error.app if not name.startswith("-"))
+    return f"{said.partition(_AVAILABLE)[0]}{_AVAILABLE}{names}."
 
 
 def _mend_streams() -> None:

@@ -1,9 +1,11 @@
 """`divingbell audit`: the audit log, read, verified and exported. It changes nothing in it."""
 
+import difflib
 import json
+import sys
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,7 +39,8 @@ def tail(settings: "Settings", count: int, *, follow: bool, as_json: bool) -> in
         raise InvalidInput(f"--lines is a number from 1 to {MOST_LINES:,}, not {count}")
     folder = _folder(settings)
     seen: dict[str, int] = {}
-    _print(deque(_unseen(folder, seen), maxlen=count), as_json)
+    if not _print(deque(_unseen(folder, seen), maxlen=count), as_json):
+        _tell_nothing(folder)
     while follow:
         time.sleep(PAUSE)
         _print(_unseen(folder, seen), as_json)
@@ -59,15 +62,18 @@ def search(settings: "Settings", chosen: AuditFilter, *, as_json: bool) -> int:
     Raises:
         ConfigError: the log can't be read, or the filter can't be meant.
     """
-    _print(filter(_wanted(settings, chosen).has, reading.records(_folder(settings))), as_json)
+    folder = _folder(settings)
+    if not _print(filter(_wanted(settings, chosen).has, reading.records(folder)), as_json):
+        _tell_nothing(folder, chosen)
     return exit_status.OK
 
 
 def export(settings: "Settings", chosen: AuditFilter, *, as_ocsf: bool) -> int:
     """Print the records that fit as lines of JSON. Raises: as `search`."""
-    wanted = _wanted(settings, chosen)
-    for record in filter(wanted.has, reading.records(_folder(settings))):
-        print(json.dumps(ocsf.event_of(record) if as_ocsf else record, ensure_ascii=False))
+    folder, wanted = _folder(settings), _wanted(settings, chosen)
+    found = filter(wanted.has, reading.records(folder))
+    if not _print(map(ocsf.event_of, found) if as_ocsf else found, as_json=True):
+        _tell_nothing(folder, chosen)
     return exit_status.OK
 
 
@@ -75,10 +81,12 @@ def verify(settings: "Settings", public: str, *, as_json: bool) -> int:
     """Print what is found of each part of the log; return the exit status.
 
     Raises:
-        ConfigError: it can't be read, or there is no key to verify it with.
+        ConfigError: it can't be read, there is none, or no key to verify it with.
     """
     places = opening.places_of(settings.audit_log, data_folder())
-    public = signing.check_public(public) if public else _key(settings).public
+    if not reading.segments_in(places.log) and not heads.chains(places.heads):
+        raise ConfigError(_no_log(places.log))
+    public = signing.check_public(public) if public else _public(settings)
     found = verifying.verify(places.log, places.heads, public)
     if as_json:
         print(json.dumps({"key": public, "chains": [asdict(each) for each in found]}, indent=2))
@@ -91,7 +99,7 @@ def verify(settings: "Settings", public: str, *, as_json: bool) -> int:
 def head(settings: "Settings", *, as_json: bool) -> int:
     """Print the public key and the newest head of each part. Raises: as `verify`."""
     places = opening.places_of(settings.audit_log, data_folder())
-    public = _key(settings).public
+    public = _public(settings)
     found = [heads.newest(places.heads, name, public)[0] for name in heads.chains(places.heads)]
     known = [each for each in found if each is not None]
     if as_json:
@@ -112,6 +120,49 @@ def _key(settings: "Settings") -> signing.Key:
     return signing.load_key(Path(named) if named else None, data_folder(), tell=None)
 
 
+def _public(settings: "Settings") -> str:
+    try:
+        return _key(settings).public
+    except ConfigError as error:
+        path = Path(settings.audit_log.key_file or data_folder() / signing.FILE_NAME)
+        if path.exists():
+            raise
+        raise ConfigError(
+            f"the key of the audit log is not in {path}: what it has signed is verified with its "
+            "public half, too: divingbell audit verify --key PUBLIC. Take it from where you have "
+            "noted it, and not from the log"
+        ) from error
+
+
+def _no_log(folder: Path) -> str:
+    return (
+        f"there is no audit log in {folder}: run this as the user, and with the settings "
+        "(--config), of the server that writes it"
+    )
+
+
+def _tell_nothing(folder: Path, chosen: AuditFilter | None = None) -> None:
+    """Say on stderr that there is no such record, and what else may have been meant."""
+    if not reading.segments_in(folder):
+        words = _no_log(folder)
+    else:
+        kind, outcome = (chosen.kind, chosen.outcome) if chosen else ("", "")
+        unknown = [
+            _unknown("kind", kind, reading.KINDS),
+            _unknown("outcome", outcome, reading.OUTCOMES),
+        ]
+        words = "; ".join(filter(None, ["nothing was found", *unknown]))
+    print(one_line(words), file=sys.stderr)
+
+
+def _unknown(what: str, name: str, known: Sequence[str]) -> str:
+    if not name or name in known:
+        return ""
+    near = difflib.get_close_matches(name[:40], known, 1)
+    meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    return f"{name!r} is no {what}: {meant}"
+
+
 def _wanted(settings: "Settings", chosen: AuditFilter) -> Wanted:
     since = reading.moment(chosen.since) if chosen.since else ""
     tags = _tags(settings, chosen.user, chosen.session)
@@ -126,9 +177,21 @@ def _tags(settings: "Settings", *names: str) -> tuple[str, ...]:
         return ()
 
 
-def _print(records: Iterable[Record], as_json: bool) -> None:
+def _print(records: Iterable[Record], as_json: bool) -> int:
+    """Print records; return how many there were."""
+    count = 0
     for record in records:
-        print(json.dumps(record, ensure_ascii=False) if as_json else _line(record), flush=True)
+        count += 1
+        print(_json(record) if as_json else _line(record), flush=True)
+    return count
+
+
+def _json(record: Record) -> str:
+    """Return a record as JSON. A terminal may read it: what shows nothing is escaped."""
+    text = json.dumps(record, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(sign if sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
 
 
 def _line(record: Record) -> str:
@@ -169,6 +232,8 @@ def _notes(found: verifying.Verified) -> Iterable[str]:
     if found.clock_set_back:
         times = amount(found.clock_set_back, "time")
         yield f"the clock was set back {times}: the numbers of records say their order"
+    if found.dropped:
+        yield f"{amount(found.dropped, 'event')} found no room while the disk was full (log.gap)"
     if found.open_calls:
         calls = deque(map(str, found.open_calls), maxlen=10)
         yield (

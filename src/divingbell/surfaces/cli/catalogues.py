@@ -26,6 +26,9 @@ MOST_LINE = 1_000
 MAX_ANSWER = 4096
 _STDIN = 0
 _QUESTION = "Install this? [y/N] "
+NONE_INSTALLED = """\
+None of these skills came from a catalogue: `divingbell skills install NAME --from CATALOGUE` keeps
+one that did."""
 
 
 def check_key(key: str) -> None:
@@ -77,7 +80,10 @@ async def update(name: str, user: str, settings: "Settings", *, yes: bool) -> in
         ConfigError: there is nobody to ask, or what was seen can't be read.
     """
     shared, status = sharing(settings), exit_status.OK
-    for place, wanted in shared.installed(user, name):
+    installed = shared.installed(user, name)
+    if not installed:
+        print(NONE_INSTALLED)
+    for place, wanted in installed:
         found: list[Proposal | SkillRefused]
         try:
             found = await beside.run(lambda: shared.propose(user, place, wanted))  # noqa: B023

@@ -167,7 +167,7 @@ def doctor(
 
 
 def review(
-    file: Annotated[str, Parameter(help="The file with the code; - for stdin.")],
+    file: Annotated[str, Parameter(help="The file with the code, or a notebook; - for stdin.")],
     /,
     *,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,
@@ -176,8 +176,8 @@ def review(
     """Say what code would try to do, and what the settings say about that. Nothing is run."""
     from divingbell.surfaces.cli import reviewing, running
 
-    code = running.read_script(file, ()).code
-    return reviewing.show(code, options.load(), as_json=json)
+    cells = reviewing.cells_of(running.read_script(file, ()).code, file)
+    return reviewing.show(cells, options.load(), as_json=json)
 
 
 def trust(

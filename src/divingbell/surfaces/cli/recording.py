@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from divingbell.journal.events import JournalEvent
@@ -12,15 +13,15 @@ if TYPE_CHECKING:
 
 
 async def record(event: JournalEvent, settings: "Settings") -> None:
-    """Write an event to the audit log, if the settings have one.
+    """Write an event to the audit log, if there is one.
 
     Raises:
         NotRecorded: it can't be written.
         ConfigError: the settings can't be used.
     """
-    if settings.audit in (None, "off"):
-        return
     log = await _opened(settings)
+    if log is None:
+        return
     try:
         await log.keep(event)
     finally:
@@ -38,10 +39,10 @@ async def recorded(settings: "Settings") -> AsyncIterator[list[JournalEvent]]:
         ConfigError: the settings can't be used.
     """
     events: list[JournalEvent] = []
-    if settings.audit in (None, "off"):
+    log = await _opened(settings)
+    if log is None:
         yield events
         return
-    log = await _opened(settings)
     try:
         await log.check()
         yield events
@@ -51,9 +52,16 @@ async def recorded(settings: "Settings") -> AsyncIterator[list[JournalEvent]]:
         await log.close()
 
 
-async def _opened(settings: "Settings") -> "AuditLog":
+async def _opened(settings: "Settings") -> "AuditLog | None":
+    """Return the log of these settings. Where they say nothing, and a server of this user has a log
+    already, it is that one: what a command changes is not to be missing in it."""
     from divingbell.audit import opening
     from divingbell.border.border import OpenBorder
     from divingbell.host.places import data_folder
 
-    return await opening.opened(settings, OpenBorder(), data_folder())
+    home = data_folder()
+    if settings.audit is None and opening.places_of(settings.audit_log, home).log.is_dir():
+        settings = replace(settings, audit="on")
+    if settings.audit in (None, "off"):
+        return None
+    return await opening.opened(settings, OpenBorder(), home)

@@ -19,6 +19,13 @@ Yes = Annotated[
         help="Do not ask, where the key is known and nothing has to be decided, or with --sha256.",
     ),
 ]
+YesToUpdates = Annotated[
+    bool,
+    Parameter(
+        negative=(),
+        help="Do not ask: install what has nothing to be decided, and say what has.",
+    ),
+]
 User = Annotated[
     str | None,
     Parameter(
@@ -53,6 +60,23 @@ def list_skills(*, user: User = None, json: Json = False) -> int:
     from divingbell.surfaces.cli import skills
 
     return skills.show_all(_named(user), as_json=json)
+
+
+@skills.command(name="search")
+def search_skills(
+    words: Annotated[list[str], Parameter(help="What it does, in words.")],
+    /,
+    *,
+    user: User = None,
+    json: Json = False,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Find skills by what they do, the best first. Nothing of a skill is run."""
+    from divingbell.surfaces.cli import skills
+    from divingbell.surfaces.cli.terminal import signals
+
+    query, settings = " ".join(words), options.load()
+    return signals.run(lambda _: skills.search(query, _named(user), settings, as_json=json))
 
 
 @skills.command(name="show")
@@ -107,6 +131,9 @@ def import_skills(
     ],
     /,
     *,
+    skip_bad: Annotated[
+        bool, Parameter(negative=(), help="Leave out what is no skill, and say why.")
+    ] = False,
     user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:
@@ -115,7 +142,9 @@ def import_skills(
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: skills.take_over(folder, _named(user), settings))
+    return signals.run(
+        lambda _: skills.take_over(folder, _named(user), settings, skip_bad=skip_bad)
+    )
 
 
 @skills.command(name="export")
@@ -227,7 +256,7 @@ def update_skills(
     name: Annotated[str, Parameter(help="The skill [default: all of catalogues].")] = "",
     /,
     *,
-    yes: Yes = False,
+    yes: YesToUpdates = False,
     user: User = None,
     options: HostOptions = HostOptions(),  # noqa: B008
 ) -> int:

@@ -5,7 +5,9 @@ visible.
 """
 
 import json
-from collections.abc import AsyncIterator
+import shutil
+import sys
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -30,8 +32,10 @@ if TYPE_CHECKING:
     from divingbell.settings.config import Settings
 
 MOST_SAID = 60
-"""Characters of a description in a list."""
-MOST_LINE = 1_000
+MOST_FOUND = 20
+LEAST_COLUMNS = 80
+MOST_LINE = 1_100
+"""Characters of a line: a description has up to 1,024."""
 EMPTY = """\
 No skills are kept here. In `divingbell serve` code saves some with save_skill(name, function,
 description); `divingbell skills add FOLDER` keeps one of yours, and `divingbell skills import
@@ -57,14 +61,30 @@ def show_all(user: str, *, as_json: bool) -> int:
     Raises:
         SkillRefused: they can't be read.
     """
-    found = stores().of(user).summaries()
+    _print_all(stores().of(user).summaries(), EMPTY, as_json=as_json)
+    return exit_status.OK
+
+
+async def search(query: str, user: str, settings: "Settings", *, as_json: bool) -> int:
+    """Print the skills that fit a query, the best first.
+
+    Raises:
+        SkillRefused: they can't be read.
+    """
+    kept = Skills(stores(), lambda event: None, sharing(settings))  # nothing is changed
+    found = await kept.search(query, MOST_FOUND, user=user)
+    none = f"No skill fits {one_line(query, MOST_SAID)!r}: `divingbell skills list` shows all."
+    _print_all(found, none, as_json=as_json)
+    return exit_status.OK
+
+
+def _print_all(found: list[Summary], none: str, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps([_summary(each) for each in found], indent=2))
     elif found:
         _print_table(found)
     else:
-        print(EMPTY)
-    return exit_status.OK
+        print(none)
 
 
 def _summary(found: Summary) -> dict[str, Any]:
@@ -81,8 +101,16 @@ def _print_table(found: list[Summary]) -> None:
         usage, rate = each.usage, each.usage.success_rate
         well = "–" if rate is None else f"{rate:.0%}"
         figures = f"{each.version:>7}  {usage.uses:>5,}  {well:>9}  {usage.tokens_saved:>12,}"
-        said = one_line(_marked(each.record, each.description), MOST_SAID)
-        print(f"{each.name:<{width}}  {figures}  {said}")
+        said = one_line(_marked(each.record, each.description), MOST_LINE)
+        print(_fitting(f"{each.name:<{width}}  {figures}  {said}"))
+
+
+def _fitting(line: str) -> str:
+    """A line, cut to the width of the terminal, where there is one."""
+    if not sys.stdout.isatty():
+        return line
+    columns = max(shutil.get_terminal_size().columns, LEAST_COLUMNS)
+    return line if len(line) <= columns else f"{line[: columns - 1]}…"
 
 
 def _marked(record: Record, description: str) -> str:
@@ -125,7 +153,7 @@ def _kept(kept: Kept, numbers: list[int]) -> dict[str, Any]:
 def _print(kept: Kept, numbers: list[int]) -> None:
     skill, record = kept.skill, kept.record
     when = datetime.fromtimestamp(kept.saved_at, UTC).isoformat(" ", "seconds")
-    offered = "offered" if kept.current else "not the one that is offered"
+    offered = _standing(kept) if kept.current else "not the current one"
     print(f"{skill.name}, version {kept.version} of {max(numbers)} ({offered}), kept {when}")
     state = f"{record.state}: {record.reason}" if record.reason else record.state
     about = {
@@ -145,6 +173,12 @@ def _print(kept: Kept, numbers: list[int]) -> None:
     print(visible(skill.skill_md.decode(), MAX_FILE))
     if skill.code is not None:
         print(f"--- {skill.script}\n{visible(skill.code, MAX_FILE)}")
+
+
+def _standing(kept: Kept) -> str:
+    if kept.record.state in OFFERED:
+        return "offered"
+    return f"not offered until `divingbell skills test {kept.skill.name}` goes well"
 
 
 def export(name: str, folder: Path, version: int | None, user: str) -> int:
@@ -176,19 +210,24 @@ async def add(folder: Path, user: str, settings: "Settings") -> int:
         SkillRefused: it can't be kept; the message says why.
         NotRecorded: there is an audit log, and it can't be written.
     """
+    before = _digests(user)
     async with changing(settings) as skills:
         kept = await skills.add(folder, user=user)
-    _tell(kept, "kept")
+    _tell(kept, _how(kept, before, "kept"))
     return exit_status.OK
 
 
-async def take_over(folder: Path, user: str, settings: "Settings") -> int:
+async def take_over(folder: Path, user: str, settings: "Settings", *, skip_bad: bool) -> int:
     """Take over the skills of another agent. Raises: as `add`."""
+    before = _digests(user)
     async with changing(settings) as skills:
-        found = await skills.import_folder(folder.expanduser(), user=user)
+        found = await skills.import_folder(
+            folder.expanduser(), user=user, skip_bad=skip_bad, tell=tell
+        )
     for kept in found:
-        _tell(kept, "taken over")
-    tell(f"{amount(len(found), 'skill')} taken over")
+        _tell(kept, _how(kept, before, "taken over"))
+    new = [kept for kept in found if before.get(kept.skill.name) != kept.skill.digest]
+    tell(f"{amount(len(new), 'skill')} taken over")
     return exit_status.OK
 
 
@@ -196,7 +235,8 @@ async def roll_back(name: str, version: int | None, user: str, settings: "Settin
     """Offer an earlier version again. Raises: as `add`."""
     async with changing(settings) as skills:
         kept = await skills.rollback(name, version, user=user)
-    _tell(kept, "offered again")
+    is_offered = kept.record.state in OFFERED
+    _tell(kept, "offered again" if is_offered else f"is the current one again, {_standing(kept)}")
     return exit_status.OK
 
 
@@ -206,6 +246,15 @@ async def remove(name: str, user: str, settings: "Settings") -> int:
         gone = await skills.remove(name, user=user)
     print(f"{name}: removed, with {amount(gone, 'version')}")
     return exit_status.OK
+
+
+def _digests(user: str) -> dict[str, str]:
+    return {each.name: each.digest for each in stores().of(user).summaries()}
+
+
+def _how(kept: Kept, before: Mapping[str, str], done: str) -> str:
+    """What was done with a skill: nothing, where just these files were the current ones."""
+    return "is there already" if before.get(kept.skill.name) == kept.skill.digest else done
 
 
 def _tell(kept: Kept, how: str) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import mcp_types as types
 
-from divingbell.errors import InvalidInput
+from divingbell.errors import DivingbellError, InvalidInput, RateExceeded
 from divingbell.models import Event, Output, Result, as_text, with_line_ended
 from divingbell.session.base import SessionHandle
 from divingbell.surfaces.mcp.client_channel import ClientChannel
@@ -99,6 +99,18 @@ class Teller:
 
 
 # The result
+
+
+def as_refusal(error: DivingbellError) -> types.CallToolResult:
+    """Return what is told of code that did not run: text to read, and the same as data."""
+    told: dict[str, Any] = {"type": type(error).__name__, "message": str(error)}
+    if isinstance(error, RateExceeded):
+        told["retry_after"] = max(1, math.ceil(error.retry_after))
+    return types.CallToolResult(
+        content=[types.TextContent(text=str(error))],
+        structured_content={"status": "error", "output": str(error), "error": told},
+        is_error=True,
+    )
 
 
 def as_tool_result(

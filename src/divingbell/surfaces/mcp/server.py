@@ -208,6 +208,8 @@ class Surface:
                 try:
                     return await own(self, given, channel)
                 except DivingbellError as error:
+                    if params.name == definitions.EXECUTE.name:
+                        return execution.as_refusal(error)
                     return _text_result(str(error), is_error=True)
             await self._passthrough.await_lists()
             tool = self._passthrough.tools(principal.user).get(params.name)

@@ -26,6 +26,7 @@ from divingbell.shares import weight
 from divingbell.skills import frontmatter, names
 from divingbell.skills.record import OFFERED, Kept, Summary
 from divingbell.skills.store import Stores
+from divingbell.skills.tool_digests import ToolDigests
 from divingbell.surfaces.mcp import workspace
 from divingbell.surfaces.mcp.exits import LONG, MAX_TEXT, Exits
 from divingbell.surfaces.mcp.file_reads import Encoded, Reading, encode
@@ -87,6 +88,7 @@ class ServedSkills:
     def __init__(self, stores: Stores, gateway: Gateway, exits: Exits, reading: Reading) -> None:
         self._stores = stores
         self._gateway = gateway
+        self._tool_digests = ToolDigests(gateway)
         self._exits = exits
         self._reading = reading
         self._lists: OrderedDict[str, tuple[int, Mapping[str, Summary]]] = OrderedDict()
@@ -120,9 +122,11 @@ class ServedSkills:
     async def _told(
         self, principal: Principal, summaries: list[Summary]
     ) -> AsyncIterator[tuple[Summary, Entry | None]]:
+        await self._tool_digests.settle(summary.record for summary in summaries)
         for summary in summaries:
             try:
-                yield summary, await self._entry(principal, summary)
+                known = self._has_its_tools(summary)
+                yield summary, await self._entry(principal, summary) if known else None
             except SkillRefused as error:
                 log.warning("skills/list leaves one out: %s", error)
                 yield summary, None
@@ -148,7 +152,9 @@ class ServedSkills:
             log.warning("resources/list leaves the skills out: %s", error)
             return []
         found = []
-        for summary in itertools.islice(offered.values(), MAX_LISTED):
+        listed = [*itertools.islice(offered.values(), MAX_LISTED)]
+        await self._tool_digests.settle(summary.record for summary in listed)
+        for summary in filter(self._has_its_tools, listed):
             self._label(principal, summary)
             found.append(
                 types.Resource(
@@ -205,7 +211,15 @@ class ServedSkills:
         summary = (await self._offered(principal.user)).get(name)
         if summary is None:
             raise _none(uri)
+        await self._tool_digests.settle([summary.record])
+        if not self._has_its_tools(summary):
+            raise _none(uri)
         return summary
+
+    def _has_its_tools(self, summary: Summary) -> bool:
+        """Whether the tools of a skill are, as far as is known, those that it was saved with."""
+        record, digests = summary.record, self._tool_digests
+        return not digests.changed(record) and not digests.untold(record)
 
     async def _kept(self, principal: Principal, summary: Summary) -> Kept:
         """Return a skill with its files. What it was made of is data of this conversation first."""
