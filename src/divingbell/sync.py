@@ -32,6 +32,7 @@ from divingbell.models import (
 )
 from divingbell.portal import Face, Iterated, PlainApprover, Running, awaited
 from divingbell.principal import Principal
+from divingbell.session.calls import ToolGateway
 from divingbell.session.commands.handle import LocalCommandHandle as _LocalCommandHandle
 from divingbell.session.files import Files as _Files
 from divingbell.session.files import OpenFile as _OpenFile
@@ -869,6 +870,14 @@ class Divingbell(Running[_Divingbell]):
             idle_timeout=idle_timeout,
             **limits,
         )
+        return found
+
+    def open_behind(self, door: ToolGateway, principal: Principal) -> Session:
+        """Open a fresh session whose calls this door alone answers; see `release`.
+
+        Raises: as `session`.
+        """
+        found: Session = self._call(self._of.open_behind, door, principal)
         return found
 
     def release(self, session: Session) -> None:
