@@ -38,6 +38,7 @@ OWN_FUNCTIONS = {
     "list_mcp_tools": "server=None",
     "get_mcp_tool_details": "name",
     "call_mcp_tool": "name, arguments=None, result_type=None",
+    "delegate": "task, context=None, tools=(), budget=None",
     "save_skill": "name, code_or_function, description, example=None",
     "search_skills": "query='', detail_level='with_description', limit=10",
 }
