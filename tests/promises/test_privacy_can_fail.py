@@ -150,10 +150,14 @@ def with_values_in_the_log(patch: pytest.MonkeyPatch) -> None:
 
 
 def with_work_on_the_event_loop(patch: pytest.MonkeyPatch) -> None:
-    async def here(work: Callable[[Any], Any], value: Any, charge: object = None) -> Any:
+    async def here(
+        work: Callable[[Any], Any], value: Any, charge: object = None, *, apart: bool = False
+    ) -> Any:
         return work(value)
 
-    async def with_leaves_here(work: Callable[[Any], Any], value: Any) -> Any:
+    async def with_leaves_here(
+        work: Callable[[Any], Any], value: Any, *, apart: bool = False
+    ) -> Any:
         return work(privacy_border.Leaves(value))
 
     patch.setattr(privacy_border, "_beside", here)

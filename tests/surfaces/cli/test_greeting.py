@@ -11,7 +11,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.surfaces.cli import test_shell
+from tests.surfaces.cli import terminals
 from tests.surfaces.cli.command import COMMAND, PATIENCE, environment
 from tests.surfaces.cli.test_shell import CTRL_C, CTRL_D, Screen, at_a_terminal
 from tests.surfaces.mcp.conftest import text_of
@@ -52,7 +52,7 @@ def test_started_as_a_module_the_entry_starts_the_module(
     command = tmp_path / "python-m"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m divingbell "$@"\n')
     command.chmod(0o755)
-    monkeypatch.setattr(test_shell, "COMMAND", str(command))
+    monkeypatch.setattr(terminals, "COMMAND", str(command))
     with at_a_terminal(tmp_path, "serve") as screen:
         entry = entry_shown(screen)
     assert entry == {"command": sys.executable, "args": ["-m", "divingbell", "serve"]}
