@@ -12,6 +12,7 @@ import mcp_types
 import pytest
 
 from divingbell import Divingbell, ToolFailed
+from divingbell.agent import delegation
 from divingbell.agent.agent import Agent
 from divingbell.agent.delegation import order_of
 from divingbell.agent.events import (
@@ -339,6 +340,16 @@ async def test_helpers_of_helpers_only_where_the_settings_say_so() -> None:
     helped = [request for request in model.requests if is_helper(request)]
     assert len(helped) == 4 and outer.turns == 2
     assert agent.total.input_tokens > outer.total.input_tokens
+
+
+async def test_a_cell_has_helpers_to_an_end(
+    bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delegation, "MOST", 2)
+    code = "while True:\n    print(delegate('Again.'))"
+    async with agent_of(bell, code, lambda request, turn: Says("ok")) as (agent, _):
+        shown = output(await all_of(agent))
+    assert shown.startswith("ok\nok\nTraceback") and "this cell has had 2 helpers" in shown
 
 
 async def test_without_an_agent_there_is_nobody_to_delegate_to(bell: Divingbell) -> None:

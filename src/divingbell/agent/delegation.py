@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 4
 """Helpers of one agent that work at the same time; others wait for their turn."""
+MOST = 50
+"""Helpers of one cell: where an answer has no limit of tokens, a loop would have no end."""
 TURNS = 20
 """Requests to the model that a helper may make."""
 MAX_TASK = 20_000
@@ -145,6 +147,8 @@ class Delegation:
         self._numbers = itertools.count(1)
         self._working: dict[asyncio.Task[Any], int] = {}
         """Tasks of helpers, and the cells that they work for."""
+        self._counted = (0, 0)
+        """A cell, and the helpers that it has had."""
         bell.gateway.register(DELEGATE, self.answer, agent.session.key)
         self._unwatch = bell.journal.watch(self._take)
 
@@ -167,12 +171,20 @@ class Delegation:
         order = order_of(given)
         if not context.run:
             raise ToolFailed(f"{DELEGATE}: it is for cells, not for what they leave running")
+        self._count(context.run)
         try:
             with self._agent.purse.part(order.budget) as part, self._as_work_of(context.run):
                 async with self._places:
                     return await self._helped(context, order, part)
         except NotEnough as error:
             raise ToolFailed(f"{DELEGATE}: {error}", "tool_limit") from None
+
+    def _count(self, cell: int) -> None:
+        before = self._counted[1] if self._counted[0] == cell else 0
+        if before >= MOST:
+            words = f"{DELEGATE}: this cell has had {MOST} helpers: give each of them more to do"
+            raise ToolFailed(words, "tool_limit")
+        self._counted = (cell, before + 1)
 
     @contextmanager
     def _as_work_of(self, cell: int) -> Iterator[None]:

@@ -16,6 +16,8 @@ from divingbell.agent.events import (
     CellStarted,
     CodeWritten,
     Done,
+    HelperEnded,
+    HelperStarted,
     Notice,
     Text,
     Thinking,
@@ -27,7 +29,7 @@ from divingbell.errors import DivingbellError
 from divingbell.escapes import RESET
 from divingbell.models import Event, Failure, Output, Result
 from divingbell.surfaces.cli.terminal import markdown
-from divingbell.surfaces.cli.terminal.costs import cost_of_answer, words_for
+from divingbell.surfaces.cli.terminal.costs import cost_of_answer, words_for, words_on_helper
 from divingbell.surfaces.cli.terminal.live import Live
 from divingbell.surfaces.cli.terminal.look import Look
 from divingbell.surfaces.cli.terminal.printing import Printer
@@ -213,6 +215,8 @@ class AnswerScreen:
             await self._end_cell(event.result)
         elif isinstance(event, ToolStarted | ToolEnded):
             await self._tell_of_tool(event)
+        elif isinstance(event, HelperStarted | HelperEnded):
+            self.printer.note(words_on_helper(event))
         elif isinstance(event, Notice):
             self._words.end()
             self.printer.note(one_line(event.text, 2000))

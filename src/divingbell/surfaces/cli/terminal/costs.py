@@ -1,8 +1,12 @@
 """The cost of answers in words, and why an answer ended."""
 
-from divingbell.agent.events import Done, StopReason
+from divingbell.agent.events import Done, HelperEnded, HelperStarted, StopReason
 from divingbell.agent.model import ModelUsage
 from divingbell.amounts import amount
+from divingbell.text import one_line
+
+MAX_TASK = 80
+"""Characters of a helper's task, and of the names of its tools."""
 
 _WORDS: dict[StopReason, str] = {
     "turns": "stopped: the model has made as many requests as one answer may have "
@@ -26,6 +30,16 @@ def words_for(done: Done) -> str:
 def cost_of_answer(done: Done) -> str:
     """Return what an answer has cost, in one line."""
     return f"{amount(done.turns, 'request')}, {usage_in_words(done.total)}"
+
+
+def words_on_helper(event: HelperStarted | HelperEnded) -> str:
+    """Return what is told of a helper, in one line: its task and tools, or what it has cost."""
+    who = f"helper {event.helper} ({one_line(event.task, MAX_TASK)})"
+    if isinstance(event, HelperStarted):
+        tools = one_line(", ".join(event.tools), MAX_TASK) or "no tools"
+        return f"{who} begins, with {tools} and at most {event.tokens:,} tokens"
+    turns = amount(event.turns, "request")
+    return f"{who}: {event.outcome} after {turns}, {usage_in_words(event.total)}"
 
 
 def usage_in_words(usage: ModelUsage) -> str:
