@@ -17,6 +17,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from divingbell.agent.choosing import BY_KEY
 from divingbell.agent.history import Answered, Asked, Call, Image, Replied
 from divingbell.agent.model import (
     CallPiece,
@@ -107,7 +108,7 @@ def connect(
     except ValueError:
         raise ConfigError(
             f"{name!r:.80} names no provider that is known: write provider:model, as in "
-            "anthropic:claude-sonnet-5, openai:gpt-5, google:gemini-3-pro or ollama:qwen3"
+            f"{', '.join(dict.fromkeys(BY_KEY.values()))} or ollama:qwen3"
         ) from None
     except ImportError as error:
         said = one_line(str(error), MAX_MESSAGE)

@@ -1,13 +1,16 @@
 """Tables that were read once, kept as Parquet: by path, size and time of their file.
 
 Each folder of datasets has a cache of its own, which its sessions see read-only: what is kept of
-another one is nothing that a query could read.
+another one is nothing that a query could read. All of them share one largest size, and one that
+nobody has used for a month goes.
 """
 
 import contextlib
 import hashlib
 import json
 import os
+import shutil
+import time
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,9 @@ from divingbell.host import owned_folder
 FORMAT = 1
 """Raised when the same file is to be kept in another way."""
 MOST_BYTES = 4 << 30
+"""Of all folders together; what was not used for longest goes first."""
+UNUSED = 30 * 86_400.0
+"""Seconds without a use after which the cache of a folder goes: the folder may long be gone."""
 TABLES = "tables"
 
 
@@ -31,10 +37,12 @@ class Cache:
             NotOurs: another user could change what is there.
         """
         name = hashlib.sha256(os.fsencode(folder)).hexdigest()[:32]
-        above = home / "datasets"
-        owned_folder.make(above, 0o700)  # nobody else gets as far as the tables
-        self._facts = above / name
+        self._above = home / "datasets"
+        owned_folder.make(self._above, 0o700)  # nobody else gets as far as the tables
+        self._facts = self._above / name
         owned_folder.make(self._facts, 0o700)
+        os.utime(self._facts)
+        self._remove_unused()
         self.tables = self._facts / TABLES
         """The folder to be shown to sessions, some of which have a uid of their own."""
         owned_folder.make(self.tables, 0o755)
@@ -46,6 +54,7 @@ class Cache:
         try:
             facts = json.loads((self._facts / f"{key}.json").read_bytes())
             os.utime(path)  # so that it is among the last to go
+            os.utime(self._facts)
         except (OSError, ValueError):
             return None
         return (path, facts) if isinstance(facts, dict) else None
@@ -74,7 +83,7 @@ class Cache:
 
     def _make_room(self, newest: Path) -> None:
         found = []
-        for path in self.tables.glob("*.parquet"):
+        for path in self._above.glob(f"*/{TABLES}/*.parquet"):
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
                 found.append((status.st_mtime_ns, status.st_size, path))
@@ -83,7 +92,14 @@ class Cache:
             total += size
             if total > MOST_BYTES and path != newest:
                 path.unlink(missing_ok=True)
-                (self._facts / f"{path.stem}.json").unlink(missing_ok=True)
+                (path.parents[1] / f"{path.stem}.json").unlink(missing_ok=True)
+
+    def _remove_unused(self) -> None:
+        oldest = time.time() - UNUSED
+        for other in self._above.iterdir():
+            with contextlib.suppress(FileNotFoundError):  # another process does the same
+                if other.lstat().st_mtime < oldest:
+                    shutil.rmtree(other)
 
 
 def _key(file: DataFile, part: int | None) -> str:

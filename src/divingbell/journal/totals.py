@@ -5,14 +5,12 @@ once a conversation. The tables `days` and `tools` are of an earlier version, wh
 definitions with every session, those of commands too: they are not added up any more.
 """
 
-import asyncio
 import contextlib
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -24,6 +22,7 @@ from divingbell.host import owned_folder
 from divingbell.journal import arm_totals
 from divingbell.journal.arm_totals import ArmSums
 from divingbell.journal.events import AnswerEnded, CellEnded, ExecutionRefused, JournalEvent
+from divingbell.journal.write_behind import WriteBehind
 from divingbell.models import Ledger
 
 log = logs.logger("divingbell.journal")
@@ -36,7 +35,6 @@ MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
 MAX_NAME = 200
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
-CLOSE_TIMEOUT = 5.0
 _DAYS, _TOOLS = "model_days", "model_tools"
 _REFUSED = "refused_days"
 _OLD_DAYS, _OLD_TOOLS = "days", "tools"
@@ -124,6 +122,8 @@ class Report:
     """Answers of agents by the arm of an experiment: in no other figure."""
 
 
+_Row = tuple[str, str, Ledger | AnswerEnded | None]
+"""A day, a user, and a ledger or an answer; None for an execution that was refused."""
 _making = threading.Lock()
 
 
@@ -132,13 +132,8 @@ class Totals:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._waiting: list[tuple[str, str, Ledger | AnswerEnded | None]] = []
-        """Days, users and ledgers or answers; None for an execution that was refused."""
-        self._guard = threading.Lock()
         self._connection: sqlite3.Connection | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="divingbell-ledger")
-        self._writing: Future[None] | None = None
-        self._closed = False
+        self._behind = WriteBehind("divingbell-ledger", self._write, self._finish)
 
     def take(self, event: JournalEvent) -> None:
         """Add the ledger of a cell whose result a model reads, a refusal, or an answer of an agent
@@ -157,51 +152,31 @@ class Totals:
     def record(self, ledger: Ledger | AnswerEnded | None, user: str = "") -> None:
         """Have a ledger or an answer added, or with None a refusal; returns at once."""
         day = datetime.now(UTC).date().isoformat()
-        with self._guard:
-            if self._closed or len(self._waiting) >= MOST_WAITING:
-                log.warning("the tokens of an execution are not added to the totals")
-                return
-            self._waiting.append((day, _storable(user), ledger))
-            if self._writing is None or self._writing.done():
-                self._writing = self._thread.submit(self._write)
+        if not self._behind.add((day, _storable(user), ledger), MOST_WAITING):
+            log.warning("the tokens of an execution are not added to the totals")
 
     async def close(self) -> None:
         """Write what waits, for a limited time."""
-        with self._guard:
-            if self._closed:
-                return
-            self._closed = True
-            writing = self._thread.submit(self._finish)
-        self._thread.shutdown(wait=False)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                await asyncio.wrap_future(writing)
+        await self._behind.close()
 
     def _finish(self) -> None:
-        self._write()
         if self._connection is not None:
             self._connection.close()
 
-    def _write(self) -> None:
-        while True:
-            with self._guard:
-                batch, self._waiting = self._waiting, []
-                if not batch:
-                    self._writing = None  # under the guard: what comes next starts another
-                    return
-            try:
-                if self._connection is None:
-                    self._connection = _open_patiently(self._path)
-                with self._connection:
-                    for day, user, ledger in batch:
-                        if ledger is None:
-                            _add_refusal(self._connection, day, user)
-                        elif isinstance(ledger, AnswerEnded):
-                            arm_totals.add(self._connection, day, user, ledger)
-                        else:
-                            _add(self._connection, day, user, ledger)
-            except Exception as error:  # whatever it is, executions go on
-                log.warning("the totals in %s can't be written: %s", self._path, error)
+    def _write(self, batch: "list[_Row]") -> None:
+        try:
+            if self._connection is None:
+                self._connection = _open_patiently(self._path)
+            with self._connection:
+                for day, user, ledger in batch:
+                    if ledger is None:
+                        _add_refusal(self._connection, day, user)
+                    elif isinstance(ledger, AnswerEnded):
+                        arm_totals.add(self._connection, day, user, ledger)
+                    else:
+                        _add(self._connection, day, user, ledger)
+        except Exception as error:  # whatever it is, executions go on
+            log.warning("the totals in %s can't be written: %s", self._path, error)
 
 
 def _open_patiently(path: Path) -> sqlite3.Connection:

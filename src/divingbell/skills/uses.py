@@ -1,12 +1,8 @@
 """Uses of skills, counted from the journal: how often, how they ended, and what was saved."""
 
-import asyncio
-import contextlib
-import threading
-from concurrent.futures import Future, ThreadPoolExecutor
-
 from divingbell import logs
 from divingbell.journal.events import CellEnded, JournalEvent, SessionEnded, SkillUsed
+from divingbell.journal.write_behind import WriteBehind
 from divingbell.skills.record import Usage
 from divingbell.skills.store import Stores
 
@@ -14,10 +10,9 @@ log = logs.logger("divingbell.skills")
 
 MOST_WAITING = 10_000
 """Uses that wait for a disk that hangs, or for the ends of their cells; more are not counted."""
-CLOSE_TIMEOUT = 5.0
 
-_Waiting = dict[str, dict[str, Usage]]
-"""By user and skill."""
+_Use = tuple[str, str, Usage]
+"""A user, a skill, and what is to be added."""
 
 
 class Uses:
@@ -30,12 +25,7 @@ class Uses:
         self._stores = stores
         self._open: dict[tuple[str, int], dict[str, SkillUsed]] = {}
         """By session and cell, until that has ended."""
-        self._waiting: _Waiting = {}
-        self._count = 0
-        self._guard = threading.Lock()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="divingbell-skills")
-        self._writing: Future[None] | None = None
-        self._closed = False
+        self._behind = WriteBehind("divingbell-skills", self._write)
 
     def take(self, event: JournalEvent) -> None:
         """Note a use, and whether the cell that it was in went well; see the journal."""
@@ -54,37 +44,20 @@ class Uses:
 
     def _add(self, used: SkillUsed, *, failed: bool) -> None:
         added = Usage(1, int(failed), 0 if failed else used.tokens)
-        with self._guard:
-            if self._closed or self._count >= MOST_WAITING:
-                log.warning("a use of the skill %s is not counted", used.name)
-                return
-            self._count += 1
-            of_user = self._waiting.setdefault(used.principal.user, {})
-            of_user[used.name] = of_user.get(used.name, Usage()) + added
-            if self._writing is None or self._writing.done():
-                self._writing = self._thread.submit(self._write)
+        if not self._behind.add((used.principal.user, used.name, added), MOST_WAITING):
+            log.warning("a use of the skill %s is not counted", used.name)
 
     async def close(self) -> None:
         """Write what waits, for a limited time."""
-        with self._guard:
-            if self._closed:
-                return
-            self._closed = True
-            writing = self._thread.submit(self._write)
-        self._thread.shutdown(wait=False)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                await asyncio.wrap_future(writing)
+        await self._behind.close()
 
-    def _write(self) -> None:
-        while True:
-            with self._guard:
-                batch, self._waiting, self._count = self._waiting, {}, 0
-                if not batch:
-                    self._writing = None  # under the guard: what comes next starts another
-                    return
-            for user, added in batch.items():
-                try:
-                    self._stores.of(user).add_usage(added)
-                except Exception as error:  # whatever it is, the cells go on
-                    log.warning("uses of skills can't be counted: %s", error)
+    def _write(self, batch: list[_Use]) -> None:
+        waiting: dict[str, dict[str, Usage]] = {}
+        for user, name, added in batch:
+            of_user = waiting.setdefault(user, {})
+            of_user[name] = of_user.get(name, Usage()) + added
+        for user, added_up in waiting.items():
+            try:
+                self._stores.of(user).add_usage(added_up)
+            except Exception as error:  # whatever it is, the cells go on
+                log.warning("uses of skills can't be counted: %s", error)
