@@ -75,6 +75,7 @@ def test_public_names() -> None:
         "CommandOptions",
         "CommandResult",
         "Completion",
+        "Consumption",
         "ConfigError",
         "DataFormat",
         "DiskFull",
