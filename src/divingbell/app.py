@@ -164,8 +164,6 @@ class Divingbell:
         self._border = border or OpenBorder()
         self.metrics: Metrics | None = None
         """Counts for a monitor, where the setting `metrics` is "on" and it runs."""
-        self.queue_length: Callable[[], int] = lambda: 0
-        """Tells how many executions wait for their turn; a surface that has a queue sets it."""
         self._functions = functions_of(tools)
 
     async def __aenter__(self) -> Self:
@@ -339,7 +337,7 @@ class Divingbell:
         """Return what a monitor is told of the sessions and of what was hidden."""
         found = Readings() if self._engine is None else await self._engine.read()
         masked = self._border.masked.by_kind() if isinstance(self._border, Masking) else {}
-        return replace(found, masked=masked, queue=self.queue_length())
+        return replace(found, masked=masked)
 
     def _privacy_lines(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> PrivacyLines:
         """Have lines of [privacy_rules] compared with the tools that servers tell of."""

@@ -156,7 +156,7 @@ async def test_answers_of_agents_are_counted_by_arm() -> None:
 
 async def test_what_is_read_off_the_sessions_is_told() -> None:
     async def state() -> Readings:
-        return Readings(busy=2, idle=3, memory=7, pool=4, from_pool=5, made=6, queue=8,
+        return Readings(busy=2, idle=3, memory=7, pool=4, from_pool=5, made=6,
                         copies=1, copies_made=9, masked={"EMAIL": 10})  # fmt: skip
 
     found = await counted(SessionOpened(ANNA, "s", "k"), read=state)
@@ -165,8 +165,8 @@ async def test_what_is_read_off_the_sessions_is_told() -> None:
     assert value(found, "sessions_opened_total") == 1
     assert value(found, "pool_taken_total", by="pool") == 5
     assert value(found, "values_masked_total", kind="EMAIL") == 10
-    names = ("memory_bytes", "pool_sessions", "queue_length", "copies", "copies_made_total")
-    assert [value(found, name) for name in names] == [7, 4, 8, 1, 9]
+    names = ("memory_bytes", "pool_sessions", "copies", "copies_made_total")
+    assert [value(found, name) for name in names] == [7, 4, 1, 9]
     assert ("process_open_fds", frozenset()) in found
 
 
@@ -266,7 +266,7 @@ async def test_a_divingbell_counts_what_its_users_do() -> None:
         first = await session.run(code)
         assert first.status == "ok", first.error
         await session.run("1 / 0")
-        bell.queue_length = lambda: 3
+        bell.metrics.queue_length = lambda: 3
         found = read(await bell.metrics.render())
     executions = {"backend": "local", "arm": "none"}
     assert value(found, "executions_total", status="ok", **executions) == 1

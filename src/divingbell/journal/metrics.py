@@ -9,12 +9,12 @@ import asyncio
 import functools
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from divingbell import errors
@@ -78,7 +78,7 @@ class Surroundings:
 class Metrics:
     """A subscriber that counts, in a registry of its own."""
 
-    content_type: ClassVar[str] = CONTENT_TYPE_LATEST
+    content_type: ClassVar[str] = CONTENT_TYPE_PLAIN_0_0_4
 
     def __init__(self, surroundings: Surroundings | None = None) -> None:
         self._about = about = surroundings or Surroundings()
@@ -87,6 +87,8 @@ class Metrics:
             lambda user: about.arm_of(user) or NOTHING
         )
         self._conversations: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
+        self.queue_length: Callable[[], int] = lambda: 0
+        """Tells how many executions wait for their turn; a surface that has a queue sets it."""
         self._registry = _Registry(auto_describe=False)
         self._readings = _ReadingsCollector(self._registry)
         ProcessCollector(registry=self._registry)
@@ -157,7 +159,8 @@ class Metrics:
 
         It is written in a thread; the loop only reads the sessions, some at a time.
         """
-        self._readings.latest = await self._about.read()
+        found = await self._about.read()
+        self._readings.latest = replace(found, queue=self.queue_length())
         return await asyncio.to_thread(generate_latest, self._registry)
 
     def failed(self, code: str) -> None:
