@@ -55,6 +55,7 @@ SLOW = (
     "smoke",
     "surfaces/cli/test_chat.py",
     "surfaces/cli/test_chat_at_terminal.py",
+    "surfaces/cli/test_chat_with_local_model.py",
     "surfaces/cli/test_app.py",
     "surfaces/cli/test_catalogues.py",
     "surfaces/cli/test_dataset_serving.py",
