@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from divingbell.models import Limits, SessionLimits
 from divingbell.settings.audit import AuditMode
+from divingbell.settings.metrics import MetricsMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy
 from divingbell.settings.skills import SkillsMode
@@ -54,4 +55,6 @@ class SettingsArguments(SessionLimits, total=False):
     audit: AuditMode | None
     audit_log: Mapping[str, Any]
     review: Mapping[str, Any]
+    metrics: MetricsMode | None
+    token_price: float
     skills: SkillsMode | None

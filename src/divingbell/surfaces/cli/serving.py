@@ -32,6 +32,7 @@ async def serve(options: ServeOptions, settings: "Settings") -> int:
     """Serve until the client leaves (stdio), or until told to end."""
     settings = _for_a_model(settings)
     if options.http:
+        settings = replace(settings, metrics=settings.metrics or "on")
         return await _over_http(options, settings)
     return await _over_stdio(options, settings)
 
