@@ -310,6 +310,10 @@ class Divingbell:
         undo.callback(self.journal.watch(log_lines.write))
         if self.settings.metrics == "on":
             self._start_metrics(undo)
+        if self.settings.traces == "on":
+            from divingbell.journal.traces import Traces
+
+            undo.callback(self.journal.watch(Traces().take))
         return ledgers
 
     def _start_metrics(self, undo: contextlib.AsyncExitStack) -> None:

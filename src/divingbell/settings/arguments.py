@@ -13,6 +13,7 @@ from divingbell.settings.metrics import MetricsMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy
 from divingbell.settings.skills import SkillsMode
+from divingbell.settings.traces import TracesMode
 
 Texts = list[str] | tuple[str, ...]
 
@@ -56,5 +57,6 @@ class SettingsArguments(SessionLimits, total=False):
     audit_log: Mapping[str, Any]
     review: Mapping[str, Any]
     metrics: MetricsMode | None
+    traces: TracesMode
     token_price: float
     skills: SkillsMode | None
