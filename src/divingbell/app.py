@@ -550,8 +550,14 @@ class Divingbell:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
 
-    async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
-        return await self._open(id, principal, {})
+    async def _open_for(
+        self,
+        id: str,
+        principal: Principal,
+        limits: Mapping[str, Any],
+        options: SessionOptions | None,
+    ) -> SessionHandle:
+        return await self._open(id, principal, limits, options)
 
     def _reached(self, principal: Principal, session: SessionHandle) -> None:
         self.gateway.labels.join(principal, session.key)
