@@ -84,9 +84,11 @@ async def test_a_client_that_leaves_ends_its_cell_unless_it_is_to_go_on(
 ) -> None:
     code = "import time\nfor _ in range(10_000): time.sleep(0.01)"
     path, given = f"{API}/sessions/left-{word}/execute", {"code": code, "on_disconnect": word}
-    async with site.client(ANNE) as anne:
-        async with anne.stream("POST", path, json=given, headers=EVENTS) as answer:
-            number = (await anext(heard(answer))).data["execution"]
+    async with (
+        site.client(ANNE) as anne,
+        anne.stream("POST", path, json=given, headers=EVENTS) as answer,
+    ):
+        number = (await anext(heard(answer))).data["execution"]
     async with site.client(ANNE) as anne:
 
         async def has_ended() -> bool:
