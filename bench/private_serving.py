@@ -54,13 +54,13 @@ class Served:
 
     async def batch(self, measure: str, code: str, times: int, parts: int = 1) -> list[float]:
         """Run code so many times, which does the thing in so many parts; return seconds of each."""
-        taken, before = [], _processor_time(self._pid)
+        taken, before = [], processor_time(self._pid)
         for _ in range(times):
             started = time.perf_counter()
             result = await self._client.call_tool("execute_python", {"code": code})
             taken.append((time.perf_counter() - started) / parts)
             assert not result.is_error, result
-        used = (_processor_time(self._pid) - before) / times / parts
+        used = (processor_time(self._pid) - before) / times / parts
         self._used.setdefault(measure, []).append(used)
         return taken
 
@@ -154,7 +154,7 @@ def _server(home: Path, name: str) -> StdioServerParameters:
     return StdioServerParameters(command=COMMAND, args=arguments, env={**os.environ, **folders})
 
 
-def _processor_time(pid: int) -> float:
+def processor_time(pid: int) -> float:
     """Seconds that a process had of all processors, by the nanosecond."""
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(thread.read_text().split()[0]) for thread in threads) / 1e9

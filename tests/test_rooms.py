@@ -27,7 +27,7 @@ LAYERS = (
     ("session", "skills"),
     ("parts",),
     ("app", "events"),
-    ("portal", "agent", "datasets"),
+    ("portal", "agent", "client", "datasets"),
     ("sync", "surfaces", "surfaces.mcp", "surfaces.http", "promises", "doctor"),
     ("promises.check",),
     ("surfaces.cli",),
@@ -61,6 +61,7 @@ INSIDE = {
         "review",
         "session",
         "agent",
+        "client",
         "surfaces.mcp",
         "surfaces.cli",
     ),
@@ -68,7 +69,7 @@ INSIDE = {
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
     "tokens": ("session",),
-    "values": ("models", "session", "surfaces.mcp"),
+    "values": ("models", "session", "surfaces.mcp", "client", "surfaces.http"),
     "": ("promises.check",),
 }
 """Modules of divingbell_inside that the host imports, and where: it runs nothing else of them."""

@@ -17,7 +17,9 @@
     │   └── DiskFull         the session's disk has no room for it
     ├── SkillRefused         a skill that can't be kept, or used, as it is
     │   └── SkillMissing     there is none of that name, or no such version
-    └── ToolFailed           a call of a tool did not succeed; its code says how
+    ├── ToolFailed           a call of a tool did not succeed; its code says how
+    ├── ServiceUnreachable   a service elsewhere does not answer, or has gone
+    └── ServiceRefused       it has refused a request, for a reason that none of these is
 
 Each has a `code` that stays the same, for callers who are not in this process.
 """
@@ -127,3 +129,11 @@ class ToolFailed(DivingbellError):
     def __init__(self, message: str, code: ToolFailure = "tool_error") -> None:
         super().__init__(message)
         self.code = code
+
+
+class ServiceUnreachable(DivingbellError):
+    code = "service_unreachable"
+
+
+class ServiceRefused(DivingbellError):
+    code = "service_refused"

@@ -62,8 +62,10 @@ def unreadable(path: Path, error: OSError) -> ConfigError:
     )
 
 
-def lines_of(path: Path) -> Iterator[bytes]:
+def lines_of(path: Path, at: int = 0) -> Iterator[bytes]:
     """Yield the lines of a file; one that is too long comes in pieces, none of which is a line.
+
+    With `at` they are those from this byte on, where the first may lack its start.
 
     Zeros at its end were written ahead, and are left out. What comes after zeros is no line. The
     file is not held open: a folder may have more of them than a process may open.
@@ -71,7 +73,7 @@ def lines_of(path: Path) -> Iterator[bytes]:
     Raises:
         ConfigError: it can't be read.
     """
-    before, at = b"", 0
+    before = b""
     while pieces := _pieces(path, at):
         for line in pieces:
             at += len(line)

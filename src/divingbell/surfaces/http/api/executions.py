@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 from starlette.types import ASGIApp
 
+from divingbell.errors import InvalidInput
 from divingbell.session.ownership import checked_name
 from divingbell.surfaces.http import pages
 from divingbell.surfaces.http.answers import JSON, Answer, as_json, nothing
@@ -31,6 +32,7 @@ from divingbell.surfaces.http.wire import (
     Nothing,
     Page,
 )
+from divingbell_inside import values
 
 MAX_KEY = 255
 BOTH = (JSON, MEDIA_TYPE)
@@ -106,7 +108,7 @@ def execution_of(call: Call) -> Execution:
 async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
     executions = call.service.executions
     argv = None if given.argv is None else tuple(given.argv)
-    work = Work(given.code, given.timeout, given.context, argv)
+    work = Work(given.code, given.timeout, _decoded(given.context), argv)
     execution = executions.begin(call.visitor, place, work, _key(call, given))
 
     def left() -> None:
@@ -141,6 +143,14 @@ async def _seen_by(call: Call, log: EventLog, after: int = 0) -> AsyncGenerator[
                 yield Entry(entry.number, entry.name, data)
             else:
                 yield entry
+
+
+def _decoded(context: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return values in the form of JSON in which results have theirs: dates, sets, decimals."""
+    try:
+        return context and {name: values.decode(value) for name, value in context.items()}
+    except values.InvalidData as error:
+        raise InvalidInput(f"the context can't be read: {error}") from None
 
 
 def wants_stream(call: Call) -> bool:

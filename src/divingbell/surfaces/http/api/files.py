@@ -3,6 +3,7 @@
 import mimetypes
 import re
 from collections.abc import AsyncIterator
+from email.utils import formatdate
 from typing import Annotated
 from urllib.parse import quote
 
@@ -152,6 +153,7 @@ def _headers(info: FileInfo, length: int) -> dict[str, str]:
     found = {
         "Content-Length": str(length),
         "Accept-Ranges": "bytes",
+        "Last-Modified": formatdate(min(max(info.modified, 0.0), MAX_TIME), usegmt=True),
         "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }

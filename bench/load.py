@@ -1,0 +1,348 @@
+"""Many users of one service at once, for minutes: `./dev bench load [--quick] [--faults]`.
+
+Fifty people, each with a token and a session, run short cells, pandas, plots and tools and move
+files, with pauses of one to three seconds; beside it the same people ask only for /healthz, so
+that the noise of the machine can be told apart. With --faults things go wrong meanwhile: the
+zygote and a server of tools are killed, memory is used up, clients vanish, and the service is told
+to end in the middle; afterwards every run that was accepted has its end in the audit log.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import environments
+import httpx2
+import lists
+import table
+from turns import Unable
+
+from divingbell.audit.reading import records
+
+COMMAND = str(Path(sys.executable).with_name("divingbell"))
+TOOLS = str(Path(__file__).with_name("tool_server.py"))
+USERS = Path(__file__).with_name("load_users.py")
+LOCK = environments.ROOT / "requirements" / "load.txt"
+PATIENCE = 60.0
+TARGETS = {"short cell": (0.050, 0.150), "pandas": (0.250, None)}
+"""Seconds: the 95th and the 99th percentile that are wanted."""
+SPINNERS, MOST_BESIDE = 30, 0.050
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service that runs, and who may use it."""
+
+    url: str
+    tokens: list[str]
+    process: subprocess.Popen[bytes]
+    log: Path
+
+
+@contextlib.asynccontextmanager
+async def served(users: int, **limits: str) -> AsyncIterator[Service]:
+    """A service with so many users and one server of tools, in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="divingbell-load-") as folder:
+        tokens = [secrets.token_urlsafe(24) for _ in range(users)]
+        file, config = Path(folder, "tokens"), Path(folder, "divingbell.toml")
+        file.touch(0o600)
+        file.write_text("".join(f"user{n} {token}\n" for n, token in enumerate(tokens)))
+        log = Path(folder, "audit")
+        given = "".join(f'{name} = "{value}"\n' for name, value in limits.items())
+        config.write_text(
+            f'[limits]\n{given}[servers.bench]\ncommand = "{sys.executable}"\nargs = ["{TOOLS}"]\n'
+            f'[audit_log]\nfolder = "{log}"\nheads = "{folder}/heads"\n'
+        )
+        port = lists.free_port()
+        words = [COMMAND, "serve", "--http", "--config", str(config)]
+        words += ["--port", str(port), "--token-file", str(file)]
+        with _running(words) as process:
+            await _ready(f"http://127.0.0.1:{port}")
+            yield Service(f"http://127.0.0.1:{port}", tokens, process, log)
+
+
+@contextlib.contextmanager
+def _running(words: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that runs as long as the block does, and is then told to end."""
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+async def _ready(url: str) -> None:
+    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(base_url=url) as client:
+        while True:
+            with contextlib.suppress(httpx2.TransportError):
+                if (await client.get("/readyz")).status_code == 200:
+                    return
+            await asyncio.sleep(0.05)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The requests of one kind."""
+
+    times: list[float]
+    failures: int
+
+
+@contextlib.contextmanager
+def crowd(service: Service, kind: str, users: int, seconds: float) -> Iterator[Any]:
+    """Start locust; the process, whose output is its statistics as JSON."""
+    python = environments.environment(LOCK, True, "./dev bench load")
+    with tempfile.TemporaryDirectory(prefix="divingbell-load-") as folder:
+        about = Path(folder, "about.json")
+        about.write_text(json.dumps({"tokens": service.tokens, "kind": kind}))
+        words = [python, "-m", "locust", "-f", str(USERS), "--headless", "--json"]
+        words += ["-u", str(users), "-r", "10", "-t", f"{seconds:.0f}s", "--host", service.url]
+        words += ["--stop-timeout", "20", "--loglevel", "ERROR"]
+        environment = {**os.environ, "LOAD_ABOUT": str(about)}
+        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+
+async def pressed(
+    service: Service, kind: str, users: int, seconds: float
+) -> tuple[dict[str, Tally], float]:
+    """Return what locust has counted, by kind of request, and its share of one processor."""
+    with crowd(service, kind, users, seconds) as process:
+        began = time.monotonic()
+        reading = asyncio.create_task(asyncio.to_thread(process.stdout.read))
+        spent = 0.0
+        while not reading.done():
+            spent = _processor_time(process.pid) or spent
+            await asyncio.wait([reading], timeout=1)
+        share = spent / (time.monotonic() - began)
+        return _tallies(json.loads(await reading)), share
+
+
+def _processor_time(pid: int) -> float:
+    """The seconds that a process has computed; 0 for one that has ended."""
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+def _tallies(found: list[dict[str, Any]]) -> dict[str, Tally]:
+    tallies = {}
+    for entry in found:
+        times = [
+            float(milliseconds) / 1000
+            for milliseconds, count in entry["response_times"].items()
+            for _ in range(count)
+        ]
+        tallies[entry["name"]] = Tally(sorted(times), entry["num_failures"])
+    return tallies
+
+
+def percentile(times: list[float], share: float) -> float:
+    """A time that so large a share of all does not exceed."""
+    return times[min(len(times) - 1, int(len(times) * share))]
+
+
+def _rows(measure: str, tallies: Mapping[str, Tally], share: float) -> list[table.Row]:
+    rows = []
+    for name, tally in tallies.items():
+        p95, p99 = (percentile(tally.times, at) for at in (0.95, 0.99))
+        wanted = TARGETS.get(name, (None, None))
+        words = [
+            f"{label} {table.at_most(reached * 1000, most * 1000, ' ms')}"
+            for label, reached, most in zip(("p95", "p99"), (p95, p99), wanted, strict=True)
+            if most is not None
+        ]
+        spread = f"p95 {table.seconds(p95)}, p99 {table.seconds(p99)}"
+        rows.append(
+            table.Row(
+                measure,
+                name,
+                table.seconds(percentile(tally.times, 0.5)),
+                ratio=f"{tally.failures} errors",
+                target="; ".join(words),
+                spread=spread,
+                runs=str(len(tally.times)),
+            )
+        )
+    rows.append(table.Row(measure, "locust itself, of one processor", f"{share:.0%}"))
+    return rows
+
+
+async def usual(users: int, seconds: float) -> list[table.Row]:
+    """Cells of all kinds, and the same people with /healthz alone."""
+    async with served(users) as service:
+        cells = await pressed(service, "cells", users, seconds)
+        health = await pressed(service, "health", users, max(seconds / 5, 5))
+    measure = f"{users} users for {seconds:.0f} s"
+    return _rows(measure, *cells) + _rows(f"{users} users, /healthz alone", *health)
+
+
+async def beside_spinners(rounds: int) -> list[table.Row]:
+    """One user spins in 30 sessions; another runs 1+1, and asks for /healthz."""
+    async with served(2) as service, contextlib.AsyncExitStack() as stack:
+        greedy, modest = [
+            await stack.enter_async_context(
+                httpx2.AsyncClient(
+                    base_url=service.url, headers={"Authorization": f"Bearer {token}"}, timeout=120
+                )
+            )
+            for token in service.tokens
+        ]
+        spin = {"code": "while True: pass", "timeout": 600}
+        spinning = [
+            asyncio.create_task(greedy.post(f"/api/v1/sessions/s{n}/execute", json=spin))
+            for n in range(SPINNERS)
+        ]
+        await asyncio.sleep(3)
+        cells, asked = [], []
+        for _ in range(rounds):
+            cells.append(await _timed(modest, "POST", "/api/v1/sessions/a/execute", "1+1"))
+            asked.append(await _timed(modest, "GET", "/healthz"))
+        for task in spinning:
+            task.cancel()
+        await asyncio.wait(spinning)
+    measure = f"beside {SPINNERS} spinning sessions"
+    return [_beside(measure, "1+1", cells), _beside(measure, "/healthz", asked)]
+
+
+async def _timed(client: httpx2.AsyncClient, method: str, path: str, code: str = "") -> float:
+    began = time.perf_counter()
+    response = await client.request(method, path, json={"code": code} if code else None)
+    taken = time.perf_counter() - began
+    response.raise_for_status()
+    return taken
+
+
+def _beside(measure: str, subject: str, times: list[float]) -> table.Row:
+    p95 = percentile(sorted(times), 0.95)
+    target = f"p95 {table.at_most(p95 * 1000, MOST_BESIDE * 1000, ' ms')}"
+    return table.times(measure, subject, times, target=target)
+
+
+async def faults(users: int, seconds: float) -> list[table.Row]:
+    """The same load while things go wrong; each run that was accepted has its end on record."""
+    async with served(users + 1) as service:
+        greedy = service.tokens[-1]
+        with crowd(service, "cells", users, seconds) as process:
+            reading = asyncio.create_task(asyncio.to_thread(process.stdout.read))
+            for fault in (_kill_zygote, _kill_tools, _use_up_memory, _vanish):
+                await asyncio.sleep(seconds / 6)
+                await fault(service, greedy)
+            await asyncio.sleep(seconds / 6)
+            service.process.send_signal(signal.SIGTERM)
+            await asyncio.to_thread(service.process.wait, PATIENCE)
+            tallies = _tallies(json.loads(await reading))
+        return _recorded(service.log, tallies, seconds)
+
+
+def _recorded(log: Path, tallies: Mapping[str, Tally], seconds: float) -> list[table.Row]:
+    """Compare what clients saw with what the audit log says."""
+    started: dict[Any, int] = {}
+    ended: dict[Any, int] = {}
+    for record in records(log):
+        counted = {"execution.started": started, "execution.ended": ended}.get(record["kind"])
+        if counted is not None:
+            run = (record["session"], record["cell"])
+            counted[run] = counted.get(run, 0) + 1
+    of_cells = [tally for name, tally in tallies.items() if not name.startswith(("file", "/"))]
+    answered = sum(len(tally.times) - tally.failures for tally in of_cells)
+    failed = sum(tally.failures for tally in tallies.values())
+    measure = f"with faults for {seconds:.0f} s"
+    without = len(started.keys() - ended.keys()) + sum(count > 1 for count in ended.values())
+    words = "met" if not without and answered <= len(ended) else "NOT met"
+    return [
+        table.Row(measure, "runs accepted (by the audit log)", str(len(started))),
+        table.Row(measure, "answered well", str(answered)),
+        table.Row(measure, "requests that failed, the end among them", str(failed)),
+        table.Row(measure, "runs without one end on record", str(without), target=f"0: {words}"),
+    ]
+
+
+async def _kill_zygote(service: Service, token: str) -> None:
+    """Kill the process that makes sessions."""
+    _kill_child(service, "zygote")
+
+
+async def _kill_tools(service: Service, token: str) -> None:
+    """Kill the server of tools."""
+    _kill_child(service, TOOLS)
+
+
+def _kill_child(service: Service, word: str) -> None:
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            words = (folder / "cmdline").read_bytes().decode(errors="replace")
+            if int(parent) == service.process.pid and word in words:
+                os.kill(int(folder.name), signal.SIGKILL)
+                return
+    raise RuntimeError(f"the service has no process with {word!r} in its words")
+
+
+async def _use_up_memory(service: Service, token: str) -> None:
+    """Take all the memory that a session may have, with and without asking."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(base_url=service.url, headers=headers, timeout=60) as client:
+        for code in ("b'x' * (1 << 40)", "kept = []\nwhile True: kept.append(bytearray(1 << 20))"):
+            response = await client.post("/api/v1/sessions/greedy/execute", json={"code": code})
+            if response.json()["status"] == "ok":
+                raise RuntimeError("memory has no end")
+
+
+async def _vanish(service: Service, token: str) -> None:
+    """Begin twenty runs, and be gone before they have ended."""
+    headers = {"Authorization": f"Bearer {token}", "Accept": "text/event-stream"}
+    body = {"code": "import time; time.sleep(20)"}
+    async with httpx2.AsyncClient(base_url=service.url, headers=headers, timeout=60) as client:
+        for number in range(20):
+            path = f"/api/v1/sessions/vanish{number}/execute"
+            async with client.stream("POST", path, json=body) as response:
+                await anext(response.aiter_bytes())
+
+
+async def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few users, for seconds")
+    parser.add_argument("--users", type=int, help="50; quick: 5")
+    parser.add_argument("--seconds", type=float, help="300; quick: 4")
+    parser.add_argument("--faults", action="store_true", help="only the run in which things fail")
+    chosen = parser.parse_args()
+    users = chosen.users or (5 if chosen.quick else 50)
+    seconds = chosen.seconds or (4 if chosen.quick else 300)
+    rows: list[table.Row] = []
+    try:
+        if not chosen.faults:
+            rows += await usual(users, seconds)
+            rows += await beside_spinners(20 if chosen.quick else 300)
+        if chosen.faults or chosen.quick:
+            rows += await faults(users, max(seconds, 6))
+    except Unable as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(f"{table.render(rows)}\n\n{table.heading()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
