@@ -34,6 +34,9 @@ KEPT_DAYS = 400
 MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
 MAX_NAME = 200
+GATHERING = 1.0
+"""Seconds that ledgers wait to be written together. Measured: to write one takes a tenth of the time
+of a small call, and that just when its answer leaves."""
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
 _DAYS, _TOOLS = "model_days", "model_tools"
 _REFUSED = "refused_days"
@@ -133,7 +136,7 @@ class Totals:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._connection: sqlite3.Connection | None = None
-        self._behind = WriteBehind("divingbell-ledger", self._write, self._finish)
+        self._behind = WriteBehind("divingbell-ledger", self._write, self._finish, GATHERING)
 
     def take(self, event: JournalEvent) -> None:
         """Add the ledger of a cell whose result a model reads, a refusal, or an answer of an agent
