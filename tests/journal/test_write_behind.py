@@ -19,5 +19,5 @@ async def test_what_has_gathered_is_written_without_a_word() -> None:
     behind: WriteBehind[int] = WriteBehind("test", batches.append, gathering=0.01)
     for number in range(2):
         assert behind.add(number, most=5)
-        await until(lambda: sum(map(len, batches)) > number, "it is written")
+        await until(lambda count=number: sum(map(len, batches)) > count, "it is written")
     await behind.close()

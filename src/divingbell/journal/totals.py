@@ -36,8 +36,7 @@ MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
 MAX_NAME = 200
 GATHERING = 1.0
-"""Seconds that ledgers wait to be written together. Measured: to write one takes a tenth of the time
-of a small call, and that just when its answer leaves."""
+"""Seconds that ledgers wait to be written together: else each is, just when its answer leaves."""
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
 _DAYS, _TOOLS = "model_days", "model_tools"
 _REFUSED = "refused_days"
