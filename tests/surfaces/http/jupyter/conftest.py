@@ -1,0 +1,84 @@
+"""A server whose kernels are sessions of the tests' own Divingbell."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+
+from divingbell import Divingbell
+from divingbell.surfaces import auth
+from divingbell.surfaces.http.guard import Door, Guard
+from divingbell.surfaces.http.jupyter.connection import MAX_FRAME
+from divingbell.surfaces.http.jupyter.kernels import Kernels
+from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
+from divingbell.surfaces.http.listening import bound
+from tests.surfaces.http.jupyter.talking import Talker, talking
+from tests.waiting import until
+
+ADA, BOB = "the-token-of-ada-0001", "the-token-of-bob-0001"
+
+
+class Served:
+    """The server, as one of its users reaches it."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self.token = token
+        self.http = httpx2.AsyncClient(
+            base_url=f"{url}/jupyter/api", headers={"Authorization": f"token {token}"}
+        )
+
+    async def kernel(self) -> str:
+        made = await self.http.post("/kernels", json={"name": "python3"})
+        assert made.status_code == 201, made.text
+        name: str = made.json()["id"]
+        return name
+
+
+@pytest.fixture(scope="module")
+async def server(bell: Divingbell) -> AsyncIterator[str]:
+    kernels = Kernels(bell)
+    tokens = auth.Tokens({"ada": auth.hash_of(ADA), "bob": auth.hash_of(BOB)})
+    app = Guard(Starlette(routes=JupyterRoutes(kernels).routes()), Door(tokens))
+    listener = bound("127.0.0.1", 0)
+    config = uvicorn.Config(
+        app,
+        ws="websockets-sansio",
+        lifespan="off",
+        log_config=None,
+        ws_per_message_deflate=False,
+        ws_max_size=MAX_FRAME,
+    )
+    serving = uvicorn.Server(config)
+    task = asyncio.create_task(serving.serve([listener]))
+    await until(lambda: serving.started, "the server starts")
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    serving.should_exit = True
+    await task
+    await bell.owned.leave_all()
+    kernels.close()
+
+
+@pytest.fixture
+async def ada(server: str) -> AsyncIterator[Served]:
+    served = Served(server, ADA)
+    yield served
+    await served.http.aclose()
+
+
+@pytest.fixture
+async def bob(server: str) -> AsyncIterator[Served]:
+    served = Served(server, BOB)
+    yield served
+    await served.http.aclose()
+
+
+@pytest.fixture
+async def talker(ada: Served) -> AsyncIterator[Talker]:
+    name = await ada.kernel()
+    async with talking(ada.url, name, ada.token) as talker:
+        yield talker
+    await ada.http.delete(f"/kernels/{name}")
