@@ -1,6 +1,7 @@
 """A server whose kernels are sessions of the tests' own Divingbell."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -38,10 +39,10 @@ class Served:
         return name
 
 
-@pytest.fixture(scope="module")
-async def server(bell: Divingbell) -> AsyncIterator[str]:
+@contextlib.asynccontextmanager
+async def serving(bell: Divingbell, tokens: auth.Tokens | None) -> AsyncIterator[str]:
+    """Serve kernels at a free port."""
     kernels = Kernels(bell)
-    tokens = auth.Tokens({"ada": auth.hash_of(ADA), "bob": auth.hash_of(BOB)})
     app = Guard(Starlette(routes=JupyterRoutes(kernels).routes()), Door(tokens))
     listener = bound("127.0.0.1", 0)
     config = uvicorn.Config(
@@ -52,14 +53,28 @@ async def server(bell: Divingbell) -> AsyncIterator[str]:
         ws_per_message_deflate=False,
         ws_max_size=MAX_FRAME,
     )
-    serving = uvicorn.Server(config)
-    task = asyncio.create_task(serving.serve([listener]))
-    await until(lambda: serving.started, "the server starts")
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve([listener]))
+    await until(lambda: server.started, "the server starts")
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    serving.should_exit = True
+    server.should_exit = True
     await task
     await bell.owned.leave_all()
     kernels.close()
+
+
+@pytest.fixture(scope="module")
+async def server(bell: Divingbell) -> AsyncIterator[str]:
+    tokens = auth.Tokens({"ada": auth.hash_of(ADA), "bob": auth.hash_of(BOB)})
+    async with serving(bell, tokens) as url:
+        yield url
+
+
+@pytest.fixture
+async def open_server(bell: Divingbell) -> AsyncIterator[str]:
+    """One that asks for no token."""
+    async with serving(bell, None) as url:
+        yield url
 
 
 @pytest.fixture
