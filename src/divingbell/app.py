@@ -23,7 +23,7 @@ from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy.approvals import Approver
 from divingbell.gateway.policy.privacy_lines import PrivacyLines
 from divingbell.gateway.upstream.fleet import load_sdk
-from divingbell.host import places
+from divingbell.host import descriptors, places
 from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
 from divingbell.journal.recorder import LedgerRecorder
@@ -231,6 +231,8 @@ class Divingbell:
             raise DivingbellError("this Divingbell is running already; make another one")
         guard = LoopGuard()
         loop_thread.go_first()
+        many = self.settings.max_sessions + self.settings.pool
+        descriptors.allow_for(many if self._needs is None else 1)
         async with contextlib.AsyncExitStack() as undo:
             if self._on_event is not None:
                 undo.callback(self.journal.watch(self._on_event))
@@ -507,8 +509,14 @@ class Divingbell:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
 
-    async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
-        return await self._open(id, principal, {})
+    async def _open_for(
+        self,
+        id: str,
+        principal: Principal,
+        limits: Mapping[str, Any],
+        options: SessionOptions | None,
+    ) -> SessionHandle:
+        return await self._open(id, principal, limits, options)
 
     def _reached(self, principal: Principal, session: SessionHandle) -> None:
         self.gateway.labels.join(principal, session.key)

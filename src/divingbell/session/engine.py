@@ -84,6 +84,7 @@ class Engine:
             guard or LoopGuard(),
             Reviewer(settings.review),
             UserRates(settings.policy),
+            settings.idle_timeout,
         )
         self._sessions: dict[Key, LocalSession] = {}
         self._holders: dict[str, set[Session]] = {}
@@ -280,7 +281,7 @@ class Engine:
         while True:
             await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
             for session in self._open():
-                allowed = self._idle_timeout(session)
+                allowed = session.idle_timeout
                 if time.monotonic() - session.last_used > allowed and not session.in_use:
                     try:
                         await session.close(f"it was idle for {allowed:g} s")
@@ -309,10 +310,6 @@ class Engine:
                     await asyncio.sleep(0)
             except Exception:  # it is looked again
                 log.exception("the processors were not shared by users")
-
-    def _idle_timeout(self, session: LocalSession) -> float:
-        own = session.options.idle_timeout
-        return self._settings.idle_timeout if own is None else own
 
 
 def _check_names(identifier: str | None, principal: Principal) -> None:

@@ -59,16 +59,17 @@ async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
 
 async def _over_http(options: ServeOptions, settings: "Settings") -> int:
     from divingbell.app import Divingbell
-    from divingbell.surfaces.mcp import http
+    from divingbell.surfaces.http import listening
+    from divingbell.surfaces.http.application import application
 
     known, made = tokens_for(options)
-    local = http.is_loopback(options.host)
-    listener = http.bound(options.host, options.port)
+    local = listening.is_loopback(options.host)
+    listener = listening.bound(options.host, options.port)
     with listener:
         async with Divingbell.of(settings, progress=tell).starting() as bell:
             settle()
             hosts = (*options.allow_host, *(() if local else (options.host,)))
-            app = http.application(bell, known, hosts)
+            app = application(bell, known, hosts)
             greet = partial(
                 greeting.at_address,
                 url_of(options, listener.getsockname()[1]),
@@ -76,7 +77,7 @@ async def _over_http(options: ServeOptions, settings: "Settings") -> int:
                 made=made,
                 settings=settings,
             )
-            return await watched(bell, http.serve(app, listener, greet), stay=False)
+            return await watched(bell, listening.serve(app, listener, greet), stay=False)
 
 
 async def watched(bell: "Divingbell", serving: Coroutine[Any, Any, None], *, stay: bool) -> int:
@@ -118,10 +119,10 @@ def tokens_for(options: HttpOptions) -> "tuple[Tokens | None, str | None]":
         ConfigError: the options can't be meant.
     """
     from divingbell.surfaces import auth
-    from divingbell.surfaces.mcp import http
+    from divingbell.surfaces.http.listening import is_loopback
 
     known = auth.load(options.token_file, options.token)
-    local = http.is_loopback(options.host)
+    local = is_loopback(options.host)
     if options.no_token:
         if known is not None:
             raise ConfigError("--no-token and tokens exclude each other: leave one of them out")
