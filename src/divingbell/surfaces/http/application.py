@@ -15,6 +15,8 @@ from divingbell.surfaces.http import visitor
 from divingbell.surfaces.http.answers import as_json
 from divingbell.surfaces.http.api import executions, me, sessions
 from divingbell.surfaces.http.guard import Door, Guard
+from divingbell.surfaces.http.jupyter.kernels import Kernels
+from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
 from divingbell.surfaces.http.operations import Operation, routes
 from divingbell.surfaces.http.problems import Refused
 from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
@@ -58,12 +60,15 @@ def application(
     door = Door(tokens, hosts, OPEN_PATHS)
     service = Service.of(bell, door)
     endpoint = Endpoint.of(bell, len(tokens or ()))
+    kernels = Kernels(bell, service.queue)
     found: list[BaseRoute] = [
         *routes(service, OPERATIONS),
         Route(PATH, Scoped("run", Weighed(endpoint))),
+        *JupyterRoutes(kernels).routes(),
         Route("/healthz", Healthy()),
     ]
-    return Application(_router(found, endpoint.running(), service.running()), door)
+    running = endpoint.running(), service.running(), kernels.running()
+    return Application(_router(found, *running), door)
 
 
 def application_of(

@@ -19,12 +19,15 @@ class Service:
     bell: Divingbell
     door: Door
     executions: Executions
+    queue: Queue
+    """Of cells, whichever way they come in."""
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @classmethod
     def of(cls, bell: Divingbell, door: Door) -> "Service":
         """Return the service of a Divingbell."""
-        return cls(bell, door, Executions(bell, Queue(Room())))
+        queue = Queue(Room())
+        return cls(bell, door, Executions(bell, queue), queue)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

@@ -6,18 +6,14 @@ from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
-import uvicorn
-from starlette.applications import Starlette
 
 from divingbell import Divingbell
 from divingbell.surfaces import auth
-from divingbell.surfaces.http.guard import Door, Guard
-from divingbell.surfaces.http.jupyter.connection import MAX_FRAME
-from divingbell.surfaces.http.jupyter.kernels import Kernels
-from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
+from divingbell.surfaces.http import listening
+from divingbell.surfaces.http.application import application
 from divingbell.surfaces.http.listening import bound
 from tests.surfaces.http.jupyter.talking import Talker, talking
-from tests.waiting import until
+from tests.waiting import PATIENCE
 
 ADA, BOB = "the-token-of-ada-0001", "the-token-of-bob-0001"
 
@@ -42,25 +38,14 @@ class Served:
 @contextlib.asynccontextmanager
 async def serving(bell: Divingbell, tokens: auth.Tokens | None) -> AsyncIterator[str]:
     """Serve kernels at a free port."""
-    kernels = Kernels(bell)
-    app = Guard(Starlette(routes=JupyterRoutes(kernels).routes()), Door(tokens))
     listener = bound("127.0.0.1", 0)
-    config = uvicorn.Config(
-        app,
-        ws="websockets-sansio",
-        lifespan="off",
-        log_config=None,
-        ws_per_message_deflate=False,
-        ws_max_size=MAX_FRAME,
-    )
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve([listener]))
-    await until(lambda: server.started, "the server starts")
+    ready = asyncio.Event()
+    task = asyncio.create_task(listening.serve(application(bell, tokens), listener, ready.set))
+    await asyncio.wait_for(ready.wait(), PATIENCE)
     yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    server.should_exit = True
-    await task
+    task.cancel()
+    await asyncio.wait([task])
     await bell.owned.leave_all()
-    kernels.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -12,7 +13,9 @@ from divingbell import Divingbell
 from divingbell.surfaces.http.jupyter import connection, kernel
 from divingbell.surfaces.http.jupyter.connection import Connection
 from divingbell.surfaces.http.jupyter.framing import JsonFraming
+from divingbell.surfaces.http.jupyter.kernels import Kernels
 from divingbell.surfaces.http.jupyter.messages import Header, message
+from divingbell.surfaces.http.queue import Queue, Room
 from tests.surfaces.http.jupyter.conftest import Served
 from tests.surfaces.http.jupyter.talking import Talker, header, packed, talking
 from tests.waiting import PATIENCE
@@ -159,13 +162,11 @@ async def test_what_is_shown_is_left_out_for_a_slow_reader_and_the_rest_is_not(
 async def test_who_leaves_everything_unread_is_let_go(
     ada: Served, bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from divingbell.surfaces.http.jupyter.kernels import Kernels
-
     monkeypatch.setattr(connection, "MAX_UNSENT_MESSAGES", 100)
     name = await ada.kernel()
     session = bell.get(name, user="ada")
     assert session is not None
-    kernels = Kernels(bell)
+    kernels = Kernels(bell, Queue(Room()))
     opened = kernels.find(session.principal, name)
     assert opened is not None
     serving = asyncio.create_task(Connection(Unread(), JsonFraming()).serve(opened))
@@ -174,7 +175,6 @@ async def test_who_leaves_everything_unread_is_let_go(
         opened.publish("status", {"execution_state": "idle"})
     await asyncio.wait_for(serving, PATIENCE)
     assert opened.model()["connections"] == 0
-    kernels.close()
 
 
 async def test_a_kernel_has_so_many_clients_and_no_more(
@@ -191,9 +191,7 @@ async def test_a_kernel_has_so_many_clients_and_no_more(
 
 
 async def test_sockets_count_among_what_a_user_has_under_way(bob: Served) -> None:
-    """A hundred at once; the next one is refused, and another user's is not."""
-    from contextlib import AsyncExitStack
-
+    """A hundred at once; the next one is refused."""
     names = [await bob.kernel() for _ in range(4)]
     async with AsyncExitStack() as held:
         for at in range(100):

@@ -1,10 +1,18 @@
 """A kernel, as clients of both forms of framing have it."""
 
 import base64
+import json
+import logging
+from typing import Any
 
+import msgspec
 import pytest
 
 from divingbell import Divingbell
+from divingbell.principal import Principal
+from divingbell.surfaces.http.jupyter.kernels import Kernels
+from divingbell.surfaces.http.jupyter.messages import Header, Message, Request
+from divingbell.surfaces.http.queue import Queue, Room
 from tests.surfaces.http.jupyter.conftest import Served
 from tests.surfaces.http.jupyter.talking import V1, Talker, talking
 from tests.waiting import until
@@ -255,3 +263,71 @@ async def test_a_cell_goes_on_when_its_client_vanishes(ada: Served) -> None:
     await until(is_alone, "the kernel has no clients left")
     async with talking(ada.url, name, ada.token) as talker:
         assert (await talker.run("print(done)")).text == "all the same\n"
+
+
+class Listening:
+    """A client that keeps what it is sent."""
+
+    def __init__(self) -> None:
+        self.heard: list[Message] = []
+
+    def send(self, message: Message) -> None:
+        self.heard.append(message)
+
+    def replies(self) -> list[dict[str, Any]]:
+        return [json.loads(each.content) for each in self.heard if each.channel == "shell"]
+
+
+def asking(code: str) -> Request:
+    content = msgspec.Raw(json.dumps({"code": code}).encode())
+    return Request(Header("n", "execute_request"), content, "shell")
+
+
+async def test_a_cell_waits_for_its_turn_among_all_and_can_be_interrupted_there(
+    bell: Divingbell,
+) -> None:
+    queue = Queue(Room(at_once=1, waiting_of_user=1))
+    kernels, whose, client = Kernels(bell, queue), Principal("ada", "", "http"), Listening()
+    kernel = await kernels.create(whose)
+    other = queue.enter("bob", "his")
+    with kernel.opened_by(client):
+        await kernel.take(asking("print('not me')"), client)
+        await until(lambda: queue.waiting == 1, "the cell waits")
+        assert kernel.state == "busy" and not kernel.session.busy
+        await kernel.interrupt()
+        await until(client.replies, "the cell is answered")
+        assert client.replies()[-1]["ename"] == "KeyboardInterrupt"
+        assert (queue.waiting, kernel.session.cells) == (0, 0)
+        waiting = queue.enter("ada", "another")
+        await kernel.take(asking("print('no room')"), client)
+        await until(lambda: len(client.replies()) == 2, "the cell is refused")
+        assert "1 cell of yours wait" in client.replies()[-1]["evalue"]
+        queue.leave(waiting)
+        await kernel.take(asking("print('at last')"), client)
+        await until(lambda: queue.waiting == 1, "the cell waits")
+        queue.leave(other)
+        await until(lambda: len(client.replies()) == 3, "the cell has run")
+        assert client.replies()[-1]["status"] == "ok"
+    assert queue.running == 0
+    await kernels.end(whose, kernel.name)
+
+
+async def test_nothing_runs_for_a_client_once_the_server_ends(bell: Divingbell) -> None:
+    queue = Queue(Room())
+    kernels, whose, client = Kernels(bell, queue), Principal("ada", "", "http"), Listening()
+    kernel = await kernels.create(whose)
+    with kernel.opened_by(client):
+        async with kernels.running():
+            await kernel.take(asking("while True: pass"), client)
+            await kernel.take(asking("1"), client)
+            await until(lambda: kernel.session.busy, "the cell runs")
+    assert client.replies() == [{"status": "aborted"}]
+    assert not kernel.session.busy and queue.running == 0
+    await kernels.end(whose, kernel.name)
+
+
+async def test_no_token_stands_in_the_log(ada: Served, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "uvicorn.error"):
+        async with talking(ada.url, await ada.kernel(), ada.token) as talker:
+            await talker.run("1")
+    assert ada.token not in caplog.text

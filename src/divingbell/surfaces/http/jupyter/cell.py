@@ -39,15 +39,20 @@ async def run_cell(session: SessionHandle, asked: CellRequest, show: Show) -> di
     try:
         result = await _shown(session, asked, show)
     except DivingbellError as error:
-        failure = outputs.error(type(error).__name__, str(error))
-        await _show(("error", failure), show)
-        return {"status": "error", "execution_count": count, **failure}
+        return await failed(type(error).__name__, str(error), count, show)
     await _show(outputs.notes(result), show)
-    failed = outputs.error_of(result)
-    if failed is None:
-        return _reply(asked, result.cell)
-    await _show(("error", failed), show)
-    return {"status": "error", "execution_count": result.cell, **failed}
+    error = outputs.error_of(result)
+    return _reply(asked, result.cell) if error is None else await _failed(error, result.cell, show)
+
+
+async def failed(ename: str, evalue: str, count: int, show: Show) -> dict[str, Any]:
+    """Show that a cell did not run, and why; return the content of the reply."""
+    return await _failed(outputs.error(ename, evalue), count, show)
+
+
+async def _failed(error: dict[str, Any], count: int, show: Show) -> dict[str, Any]:
+    await _show(("error", error), show)
+    return {"status": "error", "execution_count": count, **error}
 
 
 async def _shown(session: SessionHandle, asked: CellRequest, show: Show) -> Result:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
@@ -14,7 +14,7 @@ from divingbell.errors import DivingbellError
 from divingbell.session.base import SessionHandle
 from divingbell.shares.host_time import HostTime
 from divingbell.surfaces.http.jupyter import outputs, replies
-from divingbell.surfaces.http.jupyter.cell import CellRequest, run_cell
+from divingbell.surfaces.http.jupyter.cell import CellRequest, failed, run_cell
 from divingbell.surfaces.http.jupyter.messages import (
     BadMessage,
     Header,
@@ -23,6 +23,8 @@ from divingbell.surfaces.http.jupyter.messages import (
     message,
     reply_kind,
 )
+from divingbell.surfaces.http.problems import Refused
+from divingbell.surfaces.http.queue import Queue, Ticket
 
 log = logs.logger("divingbell")
 
@@ -35,6 +37,10 @@ ANSWER = 0.0003
 """Seconds of the host's processor time that a request and its answers are taken to cost, beside
 what its session is charged for."""
 State = Literal["idle", "busy", "dead"]
+
+
+class Interrupted(Exception):
+    """Raised for a cell that was interrupted while it waited for its turn."""
 
 
 class Client(Protocol):
@@ -61,12 +67,16 @@ class Kernel:
         self,
         name: str,
         session: SessionHandle,
+        queue: Queue,
         end: Callable[[], Awaitable[object]],
         pace: HostTime,
     ) -> None:
         self.name = name
         self.session = session
         self.pace = pace
+        self._queue = queue
+        self._ticket: Ticket | None = None
+        """The place of the cell that waits for its turn, or runs."""
         self._end = end
         self._clients: set[Client] = set()
         self._row: deque[_Waiting] = deque()
@@ -123,8 +133,12 @@ class Kernel:
         # Nobody has asked for input, and clients have nothing to publish.
 
     async def interrupt(self) -> None:
-        """Stop the cell that runs; those that wait behind it are then aborted."""
-        await self.session.interrupt()
+        """Stop the cell that runs, or waits for its turn; those behind it are then aborted."""
+        turn = None if self._ticket is None else self._ticket.turn
+        if turn is not None and not turn.done():
+            turn.cancel()
+        else:
+            await self.session.interrupt()
 
     async def restart(self) -> None:
         """Begin with a fresh interpreter; files stay.
@@ -133,9 +147,16 @@ class Kernel:
             SessionClosed: the session has ended.
         """
         self._abort_row()
-        await self.session.interrupt()
+        await self.interrupt()
         await self.session.reset()
         self.publish("status", {"execution_state": "restarting"})
+
+    async def stop(self) -> None:
+        """End all work for clients; the cell that runs is interrupted."""
+        self._abort_row()
+        if self._work is not None:
+            self._work.cancel()
+            await asyncio.wait([self._work])
 
     def ended(self) -> None:
         """Tell clients that the session has ended."""
@@ -203,10 +224,35 @@ class Kernel:
         def show(kind: str, content: bytes) -> None:
             self.publish(kind, content, request.header)
 
-        reply = await run_cell(self.session, asked, show)
+        try:
+            async with self._turn():
+                reply = await run_cell(self.session, asked, show)
+        except Interrupted as error:
+            reply = await failed("KeyboardInterrupt", str(error), self.session.cells, show)
+        except Refused as error:
+            reply = await failed("TooManyCells", str(error), self.session.cells, show)
         if reply["status"] == "error" and asked.stop_on_error:
             self._abort_row(cells_only=True)
         return reply
+
+    @contextlib.asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for the turn of a cell.
+
+        Raises:
+            Refused: too many wait already.
+            Interrupted: somebody has interrupted it.
+        """
+        ticket = self._ticket = self._queue.enter(self.session.user or "", self.name)
+        try:
+            if ticket.turn is not None:
+                await asyncio.wait([ticket.turn])
+                if ticket.turn.cancelled():
+                    raise Interrupted("the cell was interrupted before it began")
+            yield
+        finally:
+            self._ticket = None
+            self._queue.leave(ticket)
 
     async def _refuse_comm(self, request: Request) -> None:
         comm = (await request.read(replies.Comm)).comm_id

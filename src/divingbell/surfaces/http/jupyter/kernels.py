@@ -1,8 +1,10 @@
 """Kernels: the sessions of users, by the names under which Jupyter's clients know them."""
 
+import asyncio
+import contextlib
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 
 from divingbell.app import Divingbell
 from divingbell.journal.events import JournalEvent, SessionEnded
@@ -10,21 +12,28 @@ from divingbell.principal import Principal
 from divingbell.session.base import SessionHandle
 from divingbell.shares.host_time import HostTime
 from divingbell.surfaces.http.jupyter.kernel import Kernel
+from divingbell.surfaces.http.queue import Queue
 
 
 class Kernels:
     """The kernels of all users. Each is one of the user's sessions, however that was opened."""
 
-    def __init__(self, bell: Divingbell) -> None:
+    def __init__(self, bell: Divingbell, queue: Queue) -> None:
         self._bell = bell
+        self._queue = queue
         self._kernels: dict[str, Kernel] = {}
         """By the keys of their sessions, which no other session ever has."""
         self._paces: defaultdict[str, HostTime] = defaultdict(lambda: HostTime(lambda *_: None))
-        self._unwatch: Callable[[], None] = bell.journal.watch(self._note)
 
-    def close(self) -> None:
-        """Hear of no more sessions. They end with those who own them."""
-        self._unwatch()
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Hear of sessions that end; at the end no cell of a kernel runs any more."""
+        stop_watching = self._bell.journal.watch(self._note)
+        try:
+            yield
+        finally:
+            await asyncio.gather(*(kernel.stop() for kernel in list(self._kernels.values())))
+            stop_watching()
 
     async def create(self, principal: Principal) -> Kernel:
         """Open a session and return it as a kernel.
@@ -57,7 +66,7 @@ class Kernels:
     def _of(self, principal: Principal, name: str, session: SessionHandle) -> Kernel:
         if (kernel := self._kernels.get(session.key)) is None:
             pace = self._paces[principal.user]
-            kernel = Kernel(name, session, lambda: self.end(principal, name), pace)
+            kernel = Kernel(name, session, self._queue, lambda: self.end(principal, name), pace)
             self._kernels[session.key] = kernel
         return kernel
 

@@ -4,7 +4,6 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-import msgspec
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
@@ -26,6 +25,7 @@ from divingbell.surfaces.http.jupyter.notebooks import (
     Notebooks,
     NotebookWish,
 )
+from divingbell.surfaces.http.operations import parsed
 from divingbell.surfaces.http.problems import Refused, missing, of_error, request_id
 from divingbell.surfaces.http.visitor import Visitor
 
@@ -209,10 +209,7 @@ async def _body(request: Request, kind: type[Wish]) -> Wish:
     share = quotas.share_of(request.scope)
     with contextlib.closing(quotas.Body(request.receive, share.bodies, MAX_BODY)) as body:
         data = await body.read()
-    try:
-        return msgspec.json.decode(data or b"{}", type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Refused(400, "bad_request", f"the body can't be read: {error}") from None
+        return parsed(data or b"{}", kind)
 
 
 async def refuse_socket(websocket: WebSocket, refusal: Refused) -> None:
