@@ -38,6 +38,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "gateway",
         "get",
         "journal",
+        "metrics",
         "ledgers",
         "of",
         "open",

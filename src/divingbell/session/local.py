@@ -575,7 +575,9 @@ class LocalSession(SessionHandle):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         # Annotations are read beside the event loop: pydantic takes a sixth of a second to load.
         functions = await asyncio.to_thread(functions_of, tools) if tools else ()
+        asked = time.perf_counter()
         async with self._queue:
+            waited = time.perf_counter() - asked
             self._check_open()
             if ready is None:
                 charge = self._interpreter.host_time.charge
@@ -589,7 +591,8 @@ class LocalSession(SessionHandle):
             if functions and self._gateway is not None:
                 await self._gateway.offer(self.key, functions)
             await self._ensure_alive()
-            await services.journal.intend(CellStarted(whose, self.key, number, code))
+            started = CellStarted(whose, self.key, number, code, waited=waited)
+            await services.journal.intend(started)
             self._cells = number
             result: Result | None = None
             try:

@@ -1,13 +1,13 @@
 """The application: every route of one server, behind one guard."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, closing
 from typing import Any
 
 from mcp.server.lowlevel import Server
 from starlette.routing import BaseRoute, Route, Router
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from divingbell.app import Divingbell
 from divingbell.surfaces.auth import ScopeWord, Tokens
@@ -43,7 +43,11 @@ class Application:
 
     def __init__(self, router: Router, door: Door) -> None:
         self.door = door
-        self._app = Guard(router, door)
+        self._app: ASGIApp = Guard(router, door)
+
+    def put_within(self, around: Callable[[ASGIApp], ASGIApp]) -> None:
+        """Have all requests pass another application first."""
+        self._app = around(self._app)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._app(scope, receive, send)
