@@ -32,8 +32,7 @@ async def run_cell(session: SessionHandle, asked: CellRequest, show: Show) -> di
     """Run a cell, show what it shows, and return the content of the reply."""
     count = session.cells + 1
     if not asked.silent:
-        told = {"code": asked.code, "execution_count": count}
-        await _show(("execute_input", told), show)
+        await _show(("execute_input", {"code": asked.code, "execution_count": count}), show)
     if not asked.code.strip():
         return _reply(asked, session.cells)
     try:
@@ -41,8 +40,8 @@ async def run_cell(session: SessionHandle, asked: CellRequest, show: Show) -> di
     except DivingbellError as error:
         return await failed(type(error).__name__, str(error), count, show)
     await _show(outputs.notes(result), show)
-    error = outputs.error_of(result)
-    return _reply(asked, result.cell) if error is None else await _failed(error, result.cell, show)
+    told = outputs.error_of(result)
+    return _reply(asked, result.cell) if told is None else await _failed(told, result.cell, show)
 
 
 async def failed(ename: str, evalue: str, count: int, show: Show) -> dict[str, Any]:

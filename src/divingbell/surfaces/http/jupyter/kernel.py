@@ -215,7 +215,8 @@ class Kernel:
         if request.kind == "shutdown_request":
             return await self._shut_down(request)
         if request.kind in ("comm_open", "comm_msg"):
-            return await self._refuse_comm(request)
+            await self._refuse_comm(request)
+            return None
         return await replies.reply(self.session, request)
 
     async def _execute(self, request: Request) -> dict[str, Any]:
