@@ -341,7 +341,7 @@ class Divingbell:
         """Return what a monitor is told of the sessions and of what was hidden."""
         found = Readings() if self._engine is None else await self._engine.read()
         masked = self._border.masked.by_kind() if isinstance(self._border, Masking) else {}
-        return replace(found, masked=masked)
+        return replace(found, masked=masked, unrecorded=self.journal.unrecorded)
 
     def _privacy_lines(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> PrivacyLines:
         """Have lines of [privacy_rules] compared with the tools that servers tell of."""

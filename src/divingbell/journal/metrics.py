@@ -94,6 +94,10 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         self._make_series()
         self._children: dict[tuple[str, ...], Any] = {}
+        # At 0 from the start: where a first one is the first sample, no monitor sees a rise.
+        self._child(self._errors, errors.SandboxUnavailable.code)
+        for used in (ANY, "code", "direct"):
+            self._child(self._conversing, used)
         self._watching: asyncio.Task[None] | None = None
         self._takers: dict[type, Callable[[Any], None]] = {
             SessionOpened: lambda event: self._sessions_opened.inc(),
@@ -317,9 +321,12 @@ class _ReadingsCollector(Collector):
         }
         for name, (words, value) in gauges.items():
             yield GaugeMetricFamily(f"divingbell_{name}", words, value)
-        yield CounterMetricFamily(
-            "divingbell_copies_made", "Copies that were made.", latest.copies_made
-        )
+        counters = {
+            "copies_made": ("Copies that were made.", latest.copies_made),
+            "unrecorded": ("What was not done as it could not be recorded.", latest.unrecorded),
+        }
+        for name, (words, value) in counters.items():
+            yield CounterMetricFamily(f"divingbell_{name}", words, value)
         states = {"busy": latest.busy, "idle": latest.idle}
         sessions = GaugeMetricFamily("divingbell_sessions", "Sessions now.", labels=["state"])
         yield _labelled(sessions, states)
