@@ -1,0 +1,1 @@
+def add_options(p): p.add_argument("--model")

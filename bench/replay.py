@@ -1,0 +1,331 @@
+"""Tasks of a shop done by direct calls and by code, in real conversations: `./dev bench replay`.
+
+The 115 test tasks of tau-bench (retail) are replayed by the agent that ships, over a real MCP
+server with the benchmark's data. A script stands in the place of the model and knows which calls
+do a task; it makes each no sooner than its arguments are known, in every arm the same calls, and
+the shop must be in the same state in the end. Counted are the tokens of the requests that were
+made. --model asks a real model instead.
+"""
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import random
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+import apart
+import bells
+import heavy_work
+import live
+import lists
+import retail
+import table
+from conversing import Cost, converse
+from hosted import hosted
+from replaying import YES, CodeScript, DirectScript, Script
+from retail_tasks import Task, tasks
+from runner import add_outputs
+
+from divingbell import Divingbell
+from divingbell.agent.direct_tools import offered
+
+OTHERS = (5, 20, 55)
+THREE = ("cancel_pending_order", "exchange_delivered_order_items", "return_delivered_order_items")
+"""The three tools that do the most tasks by themselves."""
+SEQUENTIAL, PARALLEL, CODE = "sequential", "parallel", "code"
+ALL, UNSEEN = "code, prints everything", "code, fields unknown before one record was read"
+BY_CALLS = ((0, 2), (3, 5), (6, 9), (10, 99))
+FEWER_SEQUENTIAL, FEWER_PARALLEL = 60, 45
+HEADINGS = (
+    "tasks",
+    "way",
+    "turns",
+    "input tokens",
+    "than sequential",
+    "than parallel",
+    "with cache",
+    "than sequential",
+    "than parallel",
+    "peak",
+    "aim",
+)
+Costs = dict[str, list[Cost]]
+"""By the way of working, in the order of the tasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The figures of one way of working, for one set of tasks: means of a task."""
+
+    tasks: str
+    way: str
+    turns: float
+    tokens: float
+    with_cache: float
+    peak: float
+    beside: dict[str, tuple[float, float]]
+    """Per cent fewer than another way, without and with cache."""
+    aim: str = ""
+
+    def cells(self) -> tuple[str, ...]:
+        fewer = [self.beside.get(way) for way in (SEQUENTIAL, PARALLEL)]
+        return (
+            self.tasks,
+            self.way,
+            f"{self.turns:.1f}",
+            f"{self.tokens:,.0f}",
+            *("" if each is None else _percent(each[0]) for each in fewer),
+            f"{self.with_cache:,.0f}",
+            *("" if each is None else _percent(each[1]) for each in fewer),
+            f"{self.peak:,.0f}",
+            self.aim,
+        )
+
+
+def _percent(fewer: float) -> str:
+    return f"−{fewer:.0f} %" if fewer >= 0 else f"+{-fewer:.0f} %: more"
+
+
+def rows_of(name: str, costs: Costs) -> list[Row]:
+    """Return a row for each way of working."""
+    found = []
+    for way, each in costs.items():
+        others = [other for other in (SEQUENTIAL, PARALLEL) if other != way and other in costs]
+        if way == SEQUENTIAL:
+            others = []
+        beside = {other: _fewer(each, costs[other]) for other in others}
+        read, cached = mean(cost.read for cost in each), mean(cost.with_cache for cost in each)
+        turns, peak = mean(cost.turns for cost in each), mean(cost.peak for cost in each)
+        found.append(Row(name, way, turns, read, cached, peak, beside))
+    return found
+
+
+def _fewer(ours: Sequence[Cost], theirs: Sequence[Cost]) -> tuple[float, float]:
+    """Return the per cent of tokens that are spared, of all tasks together."""
+
+    def spared(tokens: Callable[[Cost], float]) -> float:
+        return 100 * (1 - sum(map(tokens, ours)) / sum(map(tokens, theirs)))
+
+    return spared(lambda cost: cost.read), spared(lambda cost: cost.with_cache)
+
+
+def script_of(way: str, task: Task, shop: retail.Shop, searches: bool = False) -> Script:
+    """Return what does a task in this way."""
+
+    def made() -> list[tuple[str, retail.Record]]:
+        return shop.calls
+
+    if way in (SEQUENTIAL, PARALLEL):
+        return DirectScript(task, made, at_once=way == PARALLEL)
+    return CodeScript(
+        task, made, prints_all=way == ALL, chains=way != UNSEEN, searches=searches
+    )
+
+
+async def replay(bell: Divingbell, shop: retail.Shop, script: Script) -> Cost:
+    """Have one task done, and make sure that it was.
+
+    Raises:
+        RuntimeError: the shop is not as it should be, or was asked for something else.
+    """
+    task = script.task
+    shop.reset()
+    words = (task.words, YES) if task.writes else (task.words,)
+    mode = "code" if isinstance(script, CodeScript) else "direct"
+    cost = await converse(bell, script, mode, words)
+    if shop.state() != task.state:
+        raise RuntimeError(f"task {task.number}: the shop is not as it should be in the end")
+    wanted = Counter(map(repr, ((step.name, step.arguments) for step in task.steps)))
+    if Counter(map(repr, shop.calls)) != wanted:
+        raise RuntimeError(f"task {task.number}: other calls were made than the task lists")
+    return cost
+
+
+@asynccontextmanager
+async def opened(
+    shop: retail.Shop, others: int = 0, names: Sequence[str] | None = None
+) -> AsyncIterator[Divingbell]:
+    """A Divingbell in front of the shop, and of so many other servers with real tool lists."""
+    with hosted({retail.NAME: retail.server(shop, names)}) as entries:
+        if not others:
+            async with _connected(entries) as bell:
+                yield bell
+            return
+        async with lists.served() as known:
+            chosen = random.Random(1).sample(sorted(known), min(others, len(known)))
+            async with _connected({**entries, **{name: known[name] for name in chosen}}) as bell:
+                yield bell
+
+
+@asynccontextmanager
+async def _connected(entries: dict[str, Any], **agent: Any) -> AsyncIterator[Divingbell]:
+    async with bells.ring(servers=entries, search="words", agent={"turns": 200, **agent}) as bell:
+        async with asyncio.timeout(bells.PATIENCE), bell.session() as session:
+            for name in entries:
+                await bell.gateway.fleet.wait_for_tools(name)
+            if not (await offered(bell.gateway, session)).is_whole:
+                raise RuntimeError("not all servers have listed their tools")
+        yield bell
+
+
+async def costs_of(
+    some: Sequence[Task],
+    ways: Iterable[str],
+    others: int = 0,
+    names: Sequence[str] | None = None,
+) -> Costs:
+    """Have tasks done in each of the ways."""
+    shop = retail.Shop()
+    costs: Costs = {way: [] for way in ways}
+    async with opened(shop, others, names) as bell:
+        for task in some:
+            for way, found in costs.items():
+                found.append(await replay(bell, shop, script_of(way, task, shop, bool(others))))
+    return costs
+
+
+def spread(most: int) -> list[Task]:
+    """Return so many tasks, evenly from all."""
+    known = tasks()
+    step = max(len(known) / most, 1)
+    return [known[int(number * step)] for number in range(min(most, len(known)))]
+
+
+# The parts
+
+
+async def alone(most: int) -> list[Row]:
+    """The shop's sixteen tools, and no others."""
+    some = spread(most)
+    costs = await costs_of(some, (SEQUENTIAL, PARALLEL, CODE, ALL, UNSEEN))
+
+    def part(name: str, condition: Callable[[Task], bool], ways: Sequence[str]) -> list[Row]:
+        places = [place for place, task in enumerate(some) if condition(task)]
+        if not places:
+            return []
+        chosen = {way: [costs[way][place] for place in places] for way in ways}
+        return rows_of(f"{name}: {len(places)}", chosen)
+
+    ways = (SEQUENTIAL, PARALLEL, CODE)
+    found = part("that read", lambda task: not task.only_writes, tuple(costs))
+    found += part("that list writes only", lambda task: task.only_writes, ways)
+    found += [_with_aim(row, costs) for row in part("all", lambda task: True, tuple(costs))]
+    for least, last in BY_CALLS:
+        name = f"{least} to {last} calls" if last < 99 else f"{least} calls and more"
+        found += part(name, lambda task: least <= task.calls <= last, ways)  # noqa: B023
+    return found
+
+
+def _with_aim(row: Row, costs: Costs) -> Row:
+    if row.way != CODE:
+        return row
+    sequential, parallel = row.beside[SEQUENTIAL][0], row.beside[PARALLEL][0]
+    more = row.turns - mean(cost.turns for cost in costs[PARALLEL])
+    aims = (
+        (f"−{FEWER_SEQUENTIAL} %", sequential >= FEWER_SEQUENTIAL),
+        (f"−{FEWER_PARALLEL} %", parallel >= FEWER_PARALLEL),
+        ("turns of parallel + 1", more <= 1),
+    )
+    return dataclasses.replace(row, aim="; ".join(_judged(*aim) for aim in aims))
+
+
+def _judged(aim: str, is_met: bool) -> str:
+    return f"{aim}: {'met' if is_met else 'NOT met'}"
+
+
+async def among_others(most: int, numbers: Sequence[int]) -> list[Row]:
+    """The shop beside other servers, whose definitions a model reads that calls directly."""
+    found = []
+    for number in numbers:
+        some = spread(most)
+        costs = await costs_of(some, (SEQUENTIAL, PARALLEL, CODE), number)
+        there = min(number, len(lists.tool_lists()))
+        found += rows_of(f"beside {there} other servers: {len(some)}", costs)
+    return found
+
+
+async def three_tools(most: int) -> list[Row]:
+    """A server with three tools, and the tasks that need no other."""
+    some = [task for task in tasks() if task.calls and {s.name for s in task.steps} <= set(THREE)]
+    costs = await costs_of(some[:most], (SEQUENTIAL, PARALLEL, CODE), names=THREE)
+    return rows_of(f"three tools only: {len(some[:most])}", costs)
+
+
+async def heavy() -> list[Row]:
+    """Work with much to read or to wait for."""
+    found = []
+    for work in heavy_work.all_work():
+        costs: Costs = {}
+        with hosted(work.servers) as entries:
+            async with _connected(entries) as bell:
+                for way, script in work.scripts.items():
+                    work.reset()
+                    mode = "code" if way == CODE else "direct"
+                    cost = await converse(bell, script(), mode, [work.question])
+                    if cost.answer != work.answer():
+                        raise RuntimeError(f"{work.name}, {way}: {cost.answer}")
+                    costs[way] = [cost]
+        rows = rows_of(work.name, costs)
+        if work.aim is not None:
+            fewer = rows[-1].beside[PARALLEL][0]
+            aim = _judged(f"−{work.aim} % than parallel", fewer >= work.aim)
+            rows[-1] = dataclasses.replace(rows[-1], aim=aim)
+        found += rows
+    return found
+
+
+async def measure(chosen: argparse.Namespace) -> list[Row]:
+    """Return the rows of the parts that were chosen."""
+    parts = {
+        "alone": lambda: alone(chosen.tasks),
+        "others": lambda: among_others(chosen.among, chosen.others),
+        "three": lambda: three_tools(chosen.tasks),
+        "heavy": heavy,
+    }
+    rows: list[Row] = []
+    for name in chosen.only or parts:
+        print(f"· replaying {name}", file=sys.stderr, flush=True)
+        rows += await parts[name]()
+    return rows
+
+
+def main() -> None:
+    chosen = _arguments()
+    with apart.home():
+        if chosen.model:
+            print(table.heading(), asyncio.run(live.measure(chosen)), sep="\n\n")
+            return
+        rows = asyncio.run(measure(chosen))
+    text = f"{table.heading()}\n\n{table.aligned([HEADINGS, *(row.cells() for row in rows)])}\n"
+    print(text)
+    if chosen.markdown is not None:
+        chosen.markdown.write_text(text, encoding="utf-8")
+    if chosen.json is not None:
+        plain = {"heading": table.heading(), "rows": [dataclasses.asdict(row) for row in rows]}
+        chosen.json.write_text(json.dumps(plain, indent=2, ensure_ascii=False), encoding="utf-8")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="./dev bench replay", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few tasks, 5 other servers")
+    parser.add_argument("--only", action="append", choices=("alone", "others", "three", "heavy"))
+    parser.add_argument("--tasks", type=int, metavar="N", help="of the 115 tasks")
+    parser.add_argument("--among", type=int, metavar="N", help="tasks beside other servers")
+    live.add_options(parser)
+    add_outputs(parser)
+    chosen = parser.parse_args()
+    chosen.others = OTHERS[:1] if chosen.quick else OTHERS
+    chosen.tasks = chosen.tasks or (8 if chosen.quick else 115)
+    chosen.among = chosen.among or (2 if chosen.quick else 115)
+    return chosen
+
+
+if __name__ == "__main__":
+    main()
