@@ -6,7 +6,7 @@ of the requests that were made, by the product's counter.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import repeat
+from itertools import pairwise, repeat
 
 from divingbell import Divingbell
 from divingbell.agent.agent import Agent
@@ -100,6 +100,6 @@ async def ask(agent: Agent, words: str) -> tuple[list[int], str]:
 
 def _check_beginnings(sent: Sequence[Sequence[Entry]]) -> None:
     """Make sure that each request begins with the one before, as caches need it."""
-    for before, after in zip(sent, sent[1:], strict=False):
+    for before, after in pairwise(sent):
         if tuple(after[: len(before)]) != tuple(before):
             raise RuntimeError("a request does not begin with the one before")

@@ -180,9 +180,7 @@ def reminders() -> Work:
         }
         for number in range(30)
     ]
-    billing, crm, mail = (
-        MCPServer(name, log_level="ERROR") for name in ("billing", "crm", "mail")
-    )
+    billing, crm, mail = (MCPServer(name, log_level="ERROR") for name in ("billing", "crm", "mail"))
 
     @billing.tool()
     def list_invoices(status: str) -> dict[str, Any]:

@@ -11,34 +11,34 @@ import argparse
 import asyncio
 import dataclasses
 import json
-import random
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean
-from typing import Any
 
 import apart
-import bells
 import heavy_work
-import live
 import lists
+import live
 import retail
 import table
 from conversing import Cost, converse
 from hosted import hosted
 from replaying import YES, CodeScript, DirectScript, Script
-from retail_tasks import Task, tasks
+from retail_bell import connected, opened
+from retail_tasks import Step, Task, single, tasks
 from runner import add_outputs
 
 from divingbell import Divingbell
-from divingbell.agent.direct_tools import offered
 
 OTHERS = (5, 20, 55)
-THREE = ("cancel_pending_order", "exchange_delivered_order_items", "return_delivered_order_items")
+WRITING = frozenset(
+    {"cancel_pending_order", "exchange_delivered_order_items", "return_delivered_order_items"}
+)
 """The three tools that do the most tasks by themselves."""
+LOOKING_UP = frozenset({"find_user_id_by_name_zip", "get_user_details", "get_order_details"})
+"""Those that do the most of the tasks that read."""
 SEQUENTIAL, PARALLEL, CODE = "sequential", "parallel", "code"
 ALL, UNSEEN = "code, prints everything", "code, fields unknown before one record was read"
 BY_CALLS = ((0, 2), (3, 5), (6, 9), (10, 99))
@@ -56,6 +56,7 @@ HEADINGS = (
     "peak",
     "aim",
 )
+PARTS = ("alone", "policy", "others", "few", "heavy")
 Costs = dict[str, list[Cost]]
 """By the way of working, in the order of the tasks."""
 
@@ -90,7 +91,9 @@ class Row:
 
 
 def _percent(fewer: float) -> str:
-    return f"−{fewer:.0f} %" if fewer >= 0 else f"+{-fewer:.0f} %: more"
+    if fewer < 0:
+        return f"+{-fewer:.0f} %: more"
+    return f"−{fewer:.0f} %" if fewer < 99 else f"−{fewer:.1f} %"
 
 
 def rows_of(name: str, costs: Costs) -> list[Row]:
@@ -124,12 +127,12 @@ def script_of(way: str, task: Task, shop: retail.Shop, searches: bool = False) -
 
     if way in (SEQUENTIAL, PARALLEL):
         return DirectScript(task, made, at_once=way == PARALLEL)
-    return CodeScript(
-        task, made, prints_all=way == ALL, chains=way != UNSEEN, searches=searches
-    )
+    return CodeScript(task, made, prints_all=way == ALL, chains=way != UNSEEN, searches=searches)
 
 
-async def replay(bell: Divingbell, shop: retail.Shop, script: Script) -> Cost:
+async def replay(
+    bell: Divingbell, shop: retail.Shop, script: Script, with_policy: bool = False
+) -> Cost:
     """Have one task done, and make sure that it was.
 
     Raises:
@@ -137,57 +140,32 @@ async def replay(bell: Divingbell, shop: retail.Shop, script: Script) -> Cost:
     """
     task = script.task
     shop.reset()
-    words = (task.words, YES) if task.writes else (task.words,)
+    first = live.opening(task) if with_policy else task.words
+    words = (first, YES) if task.writes else (first,)
     mode = "code" if isinstance(script, CodeScript) else "direct"
     cost = await converse(bell, script, mode, words)
     if shop.state() != task.state:
         raise RuntimeError(f"task {task.number}: the shop is not as it should be in the end")
-    wanted = Counter(map(repr, ((step.name, step.arguments) for step in task.steps)))
-    if Counter(map(repr, shop.calls)) != wanted:
+    if Counter(Step(*call) for call in shop.calls) != Counter(task.steps):
         raise RuntimeError(f"task {task.number}: other calls were made than the task lists")
     return cost
-
-
-@asynccontextmanager
-async def opened(
-    shop: retail.Shop, others: int = 0, names: Sequence[str] | None = None
-) -> AsyncIterator[Divingbell]:
-    """A Divingbell in front of the shop, and of so many other servers with real tool lists."""
-    with hosted({retail.NAME: retail.server(shop, names)}) as entries:
-        if not others:
-            async with _connected(entries) as bell:
-                yield bell
-            return
-        async with lists.served() as known:
-            chosen = random.Random(1).sample(sorted(known), min(others, len(known)))
-            async with _connected({**entries, **{name: known[name] for name in chosen}}) as bell:
-                yield bell
-
-
-@asynccontextmanager
-async def _connected(entries: dict[str, Any], **agent: Any) -> AsyncIterator[Divingbell]:
-    async with bells.ring(servers=entries, search="words", agent={"turns": 200, **agent}) as bell:
-        async with asyncio.timeout(bells.PATIENCE), bell.session() as session:
-            for name in entries:
-                await bell.gateway.fleet.wait_for_tools(name)
-            if not (await offered(bell.gateway, session)).is_whole:
-                raise RuntimeError("not all servers have listed their tools")
-        yield bell
 
 
 async def costs_of(
     some: Sequence[Task],
     ways: Iterable[str],
     others: int = 0,
-    names: Sequence[str] | None = None,
+    names: Collection[str] | None = None,
+    with_policy: bool = False,
 ) -> Costs:
-    """Have tasks done in each of the ways."""
+    """Have tasks done in each of the ways; `names` are the tools of the shop that are there."""
     shop = retail.Shop()
     costs: Costs = {way: [] for way in ways}
     async with opened(shop, others, names) as bell:
         for task in some:
             for way, found in costs.items():
-                found.append(await replay(bell, shop, script_of(way, task, shop, bool(others))))
+                script = script_of(way, task, shop, bool(others))
+                found.append(await replay(bell, shop, script, with_policy))
     return costs
 
 
@@ -240,6 +218,13 @@ def _judged(aim: str, is_met: bool) -> str:
     return f"{aim}: {'met' if is_met else 'NOT met'}"
 
 
+async def policy(most: int) -> list[Row]:
+    """The shop alone, with 1,200 tokens of its policy before the person's words."""
+    some = spread(most)
+    costs = await costs_of(some, (SEQUENTIAL, PARALLEL, CODE), with_policy=True)
+    return rows_of(f"all, with the shop's policy: {len(some)}", costs)
+
+
 async def among_others(most: int, numbers: Sequence[int]) -> list[Row]:
     """The shop beside other servers, whose definitions a model reads that calls directly."""
     found = []
@@ -251,11 +236,21 @@ async def among_others(most: int, numbers: Sequence[int]) -> list[Row]:
     return found
 
 
-async def three_tools(most: int) -> list[Row]:
-    """A server with three tools, and the tasks that need no other."""
-    some = [task for task in tasks() if task.calls and {s.name for s in task.steps} <= set(THREE)]
-    costs = await costs_of(some[:most], (SEQUENTIAL, PARALLEL, CODE), names=THREE)
-    return rows_of(f"three tools only: {len(some[:most])}", costs)
+async def few_tools(most: int) -> list[Row]:
+    """Servers with three tools and fewer, and what can be done with no others."""
+    order = single("get_order_details", "What is the status of order {order_id}?")
+    sums = single("calculate", "What is {expression}?")
+    found = []
+    for name, tools, some in (
+        ("three tools that write", WRITING, tasks()),
+        ("three tools that look up", LOOKING_UP, tasks()),
+        ("three tools, one lookup", LOOKING_UP, order),
+        ("one tool, one short answer", frozenset({"calculate"}), sums),
+    ):
+        chosen = [task for task in some if task.calls and {s.name for s in task.steps} <= tools]
+        costs = await costs_of(chosen[:most], (SEQUENTIAL, PARALLEL, CODE), names=tools)
+        found += rows_of(f"{name}: {len(chosen[:most])}", costs)
+    return found
 
 
 async def heavy() -> list[Row]:
@@ -264,7 +259,7 @@ async def heavy() -> list[Row]:
     for work in heavy_work.all_work():
         costs: Costs = {}
         with hosted(work.servers) as entries:
-            async with _connected(entries) as bell:
+            async with connected(entries) as bell:
                 for way, script in work.scripts.items():
                     work.reset()
                     mode = "code" if way == CODE else "direct"
@@ -285,8 +280,9 @@ async def measure(chosen: argparse.Namespace) -> list[Row]:
     """Return the rows of the parts that were chosen."""
     parts = {
         "alone": lambda: alone(chosen.tasks),
+        "policy": lambda: policy(chosen.among),
         "others": lambda: among_others(chosen.among, chosen.others),
-        "three": lambda: three_tools(chosen.tasks),
+        "few": lambda: few_tools(chosen.tasks),
         "heavy": heavy,
     }
     rows: list[Row] = []
@@ -300,7 +296,8 @@ def main() -> None:
     chosen = _arguments()
     with apart.home():
         if chosen.model:
-            print(table.heading(), asyncio.run(live.measure(chosen)), sep="\n\n")
+            found = asyncio.run(live.measure(chosen, spread(chosen.tasks)))
+            print(f"{table.heading()} · {chosen.model}", found, sep="\n\n")
             return
         rows = asyncio.run(measure(chosen))
     text = f"{table.heading()}\n\n{table.aligned([HEADINGS, *(row.cells() for row in rows)])}\n"
@@ -315,14 +312,16 @@ def main() -> None:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev bench replay", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="few tasks, 5 other servers")
-    parser.add_argument("--only", action="append", choices=("alone", "others", "three", "heavy"))
+    parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
     parser.add_argument("--tasks", type=int, metavar="N", help="of the 115 tasks")
-    parser.add_argument("--among", type=int, metavar="N", help="tasks beside other servers")
+    parser.add_argument(
+        "--among", type=int, metavar="N", help="tasks with the policy, and beside others"
+    )
     live.add_options(parser)
     add_outputs(parser)
     chosen = parser.parse_args()
     chosen.others = OTHERS[:1] if chosen.quick else OTHERS
-    chosen.tasks = chosen.tasks or (8 if chosen.quick else 115)
+    chosen.tasks = chosen.tasks or (4 if chosen.quick else 115)
     chosen.among = chosen.among or (2 if chosen.quick else 115)
     return chosen
 

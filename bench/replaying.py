@@ -178,9 +178,7 @@ class CodeScript(Script):
     def _show_again(self, cell: Cell, left: Sequence[Step], shown: str) -> None:
         """Print records once more that were cut away, where they are needed now."""
         steps = [*left, *self.task.acts]
-        missing = [
-            value for step in steps for value in step.needs if not stands_in(value, shown)
-        ]
+        missing = [value for step in steps for value in step.needs if not stands_in(value, shown)]
         for expression, record in self.records:
             if holds_any(record, missing):
                 cell.may_print(f"print({expression})", [record])

@@ -14,7 +14,7 @@ import operator
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,13 @@ from tests.tool_lists import DATA, VARIABLE
 
 Record = dict[str, Any]
 NAME = "retail"
-FILES = {"tasks": "tasks_test", "users": "users", "orders": "orders", "products": "products"}
+FILES = {
+    "tools": "tools",
+    "tasks": "tasks_test",
+    "users": "users",
+    "orders": "orders",
+    "products": "products",
+}
 WRITES = frozenset(
     {
         "cancel_pending_order",
@@ -51,7 +57,7 @@ _SIGNS: dict[type[ast.operator], Callable[[float, float], float]] = {
 
 @functools.cache
 def data() -> Mapping[str, Any]:
-    """Return tools, tasks, users, orders and products. Shared: don't change it.
+    """Return tools, tasks, users, orders, products and the policy. Shared: don't change it.
 
     A folder `bench/tau-retail` in DIVINGBELL_TEST_DATA, with the files of the benchmark, goes
     before what is packed in tests/data: the users of the test tasks, their orders, all products.
@@ -61,8 +67,8 @@ def data() -> Mapping[str, Any]:
         packed = (DATA / "tau_retail.json.gz").read_bytes()
         found: dict[str, Any] = json.loads(gzip.decompress(packed))
         return found
-    names = {**FILES, "tools": "tools"}
-    return {key: json.loads((folder / f"{name}.json").read_bytes()) for key, name in names.items()}
+    read = {key: json.loads((folder / f"{name}.json").read_bytes()) for key, name in FILES.items()}
+    return read | {"policy": (folder / "wiki.md").read_text("utf-8")}
 
 
 class Refused(Exception):
@@ -291,7 +297,7 @@ def _value(node: ast.expr) -> float:
     raise Refused("the expression can't be calculated")
 
 
-def server(shop: Shop, names: Sequence[str] | None = None) -> Server[Any]:
+def server(shop: Shop, names: Collection[str] | None = None) -> Server[Any]:
     """Return an MCP server with the tools of the shop, or with some of them."""
     tools = [
         types.Tool(

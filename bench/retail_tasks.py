@@ -24,6 +24,9 @@ class Step:
     name: str
     arguments: Record
 
+    def __hash__(self) -> int:
+        return hash((self.name, json.dumps(self.arguments, sort_keys=True)))
+
     @property
     def writes(self) -> bool:
         return self.name in WRITES
@@ -84,6 +87,21 @@ def tasks() -> tuple[Task, ...]:
     return tuple(_task(shop, number, listed) for number, listed in enumerate(data()["tasks"]))
 
 
+def single(name: str, question: str) -> tuple[Task, ...]:
+    """Return questions that one call of a tool answers, made of the calls of all tasks."""
+    shop = Shop()
+    steps = dict.fromkeys(step for task in tasks() for step in task.reads if step.name == name)
+    listed = [
+        {
+            "instruction": question.format(**step.arguments),
+            "actions": [{"name": name, "kwargs": step.arguments}],
+            "outputs": [],
+        }
+        for step in steps
+    ]
+    return tuple(_task(shop, number, each) for number, each in enumerate(listed))
+
+
 def _task(shop: Shop, number: int, listed: Record) -> Task:
     steps: list[Step] = []
     for action in listed["actions"]:
@@ -97,12 +115,26 @@ def _task(shop: Shop, number: int, listed: Record) -> Task:
     for step in acts:
         _result(shop, step)
     words = listed["instruction"]
-    seen = " ".join([words, *map(json.dumps, results)])
-    told = [value for step in steps for value in step.needs if not stands_in(value, seen)]
-    if told:
-        words += DETAILS + ", ".join(dict.fromkeys(told)) + "."
+    if told := _told(words, dict(zip(reads, results, strict=True)), acts):
+        words += DETAILS + ", ".join(told) + "."
     answers = tuple(map(str, listed["outputs"]))
     return Task(number, words, reads, acts, results, answers, shop.state())
+
+
+def _told(words: str, read: dict[Step, Any], acts: Sequence[Step]) -> list[str]:
+    """Return the values that the person has to tell, because no step shows them in time."""
+    shown = words
+    told: list[str] = []
+    left = [*read, *acts]
+    while left:
+        ready = [step for step in left if step.is_known(shown)]
+        shown = " ".join([shown, *(json.dumps(read.get(step)) for step in ready)])
+        if not ready:
+            missing = [value for value in left[0].needs if not stands_in(value, shown)]
+            told += dict.fromkeys(missing)
+            shown = " ".join([shown, *missing])
+        left = [step for step in left if step not in ready]
+    return told
 
 
 def _result(shop: Shop, step: Step) -> Any:

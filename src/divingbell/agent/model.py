@@ -61,7 +61,8 @@ class ModelRequest:
     @property
     def besides(self) -> str:
         """What is sent besides the conversation: the instructions, and the tools as JSON."""
-        return self.instructions + json.dumps([asdict(tool) for tool in self.tools])
+        tools = [asdict(tool) for tool in self.tools]
+        return self.instructions + json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
-from divingbell.agent.context import tokens_of_entry
+from divingbell.agent.context import Context, tokens_of_entry
 from divingbell.agent.history import Call, Replied
 from divingbell.agent.model import (
     CallPiece,
@@ -57,6 +57,7 @@ class ScriptedModel:
 
     def __post_init__(self) -> None:
         self._rest = iter(self.lines)
+        self._context = Context(self.window)
         self._counted: tuple[ModelRequest, int] | None = None
         """A request, and the tokens of what it has besides the conversation."""
 
@@ -96,7 +97,7 @@ class ScriptedModel:
         if before is None or before.tools is not request.tools:
             self._counted = request, (await tokens.count_later(request.besides)).tokens
         assert self._counted is not None
-        return self._counted[1] + sum([await tokens_of_entry(entry) for entry in request.entries])
+        return self._counted[1] + await self._context.tokens_of(list(request.entries))
 
     async def close(self) -> None:
         """Do nothing: it has no connections."""
