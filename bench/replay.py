@@ -40,6 +40,8 @@ WRITING = frozenset(
 LOOKING_UP = frozenset({"find_user_id_by_name_zip", "get_user_details", "get_order_details"})
 """Those that do the most of the tasks that read."""
 SEQUENTIAL, PARALLEL, CODE = "sequential", "parallel", "code"
+DIRECT = (SEQUENTIAL, PARALLEL)
+WAYS = (*DIRECT, CODE)
 ALL, UNSEEN = "code, prints everything", "code, fields unknown before one record was read"
 BY_CALLS = ((0, 2), (3, 5), (6, 9), (10, 99))
 FEWER_SEQUENTIAL, FEWER_PARALLEL = 60, 45
@@ -54,6 +56,7 @@ HEADINGS = (
     "than sequential",
     "than parallel",
     "peak",
+    "tasks that lose",
     "aim",
 )
 PARTS = ("alone", "policy", "others", "few", "heavy")
@@ -73,10 +76,12 @@ class Row:
     peak: float
     beside: dict[str, tuple[float, float]]
     """Per cent fewer than another way, without and with cache."""
+    losses: str = ""
+    """The tasks in which it read more than by parallel calls, of all."""
     aim: str = ""
 
     def cells(self) -> tuple[str, ...]:
-        fewer = [self.beside.get(way) for way in (SEQUENTIAL, PARALLEL)]
+        fewer = [self.beside.get(way) for way in DIRECT]
         return (
             self.tasks,
             self.way,
@@ -86,6 +91,7 @@ class Row:
             f"{self.with_cache:,.0f}",
             *("" if each is None else _percent(each[1]) for each in fewer),
             f"{self.peak:,.0f}",
+            self.losses,
             self.aim,
         )
 
@@ -100,14 +106,18 @@ def rows_of(name: str, costs: Costs) -> list[Row]:
     """Return a row for each way of working."""
     found = []
     for way, each in costs.items():
-        others = [other for other in (SEQUENTIAL, PARALLEL) if other != way and other in costs]
-        if way == SEQUENTIAL:
-            others = []
+        others = DIRECT[: DIRECT.index(way)] if way in DIRECT else DIRECT
         beside = {other: _fewer(each, costs[other]) for other in others}
         read, cached = mean(cost.read for cost in each), mean(cost.with_cache for cost in each)
         turns, peak = mean(cost.turns for cost in each), mean(cost.peak for cost in each)
-        found.append(Row(name, way, turns, read, cached, peak, beside))
+        losses = "" if PARALLEL not in beside else _losses(each, costs[PARALLEL])
+        found.append(Row(name, way, turns, read, cached, peak, beside, losses))
     return found
+
+
+def _losses(ours: Sequence[Cost], theirs: Sequence[Cost]) -> str:
+    lost = sum(one.read > other.read for one, other in zip(ours, theirs, strict=True))
+    return f"{lost} of {len(ours)}"
 
 
 def _fewer(ours: Sequence[Cost], theirs: Sequence[Cost]) -> tuple[float, float]:
@@ -125,7 +135,7 @@ def script_of(way: str, task: Task, shop: retail.Shop, searches: bool = False) -
     def made() -> list[tuple[str, retail.Record]]:
         return shop.calls
 
-    if way in (SEQUENTIAL, PARALLEL):
+    if way in DIRECT:
         return DirectScript(task, made, at_once=way == PARALLEL)
     return CodeScript(task, made, prints_all=way == ALL, chains=way != UNSEEN, searches=searches)
 
@@ -182,7 +192,7 @@ def spread(most: int) -> list[Task]:
 async def alone(most: int) -> list[Row]:
     """The shop's sixteen tools, and no others."""
     some = spread(most)
-    costs = await costs_of(some, (SEQUENTIAL, PARALLEL, CODE, ALL, UNSEEN))
+    costs = await costs_of(some, (*WAYS, ALL, UNSEEN))
 
     def part(name: str, condition: Callable[[Task], bool], ways: Sequence[str]) -> list[Row]:
         places = [place for place, task in enumerate(some) if condition(task)]
@@ -191,13 +201,12 @@ async def alone(most: int) -> list[Row]:
         chosen = {way: [costs[way][place] for place in places] for way in ways}
         return rows_of(f"{name}: {len(places)}", chosen)
 
-    ways = (SEQUENTIAL, PARALLEL, CODE)
     found = part("that read", lambda task: not task.only_writes, tuple(costs))
-    found += part("that list writes only", lambda task: task.only_writes, ways)
+    found += part("that list writes only", lambda task: task.only_writes, WAYS)
     found += [_with_aim(row, costs) for row in part("all", lambda task: True, tuple(costs))]
     for least, last in BY_CALLS:
         name = f"{least} to {last} calls" if last < 99 else f"{least} calls and more"
-        found += part(name, lambda task: least <= task.calls <= last, ways)  # noqa: B023
+        found += part(name, lambda task: least <= task.calls <= last, WAYS)  # noqa: B023
     return found
 
 
@@ -221,7 +230,7 @@ def _judged(aim: str, is_met: bool) -> str:
 async def policy(most: int) -> list[Row]:
     """The shop alone, with 1,200 tokens of its policy before the person's words."""
     some = spread(most)
-    costs = await costs_of(some, (SEQUENTIAL, PARALLEL, CODE), with_policy=True)
+    costs = await costs_of(some, WAYS, with_policy=True)
     return rows_of(f"all, with the shop's policy: {len(some)}", costs)
 
 
@@ -230,7 +239,7 @@ async def among_others(most: int, numbers: Sequence[int]) -> list[Row]:
     found = []
     for number in numbers:
         some = spread(most)
-        costs = await costs_of(some, (SEQUENTIAL, PARALLEL, CODE), number)
+        costs = await costs_of(some, WAYS, number)
         there = min(number, len(lists.tool_lists()))
         found += rows_of(f"beside {there} other servers: {len(some)}", costs)
     return found
@@ -248,7 +257,7 @@ async def few_tools(most: int) -> list[Row]:
         ("one tool, one short answer", frozenset({"calculate"}), sums),
     ):
         chosen = [task for task in some if task.calls and {s.name for s in task.steps} <= tools]
-        costs = await costs_of(chosen[:most], (SEQUENTIAL, PARALLEL, CODE), names=tools)
+        costs = await costs_of(chosen[:most], WAYS, names=tools)
         found += rows_of(f"{name}: {len(chosen[:most])}", costs)
     return found
 
@@ -280,7 +289,7 @@ async def measure(chosen: argparse.Namespace) -> list[Row]:
     """Return the rows of the parts that were chosen."""
     parts = {
         "alone": lambda: alone(chosen.tasks),
-        "policy": lambda: policy(chosen.among),
+        "policy": lambda: policy(chosen.tasks),
         "others": lambda: among_others(chosen.among, chosen.others),
         "few": lambda: few_tools(chosen.tasks),
         "heavy": heavy,
@@ -321,8 +330,8 @@ def _arguments() -> argparse.Namespace:
     add_outputs(parser)
     chosen = parser.parse_args()
     chosen.others = OTHERS[:1] if chosen.quick else OTHERS
-    chosen.tasks = chosen.tasks or (4 if chosen.quick else 115)
-    chosen.among = chosen.among or (2 if chosen.quick else 115)
+    chosen.tasks = chosen.tasks or (3 if chosen.quick else 115)
+    chosen.among = chosen.among or (1 if chosen.quick else 23)
     return chosen
 
 
