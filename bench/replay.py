@@ -97,9 +97,9 @@ class Row:
 
 
 def _percent(fewer: float) -> str:
-    if fewer < 0:
+    if fewer < -0.5:
         return f"+{-fewer:.0f} %: more"
-    return f"−{fewer:.0f} %" if fewer < 99 else f"−{fewer:.1f} %"
+    return f"−{abs(fewer):.0f} %" if fewer < 99 else f"−{fewer:.2f} %"
 
 
 def rows_of(name: str, costs: Costs) -> list[Row]:
