@@ -3,9 +3,9 @@
 Needed is a model that calls tools: the key of a provider in the environment
 (--model anthropic:claude-sonnet-5 with ANTHROPIC_API_KEY), or one on this machine (--model
 openai-chat:qwen3 --base-url http://localhost:11434/v1). It costs what the provider takes, and
---tasks says how many of the 115 are done. The person is played by rule: says what the task says,
-and yes to each question, until the shop is as it should be. So the tasks in which a person changes
-their mind come out worse than with a person.
+--tasks says how many are done, of the 106 that change something. The person is played by rule:
+says what the task says, and yes to each question, until the shop is as it should be. So tasks in
+which a person changes their mind come out worse than with a person.
 """
 
 import argparse
