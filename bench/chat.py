@@ -151,7 +151,7 @@ def chats(install: bool) -> Iterator[tuple[dict[str, Chat], dict[str, str]]]:
         theirs |= {name: f"{home}/{name}" for name in ("XDG_DATA_HOME", "XDG_CONFIG_HOME")}
         options = ["-m", "local/said", "-y", "--tool-format", "markdown", "--tools", "ipython"]
         gptme = [str(python.with_name("gptme")), *options, "--name"]
-        found[GPTME] = Chat(gptme, b"waiting for input", theirs, is_named=True)
+        found[GPTME] = Chat(gptme, b"User\x1b[0m:", theirs, is_named=True)
         llm = [str(python.with_name("llm")), "chat", "-m", "gpt-4o-mini"]
         found[LLM] = Chat(llm, b"!fragment", theirs)
         yield found, {}
