@@ -17,6 +17,7 @@ from divingbell.surfaces.http.answers import JSON, Answer, as_json
 from divingbell.surfaces.http.api import (
     approvals,
     audit,
+    conversations,
     events,
     executions,
     files,
@@ -26,7 +27,10 @@ from divingbell.surfaces.http.api import (
     skills,
     tools,
 )
+from divingbell.surfaces.http.conversations import MakeModel
 from divingbell.surfaces.http.guard import Door, Guard
+from divingbell.surfaces.http.jupyter.kernels import Kernels
+from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
 from divingbell.surfaces.http.operations import Operation, routes
 from divingbell.surfaces.http.problems import AGAIN, Refused
 from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
@@ -45,6 +49,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *ledger.OPERATIONS,
     *audit.OPERATIONS,
     *skills.OPERATIONS,
+    *conversations.OPERATIONS,
     *me.OPERATIONS,
 )
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
@@ -77,25 +82,32 @@ class Application:
 
 
 def application(
-    bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] = ()
+    bell: Divingbell,
+    tokens: Tokens | None,
+    hosts: tuple[str, ...] = (),
+    make_model: MakeModel | None = None,
 ) -> Application:
     """Return the application of a Divingbell, for uvicorn or to be mounted in another one.
 
     Without tokens everybody is let in. `hosts` are the names under which it may be spoken to,
-    besides those of this machine.
+    besides those of this machine. `make_model` makes the model of conversations, in the place of
+    the settings.
     """
     door = Door(tokens, hosts, OPEN_PATHS)
-    service = Service.of(bell, door)
+    service = Service.of(bell, door, make_model)
     endpoint = Endpoint.of(bell, len(tokens or ()))
+    kernels = Kernels(bell, service.queue)
     found: list[BaseRoute] = [
         *routes(service, OPERATIONS),
         Route(PATH, Scoped("run", Weighed(endpoint))),
+        *JupyterRoutes(kernels).routes(),
         Route("/healthz", Healthy()),
         Route("/readyz", Ready(service)),
         Route("/metrics", Scoped("metrics", MetricsText(service))),
         Route("/openapi.json", Described(OPERATIONS)),
     ]
-    return Application(_router(found, endpoint.running(), service.running()), door, service)
+    running = endpoint.running(), service.running(), kernels.running()
+    return Application(_router(found, *running), door, service)
 
 
 def application_of(

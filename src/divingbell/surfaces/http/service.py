@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from divingbell.app import Divingbell
+from divingbell.surfaces.http.conversations import Conversations, MakeModel
 from divingbell.surfaces.http.executions import Executions
 from divingbell.surfaces.http.guard import Door
 from divingbell.surfaces.http.pending import Pending
@@ -24,17 +25,21 @@ class Service:
     door: Door
     executions: Executions
     queue: Queue
+    """Of cells, whichever way they come in."""
     pending: Pending
+    conversations: Conversations
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, bell: Divingbell, door: Door) -> "Service":
-        """Return the service of a Divingbell."""
+    def of(cls, bell: Divingbell, door: Door, make_model: MakeModel | None = None) -> "Service":
+        """Return the service of a Divingbell. `make_model` makes the model of conversations, in the
+        place of the settings."""
         given = bell.settings.service
         room = Room(given.cells, given.cells_of_user, given.waiting, given.waiting_of_user)
         queue = Queue(room)
         executions = Executions(bell, queue)
-        return cls(bell, door, executions, queue, Pending(executions.of_cell))
+        pending = Pending(executions.of_cell)
+        return cls(bell, door, executions, queue, pending, Conversations(bell, make_model))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -47,6 +52,7 @@ class Service:
             try:
                 yield
             finally:
+                await self.conversations.close()
                 await self.executions.close()
                 if self._tasks:
                     await asyncio.wait(self._tasks)

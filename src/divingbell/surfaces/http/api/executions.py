@@ -84,7 +84,7 @@ async def get(call: Call, given: Nothing) -> ASGIApp:
 async def events(call: Call, given: After) -> ASGIApp:
     """Stream the events of an execution, from the beginning or after the one that is named."""
     log = execution_of(call).log
-    return Stream(_seen_by(call, log, _after(call, given, log.last)))
+    return Stream(_seen_by(call, log, after_of(call, given, log.last)))
 
 
 async def cancel(call: Call, given: Nothing) -> ASGIApp:
@@ -178,7 +178,12 @@ def _key(call: Call, given: ExecuteGiven) -> Key | None:
     return key, hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
-def _after(call: Call, given: After, last: int) -> int:
+def after_of(call: Call, given: After, last: int) -> int:
+    """Return the number of the event after which a stream goes on.
+
+    Raises:
+        Refused: there is no such event yet.
+    """
     said = call.header(b"last-event-id")
     after = given.after or 0
     if said is not None:
