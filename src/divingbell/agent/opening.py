@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from divingbell.agent.agent import Agent
+from divingbell.agent.asking import OneByOne
 from divingbell.agent.choosing import NOT_INSTALLED, ModelChoice
 from divingbell.agent.delegation import Delegation
 from divingbell.agent.direct_tools import DirectCalls, Offer, offered
@@ -65,6 +66,7 @@ async def open_agent(
         ConfigError: the prompt that they name can't be read, or the model can't do what the mode
             needs.
     """
+    asker = None if asker is None else OneByOne(asker)
     offer = await offered(bell.gateway, session)
     choice = await _mode(bell, session, model, offer, mode)
     settings = bell.settings.agent
