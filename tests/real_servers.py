@@ -81,6 +81,11 @@ def inspector(*arguments: str) -> Command:
     return new_node(), [str(folder / _entry(folder)), *arguments]
 
 
+def with_node_packages(script: Path) -> Command:
+    """A script of our own, whose first argument is the folder with the packages."""
+    return new_node(), [str(script), str(_node_packages())]
+
+
 def new_node() -> str:
     """A Node of version 22 or later."""
     found = next(

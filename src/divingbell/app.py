@@ -304,7 +304,8 @@ class Divingbell:
         undo.callback(self.journal.watch(ledgers.take))
         is_counted = self.settings.servers or self._functions or self.settings.experiment
         if is_counted and self._scratch is None:
-            kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
+            path = places.data_folder() / totals.FILE_NAME
+            kept = totals.Totals(path, self.settings.experiment.arm_of)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))

@@ -13,8 +13,11 @@ from divingbell.app import Divingbell
 from divingbell.surfaces.auth import ScopeWord, Tokens
 from divingbell.surfaces.http import visitor
 from divingbell.surfaces.http.answers import as_json
-from divingbell.surfaces.http.api import executions, me, sessions
+from divingbell.surfaces.http.api import conversations, executions, me, sessions
+from divingbell.surfaces.http.conversations import MakeModel
 from divingbell.surfaces.http.guard import Door, Guard
+from divingbell.surfaces.http.jupyter.kernels import Kernels
+from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
 from divingbell.surfaces.http.operations import Operation, routes
 from divingbell.surfaces.http.problems import Refused
 from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
@@ -26,6 +29,7 @@ from divingbell.surfaces.mcp.openings import opens_connection
 OPERATIONS: tuple[Operation, ...] = (
     *executions.OPERATIONS,
     *sessions.OPERATIONS,
+    *conversations.OPERATIONS,
     *me.OPERATIONS,
 )
 OPEN_PATHS = frozenset({"/healthz"})
@@ -52,22 +56,29 @@ class Application:
 
 
 def application(
-    bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] = ()
+    bell: Divingbell,
+    tokens: Tokens | None,
+    hosts: tuple[str, ...] = (),
+    make_model: MakeModel | None = None,
 ) -> Application:
     """Return the application of a Divingbell, for uvicorn or to be mounted in another one.
 
     Without tokens everybody is let in. `hosts` are the names under which it may be spoken to,
-    besides those of this machine.
+    besides those of this machine. `make_model` makes the model of conversations, in the place of
+    the settings.
     """
     door = Door(tokens, hosts, OPEN_PATHS)
-    service = Service.of(bell, door)
+    service = Service.of(bell, door, make_model)
     endpoint = Endpoint.of(bell, len(tokens or ()))
+    kernels = Kernels(bell, service.queue)
     found: list[BaseRoute] = [
         *routes(service, OPERATIONS),
         Route(PATH, Scoped("run", Weighed(endpoint))),
+        *JupyterRoutes(kernels).routes(),
         Route("/healthz", Healthy()),
     ]
-    return Application(_router(found, endpoint.running(), service.running()), door)
+    running = endpoint.running(), service.running(), kernels.running()
+    return Application(_router(found, *running), door)
 
 
 def application_of(

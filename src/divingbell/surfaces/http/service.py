@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from divingbell.app import Divingbell
+from divingbell.surfaces.http.conversations import Conversations, MakeModel
 from divingbell.surfaces.http.executions import Executions
 from divingbell.surfaces.http.guard import Door
 from divingbell.surfaces.http.queue import Queue, Room
@@ -19,12 +20,17 @@ class Service:
     bell: Divingbell
     door: Door
     executions: Executions
+    queue: Queue
+    """Of cells, whichever way they come in."""
+    conversations: Conversations
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, bell: Divingbell, door: Door) -> "Service":
-        """Return the service of a Divingbell."""
-        return cls(bell, door, Executions(bell, Queue(Room())))
+    def of(cls, bell: Divingbell, door: Door, make_model: MakeModel | None = None) -> "Service":
+        """Return the service of a Divingbell. `make_model` makes the model of conversations, in the
+        place of the settings."""
+        queue = Queue(Room())
+        return cls(bell, door, Executions(bell, queue), queue, Conversations(bell, make_model))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -33,6 +39,7 @@ class Service:
         try:
             yield
         finally:
+            await self.conversations.close()
             await self.executions.close()
             if self._tasks:
                 await asyncio.wait(self._tasks)

@@ -23,6 +23,7 @@ from divingbell.surfaces.http.wire import (
     ExecuteOnceGiven,
     ExecutionsTold,
     ExecutionTold,
+    Given,
     Name,
     Nothing,
     Page,
@@ -38,7 +39,7 @@ class ExecutionsPage(Page):
     session: Name | None = None
 
 
-class After(Page):
+class After(Given):
     """The event after which to go on."""
 
     after: Annotated[int, Meta(ge=0, lt=1 << 53)] | None = None
@@ -78,7 +79,7 @@ async def get(call: Call, given: Nothing) -> ASGIApp:
 async def events(call: Call, given: After) -> ASGIApp:
     """Stream the events of an execution, from the beginning or after the one that is named."""
     execution = execution_of(call)
-    return Stream(execution.log.follow(_after(call, given, execution.log.last)))
+    return Stream(execution.log.follow(after_of(call, given, execution.log.last)))
 
 
 async def cancel(call: Call, given: Nothing) -> ASGIApp:
@@ -151,7 +152,12 @@ def _key(call: Call, given: ExecuteGiven) -> Key | None:
     return key, hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
-def _after(call: Call, given: After, last: int) -> int:
+def after_of(call: Call, given: After, last: int) -> int:
+    """Return the number of the event after which a stream goes on.
+
+    Raises:
+        Refused: there is no such event yet.
+    """
     said = call.header(b"last-event-id")
     after = given.after or 0
     if said is not None:
