@@ -224,7 +224,9 @@ class Datasets:
             return table
 
     def _personal_in(self, table: Table, tool: str, source: SourceParts) -> dict[str, Any] | None:
-        return self._personal and self._personal.request(tool, table.columns, source)
+        if self._personal is None:
+            return None
+        return self._personal.request(tool, table.columns, source)
 
     async def _leave_values(
         self, answered: Answered, facts: Mapping[str, Any], table: Table
