@@ -223,6 +223,11 @@ class Divingbell:
         finally:
             await self.close()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the sandbox is up."""
+        return self._engine is not None and self._starting is not None and self._starting.is_up
+
     async def ready(self, tell: Tell | None = None) -> None:
         """Wait until the sandbox is up; `tell` hears what is waited for.
 

@@ -275,8 +275,9 @@ def _storable(name: str) -> str:
     return name[:MAX_NAME].encode("utf-8", "replace").decode()
 
 
-def report(path: Path, days: int) -> Report:
-    """Return the sums of the last days, today among them. It blocks for some milliseconds.
+def report(path: Path, days: int, user: str | None = None) -> Report:
+    """Return the sums of the last days, today among them; with a user, of that one alone. It blocks
+    for some milliseconds.
 
     Raises:
         ConfigError: there is a file, and it is not one of ours or can't be read.
@@ -291,6 +292,8 @@ def report(path: Path, days: int) -> Report:
             arms = arm_totals.read(connection, *since) if arm_totals.TABLE in tables else {}
             if _DAYS not in tables:
                 return Report(Sums(), {}, {}, (), (), older)
+            if user is not None:
+                return _report_of(connection, since[0], user)
             return Report(
                 older=older,
                 arms=arms,
@@ -300,13 +303,25 @@ def report(path: Path, days: int) -> Report:
                 total=Sums(*_sums(connection, "''", since).get("", ())),
                 days={k: Sums(*v) for k, v in _sums(connection, "day", since).items()},
                 users={k: Sums(*v) for k, v in _sums(connection, "user", since).items()},
-                servers=_uses(connection, "substr(tool, 1, instr(tool || '.', '.') - 1)", since),
+                servers=_uses(connection, _SERVER, since),
                 tools=_uses(connection, "tool", since),
             )
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(
             f"the totals in {path} can't be read: {error}. Move the file away to begin anew"
         ) from None
+
+
+def _report_of(connection: sqlite3.Connection, since: str, user: str) -> Report:
+    """Return the sums of one user: what is of others, or of all together, is not in it."""
+    wanted = (since, _storable(user))
+    return Report(
+        total=Sums(*_sums(connection, "''", wanted).get("", ())),
+        days={k: Sums(*v) for k, v in _sums(connection, "day", wanted).items()},
+        users={},
+        servers=_uses(connection, _SERVER, wanted),
+        tools=_uses(connection, "tool", wanted),
+    )
 
 
 @contextlib.contextmanager
@@ -320,12 +335,20 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
+_SERVER = "substr(tool, 1, instr(tool || '.', '.') - 1)"
+
+
+def _where(wanted: tuple[str, ...]) -> str:
+    """Return the condition for a first day, or for that and a user."""
+    return "day >= ?" if len(wanted) == 1 else "day >= ? AND user = ?"
+
+
 def _sums(
-    connection: sqlite3.Connection, group: str, since: tuple[str]
+    connection: sqlite3.Connection, group: str, wanted: tuple[str, ...]
 ) -> dict[str, tuple[Any, ...]]:
     names = ", ".join(f"sum({name})" for name in _COUNTED)
     rows = connection.execute(
-        f"SELECT {group}, {names} FROM {_DAYS} WHERE day >= ? GROUP BY 1 ORDER BY 1", since
+        f"SELECT {group}, {names} FROM {_DAYS} WHERE {_where(wanted)} GROUP BY 1 ORDER BY 1", wanted
     )
     return {row[0]: tuple(row[1:]) for row in rows}
 
@@ -367,11 +390,13 @@ def _older(connection: sqlite3.Connection, since: tuple[str]) -> int:
     return int(count)
 
 
-def _uses(connection: sqlite3.Connection, group: str, since: tuple[str]) -> tuple[ToolTotal, ...]:
+def _uses(
+    connection: sqlite3.Connection, group: str, wanted: tuple[str, ...]
+) -> tuple[ToolTotal, ...]:
     rows = connection.execute(
-        f"SELECT {group}, sum(calls), sum(tokens) FROM {_TOOLS} WHERE day >= ? "
+        f"SELECT {group}, sum(calls), sum(tokens) FROM {_TOOLS} WHERE {_where(wanted)} "
         "GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 100",
-        since,
+        wanted,
     )
     return tuple(ToolTotal(*row) for row in rows)
 

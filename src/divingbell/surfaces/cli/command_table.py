@@ -114,6 +114,11 @@ the workspace, and the tools that are called. It is advice: the walls hold witho
     ),
     Command("vault", "vault_commands:vault", "Say what is kept of that which models do not see."),
     Command(
+        "token",
+        "token_commands:token",
+        "Make, list and revoke tokens for `divingbell serve --http`.",
+    ),
+    Command(
         "audit",
         "audit_commands:audit",
         "Read, verify and export the audit log: who ran and called what.",
