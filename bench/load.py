@@ -26,6 +26,7 @@ from typing import Any
 import environments
 import httpx2
 import lists
+import processes
 import table
 from turns import Unable
 
@@ -114,9 +115,10 @@ def crowd(service: Service, kind: str, users: int, seconds: float) -> Iterator[A
         about.write_text(json.dumps({"tokens": service.tokens, "kind": kind}))
         words = [python, "-m", "locust", "-f", str(USERS), "--headless", "--json"]
         words += ["-u", str(users), "-r", "10", "-t", f"{seconds:.0f}s", "--host", service.url]
-        words += ["--stop-timeout", "20", "--loglevel", "ERROR"]
+        words += ["--stop-timeout", "20", "--loglevel", "ERROR", "--only-summary"]
         environment = {**os.environ, "LOAD_ABOUT": str(about)}
-        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE) as process:
+        quietly: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(words, env=environment, **quietly) as process:
             try:
                 yield process
             finally:
@@ -285,18 +287,19 @@ async def _kill_zygote(service: Service, token: str) -> None:
 
 
 async def _kill_tools(service: Service, token: str) -> None:
-    """Kill the server of tools."""
+    """Kill the server of tools, which is there once one of them was called."""
+    headers = {"Authorization": f"Bearer {token}"}
+    call = {"code": "from servers.bench import echo; echo(text='here')"}
+    async with httpx2.AsyncClient(base_url=service.url, headers=headers, timeout=60) as client:
+        await client.post("/api/v1/sessions/greedy/execute", json=call)
     _kill_child(service, TOOLS)
 
 
 def _kill_child(service: Service, word: str) -> None:
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            words = (folder / "cmdline").read_bytes().decode(errors="replace")
-            if int(parent) == service.process.pid and word in words:
-                os.kill(int(folder.name), signal.SIGKILL)
-                return
+    family = processes.family(service.process.pid, processes.children())
+    for pid in set(processes.naming(word)) & set(family) - {service.process.pid}:
+        os.kill(pid, signal.SIGKILL)
+        return
     raise RuntimeError(f"the service has no process with {word!r} in its words")
 
 

@@ -43,6 +43,11 @@ class Analyst(Person):
 
     abstract = ABOUT["kind"] != "cells"
 
+    def on_start(self) -> None:
+        super().on_start()
+        opened = {"id": "work"}
+        self.client.post("/api/v1/sessions", json=opened, headers=self._headers, name="session")
+
     @task(10)
     def short(self) -> None:
         """Run a cell that takes no time."""
