@@ -81,6 +81,16 @@ def inspector(*arguments: str) -> Command:
     return new_node(), [str(folder / _entry(folder)), *arguments]
 
 
+def console_packages() -> Path:
+    """A folder with what the console is built with, of the versions that web/ pins."""
+    return _node_packages(ROOT / "web")
+
+
+def browser_packages() -> Path:
+    """The packages of an environment with Playwright, to be imported from."""
+    return next(_python_environment("browser").glob("lib/python*/site-packages"))
+
+
 def new_node() -> str:
     """A Node of version 22 or later."""
     found = next(
@@ -123,14 +133,13 @@ def _python_environment(lock: str) -> Path:
 
 
 @functools.cache
-def _node_packages() -> Path:
-    lock = NODE_FOLDER / "package-lock.json"
-    key = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+def _node_packages(source: Path = NODE_FOLDER) -> Path:
+    key = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()[:16]
 
     def install(folder: Path) -> None:
         folder.mkdir()
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(NODE_FOLDER / name, folder)
+            shutil.copy(source / name, folder)
         node = new_node()
         # The launchers of npm in the wheel are broken; the program itself is not.
         npm = Path(node).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"

@@ -28,6 +28,7 @@ POLICY = (
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types inert"
 )
 HEADERS = {
+    "Connection-Allowlist": "(response-origin)",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
