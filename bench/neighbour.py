@@ -27,7 +27,8 @@ from divingbell import Divingbell, Session
 from divingbell.promises import PREAMBLE, PROBES
 from divingbell.shares import loop_thread
 from divingbell.surfaces.auth import Tokens, hash_of
-from divingbell.surfaces.mcp import http
+from divingbell.surfaces.http import listening
+from divingbell.surfaces.http.application import application
 
 SERVER = str(Path(__file__).with_name("flood_server.py"))
 POSTING = str(Path(__file__).with_name("body_flood.py"))
@@ -179,9 +180,9 @@ async def measure(
 @contextlib.asynccontextmanager
 async def _posting(bell: Divingbell) -> AsyncIterator[None]:
     tokens = Tokens({"ann": hash_of(TOKEN)})
-    app, ready = http.application(bell, tokens), asyncio.Event()
-    with http.bound("127.0.0.1", 0) as listener:
-        serving = asyncio.create_task(http.serve(app, listener, ready.set))
+    app, ready = application(bell, tokens), asyncio.Event()
+    with listening.bound("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(listening.serve(app, listener, ready.set))
         await ready.wait()
         port = listener.getsockname()[1]
         process = await asyncio.create_subprocess_exec(sys.executable, POSTING, str(port), TOKEN)

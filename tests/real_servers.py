@@ -65,7 +65,7 @@ def sqlite(file: str | Path) -> Command:
 
 
 def framework_python(lock: str) -> str:
-    """The Python of an environment of others: `clients`, `clients-langchain` or `types`."""
+    """The Python of an environment of others, by the name of its file in requirements/."""
     return str(_python_environment(lock) / "bin" / "python")
 
 
@@ -125,7 +125,8 @@ def _python_environment(lock: str) -> Path:
         if uv is None:
             _missing("uv is not installed")
         _run([uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(folder)])
-        flags = ["--quiet", "--require-hashes", "--compile-bytecode"]
+        # A lock has all that is needed, and leaves out what of it is not.
+        flags = ["--quiet", "--require-hashes", "--no-deps", "--compile-bytecode"]
         python = str(folder / "bin/python")
         _run([uv, "pip", "install", *flags, "--python", python, "--requirements", str(source)])
 

@@ -21,14 +21,18 @@ ENVIRONMENTS = {
     "with_langchain.py": "clients-langchain",
     "with_openai_agents.py": "clients",
     "with_pydantic_ai.py": "clients",
+    "with_smolagents.py": "clients-smolagents",
 }
 VERSIONS = {
     "Pydantic AI": "pydantic-ai-slim",
     "LangChain's adapters": "langchain-mcp-adapters",
     "OpenAI Agents": "openai-agents",
     "FastMCP": "fastmcp",
+    "smolagents": "smolagents",
 }
 """Of the table of time limits, and what each is called on the package index."""
+TOLD = "The model is told: True\n"
+"""Its model reads the instructions, which most frameworks do not pass on by themselves."""
 ANSWER = "The cell answered: 59\n"
 """The sum of a list that an earlier cell has made: both ran in one session."""
 
@@ -56,6 +60,14 @@ for server in (MCPServerStdio, MCPServerStreamableHttp):
     print(inspect.signature(server).parameters["client_session_timeout_seconds"].default)
 for client in (MCPToolset(StdioTransport("x", [])).client, Client(StdioTransport("x", []))):
     print(client._init_timeout, client._session_kwargs["read_timeout_seconds"])
+"""
+SMOLAGENTS = """
+import inspect
+from mcpadapt import core
+
+named = inspect.signature(core.MCPAdapt).parameters
+print(named["connect_timeout"].default, named["client_session_timeout_seconds"].default)
+print("if isinstance(client_session_timeout_seconds, float)" in inspect.getsource(core.mcptools))
 """
 INSTRUCTIONS = """
 import asyncio
@@ -90,9 +102,12 @@ def run(lock: str, folder: Path, *arguments: str | Path) -> str:
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_a_recipe_runs_and_its_cells_share_a_session(name: str, tmp_path: Path) -> None:
-    assert ANSWER in run(ENVIRONMENTS[name], tmp_path, RECIPES / name)
+    shown = run(ENVIRONMENTS[name], tmp_path, RECIPES / name)
+    assert ANSWER in shown
     if name == "with_fastmcp.py":  # it also fetches a file of the workspace
         assert (tmp_path / "depths.png").read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
+    else:
+        assert TOLD in shown
 
 
 def test_langchain_left_to_itself_keeps_nothing_from_call_to_call(tmp_path: Path) -> None:
@@ -105,6 +120,10 @@ def test_the_instructions_are_where_the_recipe_takes_them_from(tmp_path: Path) -
 
 def test_the_time_limits_of_frameworks_are_those_that_the_docs_name(tmp_path: Path) -> None:
     assert run("clients", tmp_path, "-c", DEFAULTS) == "5\n5\n5.0 300.0\nNone None\n"
+
+
+def test_the_time_limit_of_smolagents_is_what_the_docs_say(tmp_path: Path) -> None:
+    assert run("clients-smolagents", tmp_path, "-c", SMOLAGENTS) == "30 5\nTrue\n"
 
 
 @pytest.mark.parametrize("block", re.findall(r"```text\n(.*?)```", PAGE.read_text("utf-8"), re.S))

@@ -238,7 +238,7 @@ def _commands() -> set[str]:
             command = re.search(
                 r"(?:^|\s)((?:\./dev|divingbell|bell)(?:\s+[^#]*)?)$", line.split("  #")[0]
             )
-            if command and not line.startswith(("import", "from")):
+            if command and not line.startswith(("import", "from", "keyring")):
                 found.add(command[1].strip())
     return found
 

@@ -76,6 +76,7 @@ def test_public_names() -> None:
         "CommandResult",
         "Completion",
         "ConfigError",
+        "Consumption",
         "DataFormat",
         "DiskFull",
         "Divingbell",

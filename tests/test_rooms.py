@@ -28,7 +28,7 @@ LAYERS = (
     ("parts",),
     ("app", "events"),
     ("portal", "agent", "datasets"),
-    ("sync", "surfaces", "surfaces.mcp", "promises", "doctor"),
+    ("sync", "surfaces", "surfaces.mcp", "surfaces.http", "promises", "doctor"),
     ("promises.check",),
     ("surfaces.cli",),
     ("", "__main__"),
@@ -43,6 +43,8 @@ BESIDE = {
     ("logs", "principal"),
     ("models", "errors"),
     ("models", "notebook"),
+    ("surfaces.http", "surfaces"),
+    ("surfaces.http", "surfaces.mcp"),
     ("surfaces.mcp", "surfaces"),
     ("tool", "text"),
 }
@@ -87,6 +89,7 @@ OPEN_TO_SURFACES = {
     "session.calls",
     "session.inputs",
     "session.needs",
+    "session.options",
     "session.ownership",
 }
 """What surfaces use of the gateway and of sessions: never a connection, nor how a session is made.

@@ -6,10 +6,12 @@ A scripted model stands in for a real one, so that this runs as it is. In its pl
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 from langchain.agents import create_agent
 from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
 from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
 
@@ -33,6 +35,11 @@ class Scripted(GenericFakeChatModel):
 
     def bind_tools(self, tools: object, **more: object) -> "Scripted":
         return self
+
+    def _generate(self, messages: list[BaseMessage], *more: Any, **named: Any) -> ChatResult:
+        if len(messages) == 2:  # the first time
+            print("The model is told:", "execute_python" in messages[0].text)
+        return super()._generate(messages, *more, **named)
 
 
 def cell(number: int, code: str) -> AIMessage:

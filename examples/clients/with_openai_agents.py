@@ -33,6 +33,8 @@ class Scripted(Model):
     async def get_response(self, **request: Any) -> ModelResponse:
         done = [item for item in request["input"] if item.get("type") == "function_call_output"]
         said: Any
+        if not done:
+            print("The model is told:", request["system_instructions"] == bell.session.instructions)
         if len(done) < len(CELLS):
             said = ResponseFunctionToolCall(
                 type="function_call",

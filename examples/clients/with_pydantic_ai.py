@@ -26,6 +26,8 @@ def scripted(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     """Run the cells one after the other, then say what the last one printed."""
     parts = [part for message in messages for part in message.parts]
     done = [part for part in parts if part.part_kind == "tool-return"]
+    if not done:
+        print("The model is told:", "execute_python" in (info.instructions or ""))
     if len(done) < len(CELLS):
         return ModelResponse([ToolCallPart("execute_python", {"code": CELLS[len(done)]})])
     return ModelResponse([TextPart(f"The cell answered: {done[-1].content['output']}")])

@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     )
     from divingbell.models import (
         Completion,
+        Consumption,
         DataFormat,
         Event,
         EventType,
@@ -143,6 +144,7 @@ __all__ = [
     "CommandResult",
     "Completion",
     "ConfigError",
+    "Consumption",
     "DataFormat",
     "DiskFull",
     "Divingbell",
@@ -213,6 +215,7 @@ _HOMES = {
     "CommandOptions": "divingbell.command",
     "CommandResult": "divingbell.command",
     "Completion": "divingbell.models",
+    "Consumption": "divingbell.models",
     "ConfigError": "divingbell.errors",
     "DataFormat": "divingbell.models",
     "DiskFull": "divingbell.errors",

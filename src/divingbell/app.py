@@ -5,12 +5,13 @@ import contextlib
 import inspect
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 
 from divingbell import logs
-from divingbell.border.border import Border, OpenBorder
+from divingbell.border.border import Border, Masking, OpenBorder
 from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.errors import ConfigError, DivingbellError, InvalidInput
 from divingbell.gateway.functions.function import (
@@ -23,9 +24,10 @@ from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy.approvals import Approver
 from divingbell.gateway.policy.privacy_lines import PrivacyLines
 from divingbell.gateway.upstream.fleet import load_sdk
-from divingbell.host import places
+from divingbell.host import descriptors, places
 from divingbell.journal import log_lines, totals
 from divingbell.journal.journal import Journal, Watcher
+from divingbell.journal.readings import Readings
 from divingbell.journal.recorder import LedgerRecorder
 from divingbell.models import Result, SessionLimits
 from divingbell.parts import (
@@ -39,6 +41,7 @@ from divingbell.parts import (
 )
 from divingbell.principal import Principal
 from divingbell.sandbox import registry
+from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend
 from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
@@ -55,6 +58,9 @@ from divingbell.settings.config import Settings, load
 from divingbell.settings.privacy import PrivacyRules
 from divingbell.shares import loop_thread
 from divingbell.skills.skills import Skills
+
+if TYPE_CHECKING:
+    from divingbell.journal.metrics import Metrics
 
 log = logs.logger("divingbell")
 logs.screen_by(BLOTTER.blotted)
@@ -156,6 +162,8 @@ class Divingbell:
             raise ConfigError("a border of your own takes the place of `privacy`: leave one out")
         self._given_border = border
         self._border = border or OpenBorder()
+        self.metrics: Metrics | None = None
+        """Counts for a monitor, where the setting `metrics` is "on" and it runs."""
         self._functions = functions_of(tools)
 
     async def __aenter__(self) -> Self:
@@ -231,6 +239,8 @@ class Divingbell:
             raise DivingbellError("this Divingbell is running already; make another one")
         guard = LoopGuard()
         loop_thread.go_first()
+        many = self.settings.max_sessions + self.settings.pool
+        descriptors.allow_for(many if self._needs is None else 1)
         async with contextlib.AsyncExitStack() as undo:
             if self._on_event is not None:
                 undo.callback(self.journal.watch(self._on_event))
@@ -298,7 +308,40 @@ class Divingbell:
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))
+        if self.settings.metrics == "on":
+            self._start_metrics(undo)
+        if self.settings.traces == "on":
+            from divingbell.journal.traces import Traces
+
+            undo.callback(self.journal.watch(Traces().take))
         return ledgers
+
+    def _start_metrics(self, undo: contextlib.AsyncExitStack) -> None:
+        # Here, because most have no use for it.
+        from divingbell.journal.metrics import Metrics, Surroundings
+
+        settings = self.settings
+        surroundings = Surroundings(
+            servers=[entry.name for entry in settings.servers],
+            backend=self._backend_name,
+            arm_of=settings.experiment.arm_of,
+            price=settings.token_price,
+            read=self._read,
+        )
+        self.metrics = metrics = Metrics(surroundings)
+        metrics.start()
+        undo.push_async_callback(metrics.close)
+        undo.callback(self.journal.watch(metrics.take))
+
+    def _backend_name(self) -> str:
+        backend = self._backend
+        return backend.name if isinstance(backend, AutoBackend) else self.settings.backend
+
+    async def _read(self) -> Readings:
+        """Return what a monitor is told of the sessions and of what was hidden."""
+        found = Readings() if self._engine is None else await self._engine.read()
+        masked = self._border.masked.by_kind() if isinstance(self._border, Masking) else {}
+        return replace(found, masked=masked)
 
     def _privacy_lines(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> PrivacyLines:
         """Have lines of [privacy_rules] compared with the tools that servers tell of."""
@@ -507,8 +550,14 @@ class Divingbell:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
 
-    async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
-        return await self._open(id, principal, {})
+    async def _open_for(
+        self,
+        id: str,
+        principal: Principal,
+        limits: Mapping[str, Any],
+        options: SessionOptions | None,
+    ) -> SessionHandle:
+        return await self._open(id, principal, limits, options)
 
     def _reached(self, principal: Principal, session: SessionHandle) -> None:
         self.gateway.labels.join(principal, session.key)

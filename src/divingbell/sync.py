@@ -20,6 +20,7 @@ from divingbell.gateway.upstream.fleet import ServerState
 from divingbell.journal.journal import Watcher
 from divingbell.models import (
     Completion,
+    Consumption,
     DataFormat,
     Event,
     FileInfo,
@@ -232,6 +233,23 @@ class Session(Face[_Session]):
     def isolation(self) -> Isolation:
         """The walls and limits that are in force around this session."""
         found: Isolation = self._face(self._of.isolation)
+        return found
+
+    @property
+    def opened_at(self) -> float:
+        """The time when it was opened, in seconds since 1970."""
+        found: float = self._face(self._of.opened_at)
+        return found
+
+    @property
+    def expires_at(self) -> float | None:
+        """The time when it ends if nobody uses it meanwhile; None for never."""
+        found: float | None = self._face(self._of.expires_at)
+        return found
+
+    def consumption(self) -> Consumption:
+        """Return the time and memory that its processes have used so far."""
+        found: Consumption = self._call(self._of.consumption)
         return found
 
     @property

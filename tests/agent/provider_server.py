@@ -180,6 +180,17 @@ def hangs(seconds: float = 600) -> Fault:
     return lambda _: StreamingResponse(nothing(), media_type="text/event-stream")
 
 
+def pinging(_: Request) -> Response:
+    """A fault: signs of life, for ever, and no word."""
+
+    async def pings() -> Lines:
+        while True:
+            yield b": ping\n\n"
+            await asyncio.sleep(0.02)
+
+    return StreamingResponse(pings(), media_type="text/event-stream")
+
+
 def raw(*pieces: bytes) -> Fault:
     """A fault: a stream with these bytes."""
 

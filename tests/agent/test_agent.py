@@ -18,10 +18,11 @@ from divingbell.agent.events import (
     Notice,
     Text,
 )
-from divingbell.agent.history import Answered, Asked, Call, Replied
+from divingbell.agent.history import Answered, Asked, Call, Replied, is_output
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import ModelFailed
 from divingbell.agent.scripted import Line, Says, ScriptedModel
+from divingbell.errors import ConfigError
 
 pytestmark = pytest.mark.anyio
 
@@ -182,10 +183,77 @@ async def test_long_output_is_cut_head_and_tail(bell: Divingbell) -> None:
     code = "for n in range(20_000): print('line', n)"
     async with agent_of(bell, Says("", code), Says("ok")) as (agent, _):
         await all_of(agent)
+        [answer] = [entry for entry in agent.history if isinstance(entry, Answered)]
+        assert answer.text.startswith("line 0\n")
+        assert "line 19999" in answer.text
+        assert len(answer.text) < 40_000
+        path = answer.text.rpartition("all of it is in /workspace/")[2].rstrip("]")
+        whole = (await agent.session.files.get(path)).decode()
+    assert whole == "".join(f"line {n}\n" for n in range(20_000))
+
+
+async def test_output_that_is_too_much_for_the_session_is_kept_once(bell: Divingbell) -> None:
+    code = "for n in range(200_000): print('line', n)"
+    async with agent_of(bell, Says("", code), Says("ok")) as (agent, _):
+        await all_of(agent)
+        [answer] = [entry for entry in agent.history if isinstance(entry, Answered)]
+        assert answer.text.count("/workspace/.outputs/cell-1.txt") >= 1
+        whole = (await agent.session.files.get(".outputs/cell-1.txt")).decode()
+    assert whole == "".join(f"line {n}\n" for n in range(200_000))
+
+
+async def test_output_that_finds_no_room_in_a_file_says_so(bell: Divingbell) -> None:
+    code = (
+        "try:\n  file = open('full', 'wb', buffering=0)\n  while file.write(b'x' * 4096): pass\n"
+        "except OSError: print('word ' * 20_000)"
+    )
+    model = ScriptedModel([Says("", code), Says("ok")])
+    async with bell.session(disk="4MB") as session:
+        agent = Agent(session, model, "You are tested.")
+        await all_of(agent)
     [answer] = [entry for entry in agent.history if isinstance(entry, Answered)]
-    assert answer.text.startswith("line 0\n")
-    assert "line 19999" in answer.text
+    assert "could not be kept" in answer.text and "all of it is in" not in answer.text
+
+
+async def test_a_hundred_megabytes_are_printed_and_the_answer_goes_on(bell: Divingbell) -> None:
+    code = "for n in range(100): print('x' * (1 << 20))"
+    async with agent_of(bell, Says("", code), Says("That was much.")) as (agent, _):
+        events = await all_of(agent)
+    assert done(events).text == "That was much."
+    [answer] = [entry for entry in agent.history if isinstance(entry, Answered)]
     assert len(answer.text) < 40_000
+
+
+async def test_code_that_asks_at_stdin_is_told_that_nobody_answers(bell: Divingbell) -> None:
+    async with agent_of(bell, Says("", "name = input('Who? ')"), Says("ok")) as (agent, _):
+        events = await all_of(agent)
+    [ended] = [event for event in events if isinstance(event, CellEnded)]
+    assert ended.result.status == "error"
+    assert done(events).reason == "answered"
+
+
+async def test_a_model_that_says_nothing_has_not_answered(bell: Divingbell) -> None:
+    async with agent_of(bell, Says("")) as (agent, _):
+        assert done(await all_of(agent)).reason == "empty"
+
+
+async def test_images_go_only_to_models_that_see(bell: Divingbell) -> None:
+    plot = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    lines = [Says("", plot), Says("There."), Says("", plot), Says("Again.")]
+    async with agent_of(bell, *lines) as (agent, model):
+        await all_of(agent)
+        assert model.requests[-1].entries[2].images  # type: ignore[union-attr]
+        blind = ScriptedModel(lines[2:], sees_images=False)
+        agent.use(blind)
+        await all_of(agent)
+    assert not any(getattr(entry, "images", ()) for entry in blind.requests[-1].entries)
+
+
+async def test_a_model_that_reads_conversations_otherwise_is_refused(bell: Divingbell) -> None:
+    async with agent_of(bell, Says("First.")) as (agent, model):
+        with pytest.raises(ConfigError, match="calls tools and the other does not"):
+            agent.use(ScriptedModel([], calls_tools=False))
+        assert agent.model is model
 
 
 async def test_past_its_share_of_the_window_old_outputs_become_one_line_in_one_step(
@@ -201,6 +269,19 @@ async def test_past_its_share_of_the_window_old_outputs_become_one_line_in_one_s
     outputs = [entry.text for entry in agent.history if isinstance(entry, Answered)]
     assert "no longer shown" in outputs[0]
     assert "no longer shown" not in outputs[-1]
+
+
+async def test_outputs_of_fences_become_short_too_and_stay_outputs(bell: Divingbell) -> None:
+    lines = [Says(f"```python\nprint('word ' * 1_000, {n})\n```") for n in range(12)]
+    async with agent_of(bell, *lines, Says("ok"), tools=False) as (agent, model):
+        model.window = 12_000
+        agent = Agent(agent.session, model, "You are tested.")
+        events = await all_of(agent)
+        assert [event for event in events if isinstance(event, Notice)]
+        outputs = [entry.text for entry in agent.history if is_output(entry)]
+        assert len(outputs) == 12
+        assert "no longer shown" in outputs[0] and "no longer shown" not in outputs[-1]
+        assert agent.undo() and not agent.undo(), "it was one exchange"
 
 
 def test_a_provider_that_has_read_much_less_than_was_sent_has_cut_it() -> None:

@@ -94,6 +94,12 @@ def test_the_prompt_with_our_tools_has_at_most_800_tokens(mode: Any) -> None:
     assert text == again, "byte-stable"
 
 
+def test_a_model_that_calls_no_tools_is_told_to_write_fences() -> None:
+    text = instructions(None, requirements.at_hand(()), [], calls_tools=False)
+    assert "```python" in text and "execute_python" not in text
+    assert tokens.count(text) <= 800
+
+
 # With real tools
 
 

@@ -17,7 +17,7 @@ from divingbell.agent.model import ModelFailed
 from divingbell.agent.providers import connect
 from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentSettings
-from tests.agent.provider_server import ProviderServer, Say, hangs, raw, serving, status
+from tests.agent.provider_server import ProviderServer, Say, hangs, pinging, raw, serving, status
 
 pytestmark = pytest.mark.anyio
 FORMATS = {
@@ -121,7 +121,7 @@ ERROR = json.dumps({"error": {"type": "x", "message": "said by the provider"}})
 FAULTS = {
     "wrong key": (status(401, ERROR), "key"),
     "no such model": (status(404, ERROR), "model"),
-    "too many": (status(429, ERROR, **{"retry-after": "7"}), "rate"),
+    "too many": (status(429, ERROR, **{"retry-after": "1"}), "rate"),
     "its failure": (status(500, ERROR), "server"),
     "a page": (status(502, HTML, "text/html"), "server"),
     "a page with 200": (status(200, HTML, "text/html"), None),
@@ -158,6 +158,18 @@ async def test_silence_is_given_up(
         with pytest.raises(ModelFailed) as failed:
             [event async for event in agent.ask("go")]
     assert failed.value.kind in ("timeout", "connection")
+
+
+@pytest.mark.parametrize("format", ["anthropic", "openai"])  # Google's library takes none
+async def test_signs_of_life_without_a_word_are_given_up(
+    bell: Divingbell, server: ProviderServer, format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.agent.providers.REQUEST_TIMEOUT", 0.5)
+    server.says = [pinging] * 6
+    async with agent_of(bell, server, format) as agent:
+        with pytest.raises(ModelFailed) as failed:
+            [event async for event in agent.ask("go")]
+    assert failed.value.kind == "timeout"
 
 
 async def test_an_endless_reply_is_cut_off(

@@ -13,6 +13,7 @@ import pytest
 from divingbell.errors import ConfigError
 from divingbell.journal import totals
 from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.combination_totals import MOST_A_DAY, Combination
 from divingbell.journal.events import AnswerEnded, ExecutionRefused
 from divingbell.journal.totals import ToolTotal, Totals, report
 from divingbell.models import Ledger, ToolUse
@@ -270,3 +271,27 @@ async def test_answers_are_added_up_by_the_arm_of_an_experiment(path: Path) -> N
     assert found.arms["direct"].turns == 9
     assert set(found.arms) == {"code", "direct"}, "others are no part of it"
     assert found.total.executions == 0
+
+
+# Combinations
+
+
+def _used(*tools: str) -> Ledger:
+    return Ledger(tools=tuple(ToolUse(name, 1, 1) for name in tools))
+
+
+async def test_tools_that_are_used_together_are_counted(path: Path) -> None:
+    many = [f"a.t{number}" for number in range(7)]
+    together = [_used("b.y", "a.x"), _used("a.x", "b.y"), _used("a.x"), _used(*many)]
+    await recorded(path, *((ledger, "anna") for ledger in together), (together[0], "bert"))
+    assert report(path, 7).combinations == (
+        Combination("a.x + b.y", 3),
+        Combination("a.t0 + a.t1 + a.t2 + a.t3 + a.t4 + …", 1),
+    )
+
+
+async def test_only_so_many_combinations_of_a_day_are_told_apart(path: Path) -> None:
+    pairs = [_used("a.x", f"b.t{number}") for number in range(MOST_A_DAY + 5)]
+    await recorded(path, *((ledger, "anna") for ledger in [*pairs, pairs[0]]))
+    found = {one.tools: one.executions for one in report(path, 7).combinations}
+    assert found["others"] == 5 and found["a.x + b.t0"] == 2

@@ -14,7 +14,8 @@ from divingbell.promises.check import definitions, serving, tool_rig
 from divingbell.session.calls import Calls
 from divingbell.settings.policy import Policy
 from divingbell.shares.allowance import Hold
-from divingbell.surfaces.mcp import connections, http, quotas
+from divingbell.surfaces.http import connections, quotas
+from divingbell.surfaces.mcp import endpoint, openings
 from tests.promises.breaking import broken
 
 
@@ -30,10 +31,6 @@ _ended = Calls._ended
 def _ended_once_begun(self: Calls, *about: Any) -> None:
     if not about[-1].cancelled():
         _ended(self, *about)
-
-
-async def _open(self: quotas.Admission, _: Any, __: Any, *request: Any) -> None:
-    await self._app(*request)
 
 
 async def test_calls_and_results_that_are_not_weighed_are_noticed(
@@ -56,11 +53,11 @@ async def test_calls_and_results_that_are_not_weighed_are_noticed(
 async def test_a_server_that_serves_everybody_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotas.Admission, "_open", _open)
-    monkeypatch.setattr(quotas._Body, "_take", lambda *_: None)
-    monkeypatch.setattr(quotas._Share, "request", lambda _: contextlib.nullcontext())
+    monkeypatch.setattr(openings, "opens_connection", lambda scope: False)
+    monkeypatch.setattr(quotas.Body, "_take", lambda *_: None)
+    monkeypatch.setattr(quotas.Share, "request", lambda _: contextlib.nullcontext())
     monkeypatch.setattr(connections.Connections, "arrived", lambda *_: None)
-    monkeypatch.setattr(http, "MAX_BODY", 1 << 40)
+    monkeypatch.setattr(endpoint, "MAX_BODY", 1 << 40)
     monkeypatch.setattr(serving, "_PATIENCE", 1.0)
     rows = {"T50", "T51", "T52", "T53"}
     assert await broken(own_bell, rows) == rows

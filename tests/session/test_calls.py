@@ -1,6 +1,7 @@
 """Calling tools from code: plain, awaited, in threads; what fails, what is cancelled, the clock."""
 
 import asyncio
+import contextvars
 import threading
 from collections.abc import AsyncIterator
 
@@ -293,7 +294,9 @@ async def test_calls_that_are_repeated_are_named_once_with_their_count(session: 
 async def test_of_very_many_calls_some_are_named_and_all_are_counted() -> None:
     record = Record()
     for number in range(1000):
-        record.add(Waiting("a.b", f'{{"x":{number}}}'.encode(), 0), "ok", 1.0)
+        record.add(
+            Waiting("a.b", f'{{"x":{number}}}'.encode(), 0, contextvars.Context()), "ok", 1.0
+        )
     words = record.note_on_effects() or ""
     assert words.startswith("calls of tools already made: a.b, 20 calls: ok, with (")
     assert words.endswith("; and 980 more")
@@ -514,6 +517,7 @@ class Counting:
 
     def __init__(self) -> None:
         self.open, self.record = 0, Record()
+        self.context = contextvars.copy_context()
 
     def call_began(self) -> None:
         self.open += 1
@@ -713,3 +717,47 @@ async def test_a_call_that_is_cancelled_before_it_begins_is_over(
         and session._handle._calls._bytes == 0
     )
     assert sorted(call.status for call in result.calls) == ["not_made", "ok"]
+
+
+# The context of a call
+
+REQUEST: contextvars.ContextVar[str] = contextvars.ContextVar("request", default="none")
+
+
+async def test_a_call_runs_in_the_context_of_its_cell(kitchen: Divingbell) -> None:
+    """Not of whoever made the session, which may have been for another user."""
+
+    async def request() -> str:
+        return REQUEST.get()
+
+    code = "servers.host.request()"
+    REQUEST.set("opened")
+    async with kitchen.session(user="ann") as session:
+        for name in ("first", "second"):
+            REQUEST.set(name)
+            assert (await session.run(code, tools=[request])).value == name
+        REQUEST.set("streamed")
+        events = [event async for event in session.stream(code, tools=[request])]
+        assert events[-1].result is not None and events[-1].result.value == "streamed"
+
+
+async def test_a_call_between_two_cells_runs_in_nobodys_context(kitchen: Divingbell) -> None:
+    asked = asyncio.Event()
+
+    async def request() -> str:
+        asked.set()
+        return REQUEST.get()
+
+    later = (
+        "import threading\nfound, go = [], threading.Event()\n"
+        "def later():\n    go.wait(); found.append(servers.host.request())\n"
+        "thread = threading.Thread(target=later); thread.start()\n"
+        "threading.Timer(0.2, go.set).start()"
+    )
+    REQUEST.set("opened")
+    async with kitchen.session(user="ann") as session:
+        await session.run(later, tools=[request])
+        async with asyncio.timeout(20):
+            await asked.wait()
+        REQUEST.set("next")
+        assert (await session.run("thread.join(); found")).value == ["none"]

@@ -16,20 +16,25 @@ def _load(text: str, folder: Path) -> auth.Tokens | None:
     return auth.load(file, (), {})
 
 
+def _user(known: auth.Tokens, token: str) -> str | None:
+    grant = known.grant_of(token)
+    return None if grant is None else grant.user
+
+
 def test_a_token_is_known_by_itself_or_by_its_hash(tmp_path: Path) -> None:
     text = f"# who may call\n\nanne {ANNE}\nbert sha256:{auth.hash_of(BERT)}\n"
     known = _load(text, tmp_path)
     assert known is not None
-    assert known.name_of(ANNE) == "anne"
-    assert known.name_of(BERT) == "bert"
+    assert _user(known, ANNE) == "anne"
+    assert _user(known, BERT) == "bert"
     for wrong in ("", ANNE[:-1], ANNE + "x", auth.hash_of(BERT), "ä\ud800"):
-        assert known.name_of(wrong) is None
+        assert known.grant_of(wrong) is None
 
 
 def test_tokens_come_from_the_command_line_and_the_environment_too() -> None:
     known = auth.load(None, (f"anne={ANNE}",), {auth.VARIABLE: f"bert {BERT}, "})
     assert known is not None
-    assert (known.name_of(ANNE), known.name_of(BERT)) == ("anne", "bert")
+    assert (_user(known, ANNE), _user(known, BERT)) == ("anne", "bert")
 
 
 def test_no_token_anywhere_is_none() -> None:
@@ -68,4 +73,4 @@ def test_a_file_to_which_others_could_add_a_token_is_refused(tmp_path: Path) -> 
 def test_a_token_that_is_made_can_not_be_guessed() -> None:
     (_, one), (known, other) = auth.made(), auth.made()
     assert one != other and len(other) >= 32
-    assert known.name_of(other) == "local" and known.name_of(one) is None
+    assert _user(known, other) == "local" and known.grant_of(one) is None

@@ -6,7 +6,7 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from divingbell.agent import fences
 from divingbell.agent.code_tool import NAME as EXECUTE
@@ -23,7 +23,7 @@ from divingbell.agent.events import (
     Thinking,
     UsageTold,
 )
-from divingbell.agent.history import Answered, Asked, Call, Entry, Replied
+from divingbell.agent.history import OUTPUT, Answered, Asked, Call, Entry, Replied, is_output
 from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import (
@@ -39,16 +39,19 @@ from divingbell.agent.model import (
 from divingbell.agent.modes import ModeChoice
 from divingbell.agent.purse import Purse
 from divingbell.agent.tools import AgentTool, BadArguments, arguments_of
+from divingbell.errors import ConfigError
 from divingbell.gateway.context import Asker
 from divingbell.journal import tokens
 from divingbell.session.base import SessionHandle
 
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
-OUTPUT = "Output:\n"
-"""How output begins for a model that calls no tools: it is told in the person's place."""
 Hide = Callable[[str], Awaitable[str]]
 """Returns the person's words as a model may read them."""
+OTHER_WAY = (
+    "of {name} and the model so far one calls tools and the other does not, so it can't go on with "
+    "this conversation: begin a new one with it"
+)
 NO_SUCH_TOOL = "there is no tool {name!r:.80}: the tools are {tools}"
 
 
@@ -85,7 +88,7 @@ class Agent:
         self.mode = mode
         """How tools are used, where that was decided."""
         self.purse = Purse(self.limits)
-        self._code = CodeTool(session, self.limits.output_tokens, model.sees_images, asker)
+        self._code = CodeTool(session, self.limits.output_tokens, asker)
         offered: list[AgentTool] = [self._code] if code else []
         self._tools = {tool.definition.name: tool for tool in [*offered, *tools]}
         self._context = Context(model.window)
@@ -190,10 +193,17 @@ class Agent:
         self._told = ""
 
     def use(self, model: Model) -> None:
-        """Go on with another model."""
+        """Go on with another model.
+
+        Raises:
+            ConfigError: it reads conversations in another way.
+        """
+        if model.calls_tools != self.model.calls_tools:
+            raise ConfigError(OTHER_WAY.format(name=model.name))
         self.model = model
         self._context = Context(model.window)
-        self._code.sees_images = model.sees_images
+        if not model.sees_images:
+            self.history[:] = map(_without_images, self.history)
 
     async def _make_room(self) -> Notice | None:
         """Keep what is sent within the model's window; return what the person should know."""
@@ -288,6 +298,8 @@ class Agent:
             yield Answered(call, str(error))
 
     def _answered(self, entry: Answered) -> None:
+        if not self.model.sees_images:
+            entry = replace(entry, images=())
         if self.model.calls_tools:
             self.history.append(entry)
         else:  # who calls no tools is told by the person
@@ -307,8 +319,12 @@ class Agent:
         return with_inventory(text, now)
 
 
+def _without_images(entry: Entry) -> Entry:
+    return entry if isinstance(entry, Replied) or not entry.images else replace(entry, images=())
+
+
 def _is_question(entry: Entry) -> bool:
-    return isinstance(entry, Asked) and not entry.text.startswith(OUTPUT)
+    return isinstance(entry, Asked) and not is_output(entry)
 
 
 def _stop_of(reply: Reply, calls: list[Call]) -> StopReason | None:

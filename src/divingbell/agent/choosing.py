@@ -1,13 +1,14 @@
 """Which model is asked: the one that the settings name, else one whose key is there.
 
-A key of the environment goes to its own provider alone. An address of one's own gets the key of the
-variable that is named beside it, or none.
+A key goes to its own provider alone. An address of one's own gets the key of the variable that is
+named beside it, or none.
 """
 
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from divingbell.agent.keys import SERVICE, find_key
 from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentSettings
 
@@ -21,6 +22,8 @@ BY_KEY = {
 WAYS_TO_BEGIN = """\
 No model is set up yet. Any of these is a beginning:
   export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, GOOGLE_API_KEY)
+  keyring set divingbell ANTHROPIC_API_KEY
+                               keeps it in the keyring: pip install 'divingbell[keyring]'
   divingbell chat --model ollama:qwen3 --base-url http://localhost:11434/v1
                                a model on this machine, with Ollama, vLLM or llama.cpp
   divingbell chat --demo       a recorded conversation, with real execution"""
@@ -50,13 +53,34 @@ def choose(settings: AgentSettings, environment: Mapping[str, str] = os.environ)
     if not settings.model:
         if settings.base_url:
             raise ConfigError("base_url needs a model: name it, as in openai-chat:qwen3")
-        found = next((name for name in BY_KEY if environment.get(name)), None)
-        if found is None:
-            raise ConfigError(WAYS_TO_BEGIN)
-        return ModelChoice(BY_KEY[found], why=f"because {found} is set")
-    key = None
+        return _by_key(environment)
     if settings.key_variable:
-        key = environment.get(settings.key_variable)
+        key = find_key(settings.key_variable, environment)
         if not key:
-            raise ConfigError(f"{settings.key_variable}, which has the key, is not set")
+            raise ConfigError(
+                f"{settings.key_variable}, which has the key, is not set (nor is it in the keyring "
+                f"under {SERVICE!r})"
+            )
+    else:
+        key = None if settings.base_url else _key_of(settings.model, environment)
     return ModelChoice(settings.model, settings.base_url or None, key)
+
+
+def _by_key(environment: Mapping[str, str]) -> ModelChoice:
+    for name, model in BY_KEY.items():
+        if environment.get(name):
+            return ModelChoice(model, why=f"because {name} is set")
+    for name, model in BY_KEY.items():
+        if key := find_key(name, {}):
+            return ModelChoice(model, key=key, why=f"because {name} is in the keyring")
+    raise ConfigError(WAYS_TO_BEGIN)
+
+
+def _key_of(model: str, environment: Mapping[str, str]) -> str | None:
+    """Return the key of a model's provider that the keyring has, if the environment has none: what
+    is there the provider finds itself."""
+    provider = model.partition(":")[0].removesuffix("-chat").removesuffix("-responses")
+    names = [name for name, known in BY_KEY.items() if known.partition(":")[0] == provider]
+    if any(environment.get(name) for name in names):
+        return None
+    return next(filter(None, (find_key(name, {}) for name in names)), None)

@@ -11,6 +11,7 @@ from divingbell.agent.events import AgentEvent, CellEnded, CellEvent, CellStarte
 from divingbell.agent.history import Answered, Call, Image
 from divingbell.agent.model import ModelTool
 from divingbell.agent.tools import BadArguments
+from divingbell.errors import DivingbellError
 from divingbell.gateway.context import Asker
 from divingbell.models import Result, with_line_ended
 from divingbell.session.base import SessionHandle
@@ -40,12 +41,9 @@ class CodeTool:
 
     definition = DEFINITION
 
-    def __init__(
-        self, session: SessionHandle, most_tokens: int, sees_images: bool, asker: Asker | None
-    ) -> None:
+    def __init__(self, session: SessionHandle, most_tokens: int, asker: Asker | None) -> None:
         self._session = session
         self._most = most_tokens
-        self.sees_images = sees_images
         self._asker = asker
         self.failed_in_a_row = 0
 
@@ -67,8 +65,22 @@ class CodeTool:
         assert result is not None
         self.failed_in_a_row = 0 if result.status == "ok" else self.failed_in_a_row + 1
         yield CellEnded(call.id, result)
-        images = images_of(result) if self.sees_images else ()
-        yield Answered(call, await cut(as_read(result), self._most), images)
+        yield Answered(call, await self._fitted(result), images_of(result))
+
+    async def _fitted(self, result: Result) -> str:
+        """Return a result in the tokens that the model is shown."""
+        text = as_read(result)
+        short = await cut(text, self._most)
+        if short is None:
+            return text
+        path = f"{layout.OUTPUTS}/cell-{result.cell}.txt"
+        if any(path in note for note in result.notes):  # it was too much for the session as well
+            return short
+        try:
+            await self._session.files.put(path.removeprefix(f"{layout.WORKSPACE}/"), text)
+        except DivingbellError as error:
+            return f"{short}\n[all of it could not be kept: {error}]"
+        return f"{short}\n[all of it is in {path}]"
 
 
 def code_so_far(arguments: str) -> str | None:

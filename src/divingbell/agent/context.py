@@ -7,7 +7,7 @@ one step, and then there is room for a while.
 
 from dataclasses import replace
 
-from divingbell.agent.history import Answered, Entry, Replied
+from divingbell.agent.history import OUTPUT, Answered, Asked, Entry, Replied, is_output
 from divingbell.escapes import one_line
 from divingbell.journal import tokens
 from divingbell.models import IMAGE_TOKENS
@@ -60,7 +60,7 @@ class Context:
             if total <= self._budget * ROOMY:
                 break
             before = entries[place]
-            assert isinstance(before, Answered)
+            assert is_output(before)
             cost = self._counted[id(before)][1]
             entries[place] = after = _shortened(before, cost)
             total += await _tokens_of(after) - cost
@@ -82,14 +82,15 @@ def _old_outputs(entries: list[Entry]) -> list[int]:
     return [
         place
         for place, entry in enumerate(entries[:last_reply])
-        if isinstance(entry, Answered) and (len(entry.text) > 2 * SHORT or entry.images)
+        if is_output(entry) and (len(entry.text) > 2 * SHORT or entry.images)
     ]
 
 
-def _shortened(entry: Answered, cost: int) -> Answered:
-    start = one_line(entry.text[: 2 * SHORT])[:SHORT]
+def _shortened(entry: Asked | Answered, cost: int) -> Asked | Answered:
+    head = OUTPUT if isinstance(entry, Asked) else ""  # by which it is known as output
+    start = one_line(entry.text.removeprefix(head)[: 2 * SHORT])[:SHORT]
     text = f"{start} [… {cost:,} tokens of output, no longer shown: run it again if you need it]"
-    return replace(entry, text=text, images=())
+    return replace(entry, text=head + text, images=())
 
 
 async def _tokens_of(entry: Entry) -> int:

@@ -271,6 +271,7 @@ class Delegation:
             await signatures(Offer({}, allowed)),
             "code",
             self._depth > 1,
+            self._agent.model.calls_tools,
         )
         return f"{text}\n{HELPER}"
 

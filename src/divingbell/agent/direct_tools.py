@@ -109,7 +109,6 @@ class DirectCalls:
         session: SessionHandle,
         *,
         asker: Asker | None = None,
-        sees_images: bool = True,
         has_code: bool = True,
     ) -> None:
         """`has_code`: code of the model can read the files of long results."""
@@ -117,7 +116,6 @@ class DirectCalls:
         self._border = border
         self._session = session
         self._asker = asker
-        self._sees_images = sees_images
         self._has_code = has_code
         self._runs = itertools.count(1)
         self._files = itertools.count(1)
@@ -192,8 +190,6 @@ class DirectCalls:
         return f"{seen[:START]}\n[… {total:,} tokens in all: {shape}. {where}]"
 
     def _images(self, result: "mcp_types.CallToolResult") -> tuple[Image, ...]:
-        if not self._sees_images:
-            return ()
         found = []
         for block in result.content:
             if block.type == "image":

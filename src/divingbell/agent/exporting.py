@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from divingbell.agent.agent import OUTPUT
 from divingbell.agent.code_tool import NAME as EXECUTE
-from divingbell.agent.history import Answered, Asked, Entry
+from divingbell.agent.history import Answered, Asked, Entry, is_output
 from divingbell.agent.inventory import without_inventory
 from divingbell.agent.records import ShownCell, cells_in
 from divingbell.errors import InvalidInput
@@ -74,7 +73,7 @@ def _parts(entries: Sequence[Entry], cells: Mapping[int, ShownCell]) -> Iterator
         if place in cells:
             yield cells[place]
         elif isinstance(entry, Asked):
-            if not entry.text.startswith(OUTPUT):  # else it has not come from the person
+            if not is_output(entry):  # else it has not come from the person
                 yield Words("person", _clean(without_inventory(entry.text)))
         elif not isinstance(entry, Answered):
             if entry.text.strip():

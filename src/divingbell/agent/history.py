@@ -5,7 +5,7 @@ the one before, and the caches of providers hold.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +56,13 @@ class Answered:
 
 
 Entry = Asked | Replied | Answered
+
+OUTPUT = "Output:\n"
+"""How output begins for a model that calls no tools: it is told in the person's place."""
+
+
+def is_output(entry: Entry) -> TypeGuard[Asked | Answered]:
+    """Whether an entry is what came of a call, and no words of the person or the model."""
+    if isinstance(entry, Asked):
+        return entry.text.startswith(OUTPUT)
+    return isinstance(entry, Answered)

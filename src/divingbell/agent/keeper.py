@@ -16,7 +16,7 @@ from divingbell.agent.events import (
     Notice,
     Text,
 )
-from divingbell.agent.history import Answered, Entry
+from divingbell.agent.history import Answered, Entry, is_output
 from divingbell.agent.keeping import Conversation
 from divingbell.agent.records import Record, ShownCell, as_data, screened
 from divingbell.border.border import Border, Passage
@@ -177,6 +177,7 @@ class Keeper:
 
 def _is_shortened(before: Entry, now: Entry) -> bool:
     """Whether an output was shortened to make room: the whole of it stays kept."""
-    return (
-        isinstance(before, Answered) and isinstance(now, Answered) and before.call.id == now.call.id
-    )
+    if isinstance(before, Answered) and isinstance(now, Answered):
+        return before.call.id == now.call.id
+    # Without calls of tools: what comes after the same reply at the same place is the same output.
+    return is_output(before) and is_output(now)

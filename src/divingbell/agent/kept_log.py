@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from divingbell.agent.agent import OUTPUT
-from divingbell.agent.history import Answered, Asked, Entry, Replied
+from divingbell.agent.history import OUTPUT, Answered, Asked, Entry, Replied
 from divingbell.agent.records import ShownCell, as_data, from_data
 from divingbell.host import private_file
 

@@ -1,6 +1,6 @@
 """An agent made of its settings: the model connected to, the instructions written."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,6 +77,7 @@ async def open_agent(
         await signatures(offer) if choice.mode == "code" else "",
         choice.mode,
         delegates,
+        model.calls_tools,
     )
     tools: list[AgentTool] = []
     if choice.has_tools:
@@ -86,7 +87,6 @@ async def open_agent(
             bell.journal,
             session,
             asker=asker,
-            sees_images=model.sees_images,
             has_code=choice.has_code,
         )
         tools += await weight.in_thread(lambda: calls.tools(offer))
@@ -106,7 +106,7 @@ async def open_agent(
         asker=asker,
         history=history,
         mode=choice,
-        on_done=_recorder(bell, session, model, choice),
+        on_done=lambda done: _record(bell, agent, done),
         hide=hide,
     )
     if delegates:
@@ -137,27 +137,22 @@ async def _has_data(session: SessionHandle, offer: Offer) -> bool:
     return any(not file.path.startswith(".") for file in await session.files.list())
 
 
-def _recorder(
-    bell: Divingbell, session: SessionHandle, model: Model, choice: ModeChoice
-) -> Callable[[Done], None]:
-    """Return what tells the journal of answers."""
-
-    def note(done: Done) -> None:
-        usage = done.total
-        bell.journal.note(
-            AnswerEnded(
-                session.principal,
-                session.key,
-                model.name,
-                choice.mode,
-                choice.arm,
-                done.reason,
-                done.turns,
-                usage.input_tokens,
-                usage.output_tokens,
-                usage.cached_tokens,
-                usage.cost,
-            )
+def _record(bell: Divingbell, agent: Agent, done: Done) -> None:
+    """Tell the journal of an answer."""
+    assert agent.mode is not None
+    usage = done.total
+    bell.journal.note(
+        AnswerEnded(
+            agent.session.principal,
+            agent.session.key,
+            agent.model.name,
+            agent.mode.mode,
+            agent.mode.arm,
+            done.reason,
+            done.turns,
+            usage.input_tokens,
+            usage.output_tokens,
+            usage.cached_tokens,
+            usage.cost,
         )
-
-    return note
+    )

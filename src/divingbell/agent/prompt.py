@@ -14,10 +14,12 @@ from divingbell.errors import ConfigError
 MAX_PROMPT = 100_000
 """Characters of a prompt of one's own."""
 FILES: dict[Mode, tuple[str, ...]] = {
-    "code": ("prompt.md",),
+    "code": ("prompt_code.md", "prompt_habits.md"),
     "direct": ("prompt_direct.md",),
-    "hybrid": ("prompt.md", "prompt_hybrid.md"),
+    "hybrid": ("prompt_code.md", "prompt_habits.md", "prompt_hybrid.md"),
 }
+FENCES = ("prompt_fences.md", "prompt_habits.md")
+"""For a model that calls no tools: its code stands in its answers."""
 DELEGATING = (
     '`delegate("task", context={"name": value}, tools=["server.tool"], budget=50_000)` in code has '
     "a helper with a session of its own do a part that takes much reading or judging of text; it "
@@ -32,15 +34,17 @@ def instructions(
     signatures: str = "",
     mode: Mode = "code",
     delegates: bool = False,
+    calls_tools: bool = True,
 ) -> str:
     """Return the instructions: those of the file, else the usual ones, and what is at hand.
 
-    `signatures` are of all tools, `delegates` whether code can give work to helpers.
+    `signatures` are of all tools, `delegates` whether code can give work to helpers, `calls_tools`
+    whether the model calls tools.
 
     Raises:
         ConfigError: the file can't be read.
     """
-    text = _usual(mode) if file is None else _read(file)
+    text = _usual(FILES[mode] if calls_tools else FENCES) if file is None else _read(file)
     if mode == "direct":
         return text
     at_hand = [f"Packages: {', '.join(packages)}."]
@@ -56,9 +60,9 @@ def instructions(
     return "\n".join([text, *at_hand])
 
 
-def _usual(mode: Mode) -> str:
+def _usual(files: tuple[str, ...]) -> str:
     folder = resources.files("divingbell.agent")
-    return "".join(folder.joinpath(name).read_text("utf-8") for name in FILES[mode])
+    return "".join(folder.joinpath(name).read_text("utf-8") for name in files)
 
 
 def _read(file: Path) -> str:

@@ -4,6 +4,7 @@ The only file that imports pydantic_ai, whose model layer knows the wire formats
 or two to load, so nothing imports this file before a model is asked.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
@@ -148,12 +149,16 @@ class ProviderModel:
         self._native = native
         self._client = client
         self._tools = tools
-        self.sees_images = images
+        self._images = images
         self._window = window
 
     @property
     def window(self) -> int | None:
         return self._window or self._native.context_window
+
+    @property
+    def sees_images(self) -> bool:
+        return self._images and bool(self._native.profile.get("supports_image_input", True))
 
     @property
     def calls_tools(self) -> bool:
@@ -165,17 +170,31 @@ class ProviderModel:
         if request.output_tokens is not None:
             settings["max_tokens"] = request.output_tokens
         writing = Writing()
+        opening = model_request_stream(
+            self._native,
+            native_messages(request),
+            model_settings=settings,
+            model_request_parameters=_parameters(request, self.calls_tools),
+        )
+        deadline = asyncio.get_running_loop().time() + REQUEST_TIMEOUT
         try:
-            async with model_request_stream(
-                self._native,
-                native_messages(request),
-                model_settings=settings,
-                model_request_parameters=_parameters(request, self.calls_tools),
-            ) as streamed:
-                async for event in streamed:
+            async with contextlib.AsyncExitStack() as stack:
+                # No word is awaited without an end: a server may send signs of life for ever.
+                async with asyncio.timeout_at(deadline):
+                    streamed = await stack.enter_async_context(opening)
+                events = aiter(streamed)
+                while True:
+                    async with asyncio.timeout_at(deadline):
+                        event = await anext(events, None)
+                    if event is None:
+                        break
                     for piece in writing.take(event):
                         yield piece
                 response = streamed.get()
+        except TimeoutError:
+            raise ModelFailed(
+                f"{self.name}: {_ADVICE['timeout']} ({REQUEST_TIMEOUT:.0f} s)", "timeout"
+            ) from None
         except (exceptions.AgentRunError, exceptions.UserError) as error:
             raise _failed(self.name, error) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:

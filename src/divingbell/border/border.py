@@ -10,8 +10,9 @@ what a program takes out itself: `Session.get`, and the content of `Session.file
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
+from divingbell.border.masked_values import MaskedValues
 from divingbell.command import CommandEvent
 from divingbell.models import Event
 from divingbell.principal import Principal
@@ -123,6 +124,13 @@ class Border(Protocol):
 
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         """Whether content that can't be looked through, such as an image, is held back."""
+
+
+@runtime_checkable
+class Masking(Protocol):
+    """A border that counts what it hides."""
+
+    masked: MaskedValues
 
 
 class OpenPassage:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from divingbell import logs
+from divingbell.border.masked_values import MaskedValues
 from divingbell.border.pictures import Pictures
 from divingbell.border.privacy import cuts, views
 from divingbell.border.privacy.fields import Fields
@@ -53,9 +54,15 @@ class Conversation:
     """
 
     def __init__(
-        self, vault: Vault, scanner: Scanner, fields: Fields, kinds: frozenset[str]
+        self,
+        vault: Vault,
+        scanner: Scanner,
+        fields: Fields,
+        kinds: frozenset[str],
+        masked: MaskedValues | None = None,
     ) -> None:
         self.vault = vault
+        self._masked = masked or MaskedValues()
         learned = Learned()
         self.learner = Learner(fields, learned)
         self.screen = TokenScreen(scanner, learned, kinds)
@@ -339,6 +346,7 @@ class Conversation:
         value = self._meant_by(piece, kind)
         self._note(value, kind)
         token = self._token(value, kind, origin)
+        self._masked.add(kind)
         self._first_shown = self._first_shown or token
         return token
 

@@ -16,6 +16,7 @@ from divingbell import logs
 from divingbell.border import binary
 from divingbell.border.border import Charge, Passage, Reader, Reading, Restored, Shown, Value
 from divingbell.border.conversation import BETWEEN, Conversation
+from divingbell.border.masked_values import MaskedValues
 from divingbell.border.parted_outputs import is_parted, without_parted
 from divingbell.border.pictures import HELD_BACK, Pictures
 from divingbell.border.privacy import shown_tables
@@ -101,6 +102,7 @@ class PrivacyBorder:
         """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
+        self.masked = MaskedValues()
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
         """What the settings say of the border, by tool."""
 
@@ -327,7 +329,7 @@ class PrivacyBorder:
         found = known.get(principal.conversation)
         if found is None:
             vault = self._vaults.of(principal)
-            found = Conversation(vault, self._scanner, self._fields, self._kinds)
+            found = Conversation(vault, self._scanner, self._fields, self._kinds, self.masked)
             known[principal.conversation] = found
             if len(known) > MOST_CONVERSATIONS:
                 known.popitem(last=False)

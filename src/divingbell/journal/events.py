@@ -65,6 +65,8 @@ class CellStarted:
     cell: int
     code: str
     at: float = field(default_factory=_now)
+    waited: float = 0.0
+    """Seconds that it has waited for those before it in its session."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from typing import Any
 from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
-from divingbell.journal import arm_totals
+from divingbell.journal import arm_totals, combination_totals
 from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.combination_totals import Combination
 from divingbell.journal.events import AnswerEnded, CellEnded, ExecutionRefused, JournalEvent
 from divingbell.journal.write_behind import WriteBehind
 from divingbell.models import Ledger
@@ -56,7 +57,7 @@ CREATE TABLE IF NOT EXISTS {_REFUSED} (
     day TEXT NOT NULL, user TEXT NOT NULL, executions INTEGER NOT NULL,
     PRIMARY KEY (day, user)
 ) WITHOUT ROWID;
-{arm_totals.SCHEMA}"""
+{arm_totals.SCHEMA}{combination_totals.SCHEMA}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,8 @@ class Report:
     """Executions that did not begin as their user was over a rate, by user: in no other figure."""
     arms: dict[str, ArmSums] = field(default_factory=dict)
     """Answers of agents by the arm of an experiment: in no other figure."""
+    combinations: tuple[Combination, ...] = ()
+    """Tools that were used together in one execution, the most frequent first."""
 
 
 _Row = tuple[str, str, Ledger | AnswerEnded | None]
@@ -175,6 +178,7 @@ class Totals:
                         arm_totals.add(self._connection, day, user, ledger)
                     else:
                         _add(self._connection, day, user, ledger)
+                        combination_totals.add(self._connection, day, user, ledger)
         except Exception as error:  # whatever it is, executions go on
             log.warning("the totals in %s can't be written: %s", self._path, error)
 
@@ -265,6 +269,7 @@ def report(path: Path, days: int) -> Report:
             return Report(
                 older=older,
                 arms=arms,
+                combinations=_combinations(connection, *since, tables),
                 refused=_refused(connection, since) if _REFUSED in tables else {},
                 total=Sums(*_sums(connection, "''", since).get("", ())),
                 days={k: Sums(*v) for k, v in _sums(connection, "day", since).items()},
@@ -302,7 +307,16 @@ def _sums(
 def _tables(connection: sqlite3.Connection) -> set[str]:
     """Return the names of our tables that are there."""
     found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    return found & {_DAYS, _TOOLS, _REFUSED, _OLD_DAYS, _OLD_TOOLS, arm_totals.TABLE}
+    more = {arm_totals.TABLE, combination_totals.TABLE}
+    return found & {_DAYS, _TOOLS, _REFUSED, _OLD_DAYS, _OLD_TOOLS, *more}
+
+
+def _combinations(
+    connection: sqlite3.Connection, since: str, tables: set[str]
+) -> tuple[Combination, ...]:
+    """Return them; an earlier version has made no table of them."""
+    is_there = combination_totals.TABLE in tables
+    return combination_totals.read(connection, since) if is_there else ()
 
 
 def _refused(connection: sqlite3.Connection, since: tuple[str]) -> dict[str, int]:

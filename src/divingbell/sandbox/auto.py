@@ -28,6 +28,8 @@ class AutoBackend(Backend):
         self._progress = progress or log.info
         self._first: Sandbox | None = None
         self.chosen: Backend | None = None
+        self.name = registry.AUTO
+        """That of the one that was chosen, once it is."""
 
     async def start(self) -> None:
         refusals = []
@@ -46,7 +48,7 @@ class AutoBackend(Backend):
                     await backend.stop()
                 raise
             else:
-                self.chosen = backend
+                self.chosen, self.name = backend, row.name
                 self.zygote = backend.zygote
                 self._progress(f"backend: {row.name}")
                 for refusal in refusals:

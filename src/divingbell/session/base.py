@@ -14,6 +14,7 @@ from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools
 from divingbell.models import (
     Completion,
+    Consumption,
     DataFormat,
     Event,
     FileInfo,
@@ -229,6 +230,20 @@ class SessionHandle(ABC):
     @abstractmethod
     def isolation(self) -> Isolation:
         """The walls and limits that are in force around this session."""
+
+    @property
+    @abstractmethod
+    def opened_at(self) -> float:
+        """The time when it was opened, in seconds since 1970."""
+
+    @property
+    @abstractmethod
+    def expires_at(self) -> float | None:
+        """The time when it ends if nobody uses it meanwhile; None for never."""
+
+    @abstractmethod
+    def consumption(self) -> Consumption:
+        """Return the time and memory that its processes have used so far."""
 
     @property
     @abstractmethod

@@ -1,6 +1,7 @@
 """The calls of tools that the code of one session makes, while they are under way."""
 
 import asyncio
+import contextvars
 import functools
 import itertools
 import json
@@ -145,6 +146,8 @@ class Run(Protocol):
     """The cell that runs, as far as its calls are concerned."""
 
     number: int
+    context: contextvars.Context
+    """That of whoever runs it: a call is traced where its cell is."""
 
     def call_began(self) -> None: ...
 
@@ -162,6 +165,9 @@ class Waiting(NamedTuple):
     body: bytes
     """Its arguments, which are parsed when it is its turn."""
     cost: int
+    context: contextvars.Context
+    """That of its cell. Frames are read in that of whoever made the sandbox, perhaps for another
+    user; so a call between two cells gets an empty one."""
 
 
 class Calls:
@@ -224,7 +230,9 @@ class Calls:
                 run.call_began()
             self._bytes += len(body)
             self._runs[number] = run
-            self._waiting[number] = Waiting(name[:MAX_NAME], body, self._gateway.cost(body))
+            context = contextvars.Context() if run is None else run.context
+            cost = self._gateway.cost(body)
+            self._waiting[number] = Waiting(name[:MAX_NAME], body, cost, context)
             self._start_next()
 
     def cancel(self, header: frames.Header) -> None:
@@ -321,7 +329,9 @@ class Calls:
 
     def _start(self, number: int, waiting: Waiting) -> None:
         self._cost += waiting.cost
-        task = asyncio.create_task(self._answer(number, waiting, self._current))
+        work = self._answer(number, waiting, self._current)
+        # A copy: each call sets what is its own.
+        task = asyncio.create_task(work, context=waiting.context.copy())
         self._tasks[number] = task
         ended = functools.partial(self._ended, number, waiting, self._current, time.perf_counter())
         task.add_done_callback(ended)

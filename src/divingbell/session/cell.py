@@ -1,6 +1,7 @@
 """A cell: one run of code, with its clock, its output, its end, and the notes of its result."""
 
 import asyncio
+import contextvars
 import time
 from collections.abc import Callable
 
@@ -43,6 +44,7 @@ class Cell:
         on_stop: Callable[[], None],
     ) -> None:
         self.number = number
+        self.context = contextvars.copy_context()
         self._limits = limits
         self._timeout = timeout
         self._grace = grace

@@ -102,6 +102,7 @@ class Copy:
         self.refused = field_of(header, "reason", str)
         if self.refused is None:
             self.cell, self._changed = self._asked_for, False
+            self._copies.made += 1
         self._asked_for = None
         self._settle()
 
@@ -128,6 +129,8 @@ class Copies:
     def __init__(self, after: float) -> None:
         self.after = after
         """Idle seconds after a cell before a copy is made; 0 for none."""
+        self.made = 0
+        """How many were made since the start."""
         self._wanted: dict[Copy, None] = {}
         self._some = asyncio.Event()
         self._making: asyncio.Task[None] | None = None

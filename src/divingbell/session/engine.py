@@ -12,6 +12,7 @@ from divingbell.border.border import Border, OpenBorder
 from divingbell.errors import CapacityError, InvalidInput, SessionClosed
 from divingbell.host import requirements
 from divingbell.journal.journal import Journal
+from divingbell.journal.readings import Readings
 from divingbell.models import Limits
 from divingbell.principal import Principal
 from divingbell.review.reviewer import Reviewer
@@ -34,6 +35,9 @@ IDLE_CHECK = 1.0
 ACCOUNT_EVERY = 1.0
 """Seconds between two looks at the CPU time of sessions, where a rate limits it. Measured: a look
 at one takes 0.01 ms."""
+
+READ_AT_ONCE = 20
+"""Sessions that are read without letting others run: 0.2 ms."""
 
 SHARE_EVERY = 0.5
 """Seconds between two looks at which sessions compute. Measured: 0.01 ms for a session, and as much
@@ -84,6 +88,7 @@ class Engine:
             guard or LoopGuard(),
             Reviewer(settings.review),
             UserRates(settings.policy),
+            settings.idle_timeout,
         )
         self._sessions: dict[Key, LocalSession] = {}
         self._holders: dict[str, set[Session]] = {}
@@ -94,6 +99,8 @@ class Engine:
             backend, settings.limits, settings.pool, settings.pool_most, self._places_left
         )
         self._watching: list[asyncio.Task[None]] = []
+        self._made = 0
+        """Sessions that had to be made when they were opened."""
         self._stopped = False
 
     async def start(self) -> None:
@@ -241,7 +248,10 @@ class Engine:
                 f"{self._settings.open_timeout:g} s: close one, or raise max_sessions"
             ) from None
         try:
-            interpreter = await self._pool.take(limits) or await self._prepare(limits)
+            interpreter = await self._pool.take(limits)
+            if interpreter is None:
+                interpreter = await self._prepare(limits)
+                self._made += 1
         except BaseException:
             self._places.release()
             raise
@@ -259,6 +269,27 @@ class Engine:
         )
         self._sessions[key] = session
         return session
+
+    async def read(self) -> Readings:
+        """Return how many sessions there are and what they hold, read some at a time."""
+        busy = copies = memory = 0
+        sessions = self._open()
+        for number, session in enumerate(sessions, 1):
+            busy += session.busy
+            copies += session.copied_cell is not None
+            memory += session.sandbox.consumption().memory or 0
+            if number % READ_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return Readings(
+            busy=busy,
+            idle=len(sessions) - busy,
+            memory=memory,
+            pool=len(self._pool),
+            from_pool=self._pool.taken,
+            made=self._made,
+            copies=copies,
+            copies_made=self._copies.made,
+        )
 
     def _forget(self, key: Key, session: LocalSession) -> None:
         self._places.release()
@@ -280,7 +311,7 @@ class Engine:
         while True:
             await asyncio.sleep(min(IDLE_CHECK, self._settings.idle_timeout / 4))
             for session in self._open():
-                allowed = self._idle_timeout(session)
+                allowed = session.idle_timeout
                 if time.monotonic() - session.last_used > allowed and not session.in_use:
                     try:
                         await session.close(f"it was idle for {allowed:g} s")
@@ -309,10 +340,6 @@ class Engine:
                     await asyncio.sleep(0)
             except Exception:  # it is looked again
                 log.exception("the processors were not shared by users")
-
-    def _idle_timeout(self, session: LocalSession) -> float:
-        own = session.options.idle_timeout
-        return self._settings.idle_timeout if own is None else own
 
 
 def _check_names(identifier: str | None, principal: Principal) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import json
+import math
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from divingbell.journal.events import (
 from divingbell.journal.journal import Journal
 from divingbell.models import (
     Completion,
+    Consumption,
     DataFormat,
     Event,
     FrameLibrary,
@@ -112,6 +114,8 @@ class SessionServices:
     guard: LoopGuard = dataclasses.field(default_factory=LoopGuard)
     reviewer: Reviewer = dataclasses.field(default_factory=lambda: Reviewer(ReviewSettings()))
     rates: UserRates = dataclasses.field(default_factory=lambda: UserRates(Policy()))
+    idle_timeout: float = 1800.0
+    """Seconds without use after which a session ends that has no limit of its own."""
 
 
 class LocalSession(SessionHandle):
@@ -139,6 +143,7 @@ class LocalSession(SessionHandle):
             lambda: self.limits.disk,
             self._took_file,
         )
+        self._opened_at = time.time()
         self.last_used = time.monotonic()
         self._cells = 0
         self._interpreter = interpreter
@@ -201,6 +206,25 @@ class LocalSession(SessionHandle):
     @property
     def isolation(self) -> Isolation:
         return self.sandbox.isolation
+
+    @property
+    def idle_timeout(self) -> float:
+        """Seconds without use after which it ends."""
+        own = self.options.idle_timeout
+        return self._services.idle_timeout if own is None else own
+
+    @property
+    def opened_at(self) -> float:
+        return self._opened_at
+
+    @property
+    def expires_at(self) -> float | None:
+        if math.isinf(self.idle_timeout):
+            return None
+        return time.time() + self.last_used + self.idle_timeout - time.monotonic()
+
+    def consumption(self) -> Consumption:
+        return self.sandbox.consumption()
 
     @property
     def key(self) -> str:
@@ -551,7 +575,9 @@ class LocalSession(SessionHandle):
             raise InvalidInput(f"the timeout must be more than 0 seconds, not {timeout!r}")
         # Annotations are read beside the event loop: pydantic takes a sixth of a second to load.
         functions = await asyncio.to_thread(functions_of, tools) if tools else ()
+        asked = time.perf_counter()
         async with self._queue:
+            waited = time.perf_counter() - asked
             self._check_open()
             if ready is None:
                 charge = self._interpreter.host_time.charge
@@ -565,7 +591,8 @@ class LocalSession(SessionHandle):
             if functions and self._gateway is not None:
                 await self._gateway.offer(self.key, functions)
             await self._ensure_alive()
-            await services.journal.intend(CellStarted(whose, self.key, number, code))
+            started = CellStarted(whose, self.key, number, code, waited=waited)
+            await services.journal.intend(started)
             self._cells = number
             result: Result | None = None
             try:

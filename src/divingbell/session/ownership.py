@@ -3,13 +3,15 @@
 import asyncio
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from divingbell import logs
 from divingbell.errors import CapacityError, InvalidInput
 from divingbell.principal import Principal
 from divingbell.session.base import SessionHandle
+from divingbell.session.options import SessionOptions
 
 log = logs.logger("divingbell")
 
@@ -19,7 +21,13 @@ MAX_LOST = 1000
 DEFAULT_SESSION = "default"
 """The session of a client that names none: its own, which nobody else can name."""
 _Key = tuple[str, str]
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+"""The names of sessions, as a pattern."""
+_NAME = re.compile(NAME)
+Opener = Callable[
+    [str, Principal, Mapping[str, Any], SessionOptions | None], Awaitable[SessionHandle]
+]
+"""Makes a session of that id, with limits and options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,7 @@ class OwnedSessions:
 
     def __init__(
         self,
-        open: Callable[[str, Principal], Awaitable[SessionHandle]],
+        open: Opener,
         reached: Callable[[Principal, SessionHandle], None],
     ) -> None:
         self._open = open
@@ -50,8 +58,16 @@ class OwnedSessions:
         """Sessions that have ended by themselves, which their clients do not know yet."""
         self._locks: dict[str, asyncio.Lock] = {}
 
-    async def open(self, principal: Principal, name: str) -> tuple[SessionHandle, bool]:
+    async def open(
+        self,
+        principal: Principal,
+        name: str,
+        limits: Mapping[str, Any] | None = None,
+        options: SessionOptions | None = None,
+    ) -> tuple[SessionHandle, bool]:
         """Return the principal's session of that name, and whether an earlier one was lost.
+
+        Limits and options are for one that is made; see `Engine.open`.
 
         Raises:
             CapacityError: there are too many.
@@ -69,7 +85,7 @@ class OwnedSessions:
                 raise CapacityError(
                     f"you have {MAX_SESSIONS} sessions: end one with close_session first"
                 )
-            session = await self._open(key[1], principal)
+            session = await self._open(key[1], principal, limits or {}, options)
             connection = principal.conversation if name == DEFAULT_SESSION else None
             self._held[key] = _Held(session, connection)
             self._reached(principal, session)

@@ -70,6 +70,8 @@ class Pool:
         self._room = room
         self._demand = Demand(max(self._most, 1))
         self._waiting: deque[Interpreter] = deque()
+        self.taken = 0
+        """How many were opened that had waited, or were about to."""
         self._making = False
         self._took = 0.0
         """Seconds, to make the last one."""
@@ -120,6 +122,7 @@ class Pool:
         interpreter = await self._next()
         if interpreter is not None:
             interpreter.sandbox.limits = limits
+            self.taken += 1
         return interpreter
 
     async def _next(self) -> Interpreter | None:

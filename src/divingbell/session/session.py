@@ -8,6 +8,7 @@ from divingbell.gateway.context import Asker
 from divingbell.gateway.functions.function import Tools
 from divingbell.models import (
     Completion,
+    Consumption,
     DataFormat,
     Event,
     FrameLibrary,
@@ -69,6 +70,17 @@ class Session(SessionHandle):
     @property
     def isolation(self) -> Isolation:
         return self._seen.isolation
+
+    @property
+    def opened_at(self) -> float:
+        return self._seen.opened_at
+
+    @property
+    def expires_at(self) -> float | None:
+        return self._seen.expires_at
+
+    def consumption(self) -> Consumption:
+        return self._seen.consumption()
 
     @property
     def cells(self) -> int:

@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 from divingbell.models import Limits, SessionLimits
 from divingbell.settings.audit import AuditMode
+from divingbell.settings.metrics import MetricsMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy
 from divingbell.settings.skills import SkillsMode
+from divingbell.settings.traces import TracesMode
 
 Texts = list[str] | tuple[str, ...]
 
@@ -54,4 +56,7 @@ class SettingsArguments(SessionLimits, total=False):
     audit: AuditMode | None
     audit_log: Mapping[str, Any]
     review: Mapping[str, Any]
+    metrics: MetricsMode | None
+    traces: TracesMode
+    token_price: float
     skills: SkillsMode | None

@@ -22,6 +22,7 @@ from divingbell.settings.markers import (
     at_least,
     more_than,
 )
+from divingbell.settings.metrics import MetricsMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy, PrivacyRules
 from divingbell.settings.review import ReviewSettings
@@ -29,6 +30,7 @@ from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.skills import SkillsMode
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
+from divingbell.settings.traces import TracesMode
 from divingbell.settings.vault import VaultSettings
 
 log = logs.logger("divingbell")
@@ -122,6 +124,14 @@ class Settings:
     """The model that `divingbell chat` asks, and how it works: the table [agent]."""
     experiment: ExperimentSettings = field(default_factory=ExperimentSettings)
     """The share of users that each mode of the agent has: the table [experiment]."""
+    metrics: Annotated[MetricsMode | None, Described('"on" or "off"')] = None
+    """Counts for a monitor: "on" or "off"; if it is not set, "on" in `divingbell serve --http` and
+    "off" elsewhere."""
+    traces: TracesMode = "off"
+    """Spans of OpenTelemetry for requests, cells and calls of tools: "on" or "off"."""
+    token_price: Annotated[float, Described("a number of US dollars"), at_least(0)] = 0.0
+    """US dollars for a million tokens that a model reads, for the cost that is saved; 0: not
+    told."""
     skills: Annotated[SkillsMode | None, Described('"on" or "off"')] = None
     """Skills, which code can save and use again: "on" or "off"; if it is not set, "on" in
     `divingbell serve` and "off" elsewhere."""

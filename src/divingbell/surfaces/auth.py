@@ -1,14 +1,13 @@
 """Bearer tokens: who may call over HTTP, and under which name."""
 
 import hashlib
-import hmac
 import os
 import re
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-
-from mcp.server.auth.provider import AccessToken
+from typing import Literal, get_args
 
 from divingbell import logs
 from divingbell.errors import ConfigError
@@ -24,35 +23,47 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-class Tokens:
-    """Names and the hashes of their tokens; the tokens themselves are not kept."""
+ScopeWord = Literal["run", "read", "approve", "reveal", "metrics", "admin"]
+"""What a token lets its user do. run: run code, which includes read. approve: answer questions
+about calls. reveal: see the values behind tokens such as `[EMAIL_482715]`. metrics: read /metrics.
+admin: see what is everybody's."""
+SCOPES: tuple[ScopeWord, ...] = get_args(ScopeWord)
+USUAL: frozenset[ScopeWord] = frozenset({"run", "read", "approve"})
+"""What a token gives of which nothing else is said."""
 
-    def __init__(self, hashes: Mapping[str, str]) -> None:
-        self._hashes = {name: bytes.fromhex(value) for name, value in hashes.items()}
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a token gives: the name of a user, and what may be done under it."""
+
+    user: str
+    scopes: frozenset[ScopeWord] = USUAL
+
+
+class Tokens:
+    """The grants of tokens, by their hashes; the tokens themselves are not kept."""
+
+    def __init__(self, hashes: Mapping[str, str], scopes: frozenset[ScopeWord] = USUAL) -> None:
+        """`hashes` are by the name of the user."""
+        self._grants = {bytes.fromhex(value): Grant(name, scopes) for name, value in hashes.items()}
 
     def __len__(self) -> int:
-        return len(self._hashes)
+        return len(self._grants)
 
-    def name_of(self, token: str) -> str | None:
-        """Return whose token it is. Takes as long for a wrong one as for a right one."""
-        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-        found = None
-        for name, expected in self._hashes.items():
-            if hmac.compare_digest(digest, expected):
-                found = name
-        return found
+    def grant_of(self, token: str) -> Grant | None:
+        """Return what a token gives; None for one that is none."""
+        return self.grant_by_digest(digest_of(token))
 
-    async def verify_token(self, token: str) -> AccessToken | None:
-        """Check a token for the SDK; see `mcp.server.auth.provider.TokenVerifier`."""
-        name = self.name_of(token)
-        # The token is left out: nobody behind this point needs it.
-        return None if name is None else AccessToken(token="", client_id=name, scopes=[])
+    def grant_by_digest(self, digest: bytes) -> Grant | None:
+        """Return what the token of a hash gives, at this moment."""
+        # Looked up by its hash: how long that takes tells nothing about any token.
+        return self._grants.get(digest)
 
 
 def made() -> tuple[Tokens, str]:
-    """Make a token for one user, `local`; return it too."""
+    """Make a token for one user, `local`, who may do everything; return it too."""
     token = secrets.token_urlsafe(32)
-    return Tokens({"local": hash_of(token)}), token
+    return Tokens({"local": hash_of(token)}, frozenset(SCOPES)), token
 
 
 def load(
@@ -88,7 +99,12 @@ def load(
 
 def hash_of(token: str) -> str:
     """Return what stands in a file of tokens after `sha256:`."""
-    return hashlib.sha256(token.encode()).hexdigest()
+    return digest_of(token).hex()
+
+
+def digest_of(token: str) -> bytes:
+    """Return the hash of a token, or of anything that is as good as one."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def _hash(value: str, where: str) -> str:

@@ -230,7 +230,7 @@ async def test_a_plain_yes_is_not_one_for_those_who_wait() -> None:
     assert waiting == [0, 1, 0]  # the first was asked about before the others came
 
 
-async def test_nobody_is_asked_two_things_at_once() -> None:
+async def test_a_cell_asks_one_thing_at_a_time() -> None:
     approvals, person = Approvals(PATIENCE, Journal()), Person()
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         for number in range(5):
@@ -241,16 +241,15 @@ async def test_nobody_is_asked_two_things_at_once() -> None:
     assert person.most_open == 1
 
 
-async def test_nobody_waits_for_the_questions_of_another_user() -> None:
+async def test_nobody_waits_for_the_questions_of_another_cell() -> None:
     approvals, person = Approvals(PATIENCE, Journal()), Person()
+    others = [{"key": "s2"}, {"key": "v", "user": "other"}, {"run": ASKED.run + 1, "tool": "a.b"}]
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
-        for key in ("s1", "s2"):
-            group.create_task(approvals.ask(replace(ASKED, key=key), person))
-        await person.questions.get()  # and nobody answers
-        group.create_task(approvals.ask(replace(ASKED, key="v", user="other"), person))
-        assert (await person.questions.get()).user == "other"
-        assert person.open == 2
-        for _ in range(3):
+        for number, change in enumerate(({}, *others), 1):  # and nobody answers
+            group.create_task(approvals.ask(replace(ASKED, **change), person))
+            await person.questions.get()
+            assert person.open == number
+        for _ in range(4):
             person.answers.put_nowait(True)
 
 

@@ -109,6 +109,19 @@ async def test_a_question_that_is_given_up_takes_no_later_input(screen: Screen) 
     assert os.read(screen.theirs, 100) == b"next"
 
 
+async def test_questions_of_several_cells_are_shown_one_at_a_time(screen: Screen) -> None:
+    approver = TerminalApprover(screen.name)
+    async with asyncio.timeout(PATIENCE):
+        first = asyncio.create_task(approver(ASKED))
+        second = asyncio.create_task(approver(ASKED))
+        await screen.wait_for("ession? ")
+        screen.type("y\n")
+        assert (await first).word == "yes" and not second.done()
+        await screen.wait_for("ession? ")
+        screen.type("n\n")
+        assert (await second).word == "no"
+
+
 async def test_without_a_terminal_nobody_is_there() -> None:
     with pytest.raises(NobodyThere, match=r"there is no terminal: add a rule to \[policy\]"):
         await TerminalApprover("/nowhere/tty")(ASKED)

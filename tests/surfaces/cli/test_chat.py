@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -184,6 +185,19 @@ def test_a_key_of_the_environment_is_not_sent_to_an_address_of_ones_own(
     named = ["--key-variable", "MINE"]
     bell("chat", *to(provider), *named, "-p", "x", OPENAI_API_KEY="sk-of-openai", MINE="sk-of-mine")
     assert provider.headers[0]["authorization"] == "Bearer sk-of-mine"
+
+
+def test_a_key_that_was_stored_as_the_page_says_is_sent(
+    bell: Bell, provider: ProviderServer, tmp_path: Path
+) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path)}
+    program = Path(sys.executable).with_name("keyring")
+    stored = bell("set", "divingbell", "OUR_KEY", program=program, stdin="from-the-keyring", **data)
+    assert stored.returncode == 0, stored.stderr
+    provider.says = [Say("ok")]
+    done = bell("chat", *to(provider), "--key-variable", "OUR_KEY", "-p", "hello", **data)
+    assert done.returncode == exit_status.OK, done.stderr
+    assert provider.headers[0]["authorization"] == "Bearer from-the-keyring"
 
 
 def test_the_demo_runs_its_code(bell: Bell) -> None:

@@ -1,7 +1,10 @@
 """`divingbell serve --http`: what it says at its start, and when it does not start."""
 
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import httpx2
 import pytest
@@ -68,3 +71,37 @@ def test_what_can_not_be_meant_is_refused(arguments: list[str], words: str, tmp_
     assert done.returncode == 2
     assert words in done.stderr and TOKEN not in done.stderr
     assert done.stdout == ""
+
+
+class _Collector(BaseHTTPRequestHandler):
+    """Takes spans, as a collector of OpenTelemetry does."""
+
+    received: ClassVar[bytearray] = bytearray()
+
+    def do_POST(self) -> None:
+        self.received.extend(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None: ...
+
+
+async def test_traces_are_sent_to_a_collector() -> None:
+    with HTTPServer(("127.0.0.1", 0), _Collector) as collector:
+        thread = threading.Thread(target=collector.serve_forever)
+        thread.start()
+        where = f"http://127.0.0.1:{collector.server_port}"
+        environment = {"DIVINGBELL_TRACES": "on", "OTEL_EXPORTER_OTLP_ENDPOINT": where}
+        try:
+            async with serving(environment=environment) as server:
+                headers = server.greeting["headers"]
+                async with (
+                    httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as inner,
+                    Client(streamable_http_client(server.url, http_client=inner)) as client,
+                ):
+                    await client.call_tool("execute_python", {"code": "6 * 7"})
+        finally:
+            collector.shutdown()
+            thread.join()
+    for name in (b"divingbell.request POST", b"divingbell.cell", b"tools/call execute_python"):
+        assert name in _Collector.received

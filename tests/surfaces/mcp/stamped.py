@@ -58,15 +58,17 @@ def replaced(value: Any, old: str, new: str) -> Any:
 
 
 async def serve(transport: str, port: int) -> None:
-    from divingbell.surfaces.mcp import http, stdio
+    from divingbell.surfaces.http import listening
+    from divingbell.surfaces.http.application import application
+    from divingbell.surfaces.mcp import stdio
 
     servers = {"bird": fixture("canary", direct=["*"])}
     async with Divingbell(pool=0, mode="hybrid", servers=servers, border=Stamping()) as bell:
         if transport == "stdio":
             await stdio.serve(bell)
         else:
-            listener = http.bound("127.0.0.1", port)
-            await http.serve(http.application(bell, None), listener, lambda: None)
+            listener = listening.bound("127.0.0.1", port)
+            await listening.serve(application(bell, None), listener, lambda: None)
 
 
 if __name__ == "__main__":

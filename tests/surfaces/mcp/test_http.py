@@ -15,7 +15,9 @@ from divingbell import Divingbell
 from divingbell.errors import ConfigError
 from divingbell.shares import weight
 from divingbell.surfaces.auth import Tokens, hash_of
-from divingbell.surfaces.mcp import http, suspended_calls
+from divingbell.surfaces.http import listening
+from divingbell.surfaces.http.application import application
+from divingbell.surfaces.mcp import endpoint, suspended_calls
 from tests import real_servers
 from tests.surfaces.mcp.conftest import Era, Listener, text_of
 from tests.waiting import PATIENCE, until
@@ -37,9 +39,9 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 @contextlib.asynccontextmanager
 async def served(bell: Divingbell) -> AsyncIterator[str]:
     known = Tokens({"anne": hash_of(ANNE), "bert": hash_of(BERT)})
-    listener = http.bound("127.0.0.1", 0)
+    listener = listening.bound("127.0.0.1", 0)
     ready = asyncio.Event()
-    serving = asyncio.create_task(http.serve(http.application(bell, known), listener, ready.set))
+    serving = asyncio.create_task(listening.serve(application(bell, known), listener, ready.set))
     await ready.wait()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     serving.cancel()
@@ -106,7 +108,7 @@ async def test_a_web_page_that_points_its_name_here_is_refused(
 async def test_a_body_that_is_too_large_is_refused(url: str) -> None:
     headers = ACCEPT | {"Authorization": f"Bearer {ANNE}", "Content-Type": "application/json"}
     async with httpx2.AsyncClient() as client:
-        answer = await client.post(url, content=b" " * (http.MAX_BODY + 1), headers=headers)
+        answer = await client.post(url, content=b" " * (endpoint.MAX_BODY + 1), headers=headers)
     assert answer.status_code == 413
 
 
@@ -132,8 +134,9 @@ async def test_a_body_that_is_no_request_does_no_harm(url: str, revision: str) -
 
 
 async def test_other_paths_are_not_there(url: str) -> None:
-    async with httpx2.AsyncClient() as client:
-        assert (await client.get(url.removesuffix("/mcp") + "/")).status_code == 404
+    headers = {"Authorization": f"Bearer {ANNE}"}
+    async with httpx2.AsyncClient(headers=headers) as client:
+        assert (await client.get(f"{url}/more")).status_code == 404
 
 
 async def test_a_tool_that_is_hidden_from_a_user_is_like_one_that_is_not_there() -> None:
@@ -183,15 +186,15 @@ async def _call_without_headers(url: str, token: str, name: str) -> dict[str, An
 
 
 def test_only_addresses_of_this_machine_are_loopback() -> None:
-    assert all(map(http.is_loopback, ("127.0.0.1", "127.1.2.3", "localhost", "::1", "[::1]")))
-    assert not any(map(http.is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.org", "")))
+    assert all(map(listening.is_loopback, ("127.0.0.1", "127.1.2.3", "localhost", "::1", "[::1]")))
+    assert not any(map(listening.is_loopback, ("0.0.0.0", "::", "10.0.0.1", "example.org", "")))
 
 
 def test_an_address_that_is_taken_is_told() -> None:
-    with http.bound("127.0.0.1", 0) as first:
+    with listening.bound("127.0.0.1", 0) as first:
         first.listen()
         with pytest.raises(ConfigError, match="can't be listened at"):
-            http.bound("127.0.0.1", first.getsockname()[1])
+            listening.bound("127.0.0.1", first.getsockname()[1])
 
 
 # Whose sessions are whose

@@ -111,18 +111,19 @@ class _Given:
 
 
 class Approvals:
-    """Asks, remembers what holds for more than one call, and asks nobody two things at once.
+    """Asks, remembers what holds for more than one call, and has one question of a cell open.
 
-    The questions of one user to an approver come one after the other. Those of others do not
-    wait for them: else whoever leaves questions open would hold up everybody's calls.
+    The questions of one cell to an approver come one after the other. Those of other cells do not
+    wait for them: else whoever leaves a question open would hold up everybody's calls. An approver
+    that can put only one at a time, as on a terminal, sees to that itself.
     """
 
     def __init__(self, timeout: float, journal: Journal) -> None:
         self._timeout = timeout
         self._journal = journal
         self._kinds: dict[Kind, _Turn] = {}
-        self._lines: dict[tuple[Hashable, str | None], _Turn] = {}
-        """By approver and user."""
+        self._lines: dict[tuple[Hashable, str, int], _Turn] = {}
+        """By approver, session and cell."""
         self._given: dict[str, _Given] = {}
 
     async def ask(self, approval: Approval, approver: Approver | None) -> Answer:
@@ -184,7 +185,7 @@ class Approvals:
             raise _nobody(approval, NOBODY_TO_ASK)
         # Not by identity: a bound method is another object each time it is looked up.
         asked = approver if isinstance(approver, Hashable) else id(approver)
-        key = (asked, approval.user)
+        key = (asked, approval.key, approval.run)
         line = self._lines.setdefault(key, _Turn())
         line.waiting += 1
         try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from divingbell.promises.check.rig import CheckRig, Watch, checks, expect
 
 if TYPE_CHECKING:
-    from divingbell.surfaces.mcp.connections import Connections
+    from divingbell.surfaces.http.connections import Connections
 
 _PATIENCE = 10.0
 _USERS = {"ann": "ann-has-a-long-token", "ben": "ben-has-a-long-token"}
@@ -70,15 +70,16 @@ async def _status(reader: asyncio.StreamReader) -> int:
 @contextlib.asynccontextmanager
 async def _site(rig: CheckRig) -> AsyncIterator[_Site]:
     from divingbell.surfaces.auth import Tokens, hash_of
-    from divingbell.surfaces.mcp import http
+    from divingbell.surfaces.http import listening
+    from divingbell.surfaces.http.application import application
 
     tokens = Tokens({name: hash_of(token) for name, token in _USERS.items()})
-    app, ready = http.application(rig.bell, tokens), asyncio.Event()
-    with http.bound("127.0.0.1", 0) as listener:
-        serving = asyncio.create_task(http.serve(app, listener, ready.set))
+    app, ready = application(rig.bell, tokens), asyncio.Event()
+    with listening.bound("127.0.0.1", 0) as listener:
+        serving = asyncio.create_task(listening.serve(app, listener, ready.set))
         try:
             await ready.wait()
-            yield _Site(listener.getsockname()[1], app.state.connections)
+            yield _Site(listener.getsockname()[1], app.door.connections)
         finally:
             serving.cancel()
             await asyncio.wait([serving])
@@ -86,7 +87,7 @@ async def _site(rig: CheckRig) -> AsyncIterator[_Site]:
 
 @checks("T50")
 async def connections_of_one_user(rig: CheckRig) -> str:
-    from divingbell.surfaces.mcp.quotas import MAX_CONNECTIONS
+    from divingbell.surfaces.mcp.openings import MAX_CONNECTIONS
 
     async with _site(rig) as site:
         found = [await site.status("ann") for _ in range(MAX_CONNECTIONS + 1)]
@@ -114,7 +115,7 @@ async def bodies_to_choke_on(rig: CheckRig) -> str:
 
 @checks("T52")
 async def half_requests_of_strangers(rig: CheckRig) -> str:
-    from divingbell.surfaces.mcp.connections import MAX_OF_PEER
+    from divingbell.surfaces.http.connections import MAX_OF_PEER
 
     async with _site(rig) as site, contextlib.AsyncExitStack() as stack:
         begun = []
@@ -133,7 +134,7 @@ async def half_requests_of_strangers(rig: CheckRig) -> str:
 
 @checks("T53")
 async def half_requests_of_a_user(rig: CheckRig) -> str:
-    from divingbell.surfaces.mcp.quotas import MAX_REQUESTS
+    from divingbell.surfaces.http.quotas import MAX_REQUESTS
 
     async with _site(rig) as site, contextlib.AsyncExitStack() as stack:
         for _ in range(MAX_REQUESTS):

@@ -5,7 +5,6 @@ import contextlib
 import itertools
 import os
 import platform
-import resource
 import socket
 import sys
 from functools import partial
@@ -38,15 +37,6 @@ def check_platform(system: str = sys.platform, machine: str = platform.machine()
             f"the local backend knows the system calls of {' and '.join(ARCHITECTURES)}, "
             f"not of {machine}"
         )
-
-
-def _allow_many_descriptors() -> None:
-    """Raise the limit on descriptors: a session takes about nine of them.
-
-    The usual limit of 1024 is meant for programs that use select.
-    """
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 class LocalBackend(Backend):
@@ -85,7 +75,6 @@ class LocalBackend(Backend):
         }
         # Root gives the zygote a block of unprivileged uids; others have only their own.
         uid_map = f"0 {self._uids.first} {BLOCK}" if self._uids else "0 {me} 1"
-        _allow_many_descriptors()
         self.zygote = Zygote(
             prepared.base_python,
             plan,

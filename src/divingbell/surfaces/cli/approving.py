@@ -1,5 +1,7 @@
 """Approvals at the terminal: the person there is asked before a tool is called."""
 
+import asyncio
+
 from divingbell.escapes import RESET, one_line
 from divingbell.gateway.policy.approval_form import question
 from divingbell.gateway.policy.approvals import Answer, Approval, NobodyThere, Word
@@ -21,10 +23,14 @@ _WORDS: dict[str, Word] = {
 
 
 class TerminalApprover:
-    """Puts the question on the terminal itself: stdin and stdout may be files or pipes."""
+    """Puts the question on the terminal itself: stdin and stdout may be files or pipes.
+
+    A terminal has room for one question; those of other cells wait for their turn.
+    """
 
     def __init__(self, terminal: str = tty.TERMINAL) -> None:
         self._terminal = terminal
+        self._turn = asyncio.Lock()
 
     async def __call__(self, approval: Approval) -> Answer:
         """Return the answer; the end of input is a no.
@@ -33,7 +39,8 @@ class TerminalApprover:
             NobodyThere: there is no terminal.
         """
         lines = [one_line(line) for line in question(approval).splitlines()]
-        return Answer(await ask(lines, self._terminal))
+        async with self._turn:
+            return Answer(await ask(lines, self._terminal))
 
 
 async def ask(lines: list[str], terminal: str = tty.TERMINAL) -> Word:

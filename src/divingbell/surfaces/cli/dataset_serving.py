@@ -46,18 +46,19 @@ async def _over_stdio(folder: Path, settings: "Settings") -> int:
 
 async def _over_http(folder: Path, options: DatasetOptions, settings: "Settings") -> int:
     from divingbell.datasets.opening import opened
-    from divingbell.surfaces.mcp import http
+    from divingbell.surfaces.http import listening
+    from divingbell.surfaces.http.application import application_of
 
     known, new = serving.tokens_for(options)
-    hosts = (*options.allow_host, *(() if http.is_loopback(options.host) else (options.host,)))
-    with http.bound(options.host, options.port) as listener:
+    hosts = (*options.allow_host, *(() if listening.is_loopback(options.host) else (options.host,)))
+    with listening.bound(options.host, options.port) as listener:
         async with opened(folder, settings, progress=tell) as (made, bell):
             serving.settle()
-            app = http.application_of(made.server, known, hosts)
+            app = application_of(made.server, known, hosts)
             greet = partial(
                 greeting.at_address_of_datasets,
                 serving.url_of(options, listener.getsockname()[1]),
                 guarded=known is not None,
                 made=new,
             )
-            return await serving.watched(bell, http.serve(app, listener, greet), stay=False)
+            return await serving.watched(bell, listening.serve(app, listener, greet), stay=False)

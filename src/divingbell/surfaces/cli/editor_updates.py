@@ -9,7 +9,6 @@ from typing import Any
 import acp
 from acp import schema
 
-from divingbell.agent.agent import OUTPUT
 from divingbell.agent.code_tool import as_read, images_of
 from divingbell.agent.events import (
     AgentEvent,
@@ -27,7 +26,7 @@ from divingbell.agent.events import (
     UsageTold,
 )
 from divingbell.agent.exporting import fenced
-from divingbell.agent.history import Answered, Asked, Entry, Image
+from divingbell.agent.history import Answered, Asked, Entry, Image, is_output
 from divingbell.agent.inventory import without_inventory
 from divingbell.agent.records import ShownCell, cells_in
 from divingbell.text import uncovered
@@ -176,7 +175,7 @@ class Updates:
                     raw_input={"code": cell.code},
                 )
             elif isinstance(entry, Asked):
-                if not entry.text.startswith(OUTPUT):
+                if not is_output(entry):
                     words = uncovered(without_inventory(entry.text))
                     yield acp.update_user_message_text(words)
             elif not isinstance(entry, Answered) and entry.text:

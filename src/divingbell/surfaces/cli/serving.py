@@ -4,7 +4,8 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -31,9 +32,36 @@ OUTPUT = 64 * KB
 async def serve(options: ServeOptions, settings: "Settings") -> int:
     """Serve until the client leaves (stdio), or until told to end."""
     settings = _for_a_model(settings)
-    if options.http:
-        return await _over_http(options, settings)
-    return await _over_stdio(options, settings)
+    with exporting(settings):
+        if options.http:
+            settings = replace(settings, metrics=settings.metrics or "on")
+            return await _over_http(options, settings)
+        return await _over_stdio(options, settings)
+
+
+@contextmanager
+def exporting(settings: "Settings") -> Iterator[None]:
+    """Send traces to their collector, where the settings want some.
+
+    Raises:
+        ConfigError: what sends them is not installed.
+    """
+    if settings.traces == "off":
+        yield
+        return
+    from divingbell.surfaces import traced_requests
+
+    try:
+        end = traced_requests.exported()
+    except ImportError as error:
+        raise ConfigError(
+            f"traces can't be sent ({error}): run pip install 'divingbell[traces]', or set "
+            'traces = "off"'
+        ) from None
+    try:
+        yield
+    finally:
+        end()
 
 
 def settle() -> None:
@@ -59,16 +87,20 @@ async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
 
 async def _over_http(options: ServeOptions, settings: "Settings") -> int:
     from divingbell.app import Divingbell
-    from divingbell.surfaces.mcp import http
+    from divingbell.surfaces.http import listening
+    from divingbell.surfaces.http.application import application
+    from divingbell.surfaces.traced_requests import TracedRequests
 
     known, made = tokens_for(options)
-    local = http.is_loopback(options.host)
-    listener = http.bound(options.host, options.port)
+    local = listening.is_loopback(options.host)
+    listener = listening.bound(options.host, options.port)
     with listener:
         async with Divingbell.of(settings, progress=tell).starting() as bell:
             settle()
             hosts = (*options.allow_host, *(() if local else (options.host,)))
-            app = http.application(bell, known, hosts)
+            app = application(bell, known, hosts)
+            if settings.traces == "on":
+                app.put_within(TracedRequests)
             greet = partial(
                 greeting.at_address,
                 url_of(options, listener.getsockname()[1]),
@@ -76,7 +108,7 @@ async def _over_http(options: ServeOptions, settings: "Settings") -> int:
                 made=made,
                 settings=settings,
             )
-            return await watched(bell, http.serve(app, listener, greet), stay=False)
+            return await watched(bell, listening.serve(app, listener, greet), stay=False)
 
 
 async def watched(bell: "Divingbell", serving: Coroutine[Any, Any, None], *, stay: bool) -> int:
@@ -118,10 +150,10 @@ def tokens_for(options: HttpOptions) -> "tuple[Tokens | None, str | None]":
         ConfigError: the options can't be meant.
     """
     from divingbell.surfaces import auth
-    from divingbell.surfaces.mcp import http
+    from divingbell.surfaces.http.listening import is_loopback
 
     known = auth.load(options.token_file, options.token)
-    local = http.is_loopback(options.host)
+    local = is_loopback(options.host)
     if options.no_token:
         if known is not None:
             raise ConfigError("--no-token and tokens exclude each other: leave one of them out")

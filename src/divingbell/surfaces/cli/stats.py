@@ -52,6 +52,7 @@ def _as_json(found: Report, days: int) -> dict[str, Any]:
         "tools": [asdict(tool) for tool in found.tools],
         "older_executions": found.older,
         "refused_by_user": found.refused,
+        "combinations": [asdict(one) for one in found.combinations],
         "arms": {arm: asdict(sums) for arm, sums in found.arms.items()},
     }
 
@@ -94,6 +95,7 @@ def _print(console: "Console", found: Report, days: int) -> None:
         console.print(table)
     _print_top(console, "server", found.servers)
     _print_top(console, "tool", found.tools)
+    _print_combinations(console, found)
     if found.total.estimated:
         console.print(f"~ {found.total.estimated:,} executions were too long to be counted whole.")
     _print_older(console, found)
@@ -144,6 +146,14 @@ def _print_top(console: "Console", name: str, rows: Iterable[ToolTotal]) -> None
     for row in list(rows)[:TOP]:
         # Names of tools are what servers say.
         table.add_row(_without_markup(row.name), f"{row.calls:,}", f"{row.tokens:,}")
+    if table.row_count:
+        console.print(table)
+
+
+def _print_combinations(console: "Console", found: Report) -> None:
+    table = _table("used together", "executions")
+    for one in found.combinations[:TOP]:
+        table.add_row(_without_markup(one.tools), f"{one.executions:,}")
     if table.row_count:
         console.print(table)
 

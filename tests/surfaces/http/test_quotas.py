@@ -13,7 +13,9 @@ from divingbell import Divingbell
 from divingbell.gateway.discovery import Discovery
 from divingbell.shares.allowance import RESULT, Hold
 from divingbell.surfaces.auth import Tokens, hash_of
-from divingbell.surfaces.mcp import http, limits, quotas
+from divingbell.surfaces.http import listening, quotas
+from divingbell.surfaces.http.application import application
+from divingbell.surfaces.mcp import limits, openings
 from tests.surfaces.mcp.conftest import Era
 from tests.surfaces.mcp.test_http import ACCEPT, ANNE, BERT, HANDSHAKE, connected
 from tests.waiting import PATIENCE
@@ -24,9 +26,9 @@ LISTS = b'{"a":[' + b"[]," * 100_000 + b"[]]}"
 @pytest.fixture
 async def url(bell: Divingbell) -> AsyncIterator[str]:
     known = Tokens({"anne": hash_of(ANNE), "bert": hash_of(BERT)})
-    listener, ready = http.bound("127.0.0.1", 0), asyncio.Event()
-    app = http.application(bell, known)
-    serving = asyncio.create_task(http.serve(app, listener, ready.set))
+    listener, ready = listening.bound("127.0.0.1", 0), asyncio.Event()
+    app = application(bell, known)
+    serving = asyncio.create_task(listening.serve(app, listener, ready.set))
     await ready.wait()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
     serving.cancel()
@@ -45,7 +47,7 @@ def client(token: str, **headers: str) -> httpx2.AsyncClient:
 async def test_each_user_has_so_many_connections_and_gets_one_back_for_one_that_ends(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotas, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(openings, "MAX_CONNECTIONS", 3)
     async with client(ANNE) as anne, client(BERT) as bert:
         opened = [await anne.post(url, json=HANDSHAKE) for _ in range(4)]
         assert [answer.status_code for answer in opened] == [200, 200, 200, 429]
@@ -59,7 +61,7 @@ async def test_each_user_has_so_many_connections_and_gets_one_back_for_one_that_
 async def test_connections_that_are_opened_at_once_are_counted_too(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quotas, "MAX_CONNECTIONS", 3)
+    monkeypatch.setattr(openings, "MAX_CONNECTIONS", 3)
     async with client(ANNE) as anne:
         answers = await asyncio.gather(*[anne.post(url, json=HANDSHAKE) for _ in range(20)])
     assert sum(answer.status_code == 200 for answer in answers) == 3
@@ -162,6 +164,7 @@ async def test_a_client_that_leaves_half_way_is_no_error_to_be_logged(
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
 
 
+@pytest.mark.parametrize("era", ["legacy", "auto"])
 async def test_what_tools_bring_back_counts_for_the_user_who_called(
     url: str, era: Era, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,9 @@ import pytest
 from divingbell import Divingbell
 from divingbell.shares import host_time
 from divingbell.surfaces.auth import Tokens, hash_of
-from divingbell.surfaces.mcp import connections, http
-from divingbell.surfaces.mcp.connections import Protocol
+from divingbell.surfaces.http import connections, listening
+from divingbell.surfaces.http.application import application
+from divingbell.surfaces.http.connections import Protocol
 from tests.waiting import PATIENCE, until
 
 TOKEN = "anne-has-a-long-token"
@@ -21,9 +22,9 @@ KNOWN = HEAD + f"Authorization: Bearer {TOKEN}\r\n".encode()
 
 @pytest.fixture
 async def port(bell: Divingbell) -> AsyncIterator[int]:
-    listener, ready = http.bound("127.0.0.1", 0), asyncio.Event()
-    app = http.application(bell, Tokens({"anne": hash_of(TOKEN)}))
-    serving = asyncio.create_task(http.serve(app, listener, ready.set))
+    listener, ready = listening.bound("127.0.0.1", 0), asyncio.Event()
+    app = application(bell, Tokens({"anne": hash_of(TOKEN)}))
+    serving = asyncio.create_task(listening.serve(app, listener, ready.set))
     await ready.wait()
     yield listener.getsockname()[1]
     serving.cancel()
@@ -150,9 +151,9 @@ async def test_answers_are_sent_at_once(
     made_before = Protocol.connection_made
     monkeypatch.setattr(Protocol, "connection_made", made)
     ready = asyncio.Event()
-    with http.bound(host, 0) as listener:
-        app = http.application(bell, None)
-        serving = asyncio.create_task(http.serve(app, listener, ready.set))
+    with listening.bound(host, 0) as listener:
+        app = application(bell, None)
+        serving = asyncio.create_task(listening.serve(app, listener, ready.set))
         await ready.wait()
         _, writer = await asyncio.open_connection(host, listener.getsockname()[1])
         await until(lambda: bool(accepted), "the connection is there")

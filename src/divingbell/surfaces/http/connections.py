@@ -82,7 +82,7 @@ class Connections:
 
 
 class Protocol(H11Protocol):
-    """uvicorn's protocol, with an end to each wait for its peer. `app.state.connections` counts it.
+    """uvicorn's protocol, with an end to each wait for its peer. `app.door.connections` counts it.
 
     What it sends is read at the pace that its share of the host's processor time allows: also the
     rest of a body that was refused. Requests that came in one go with the one before wait for that
@@ -91,7 +91,7 @@ class Protocol(H11Protocol):
 
     def __init__(self, config: Any, *arguments: Any, **more: Any) -> None:
         super().__init__(config, *arguments, **more)
-        self._connections: Connections = config.app.state.connections
+        self._connections: Connections = config.app.door.connections
         self.known = False
         """Whether it has served somebody."""
         self._state: Any = None

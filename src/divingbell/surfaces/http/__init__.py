@@ -1,0 +1,1 @@
+"""Divingbell over HTTP: one door for the API, MCP, Jupyter clients and the console."""

@@ -1,0 +1,182 @@
+"""Executions: code that is run, watched, found again and cancelled."""
+
+import asyncio
+import hashlib
+import secrets
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+from starlette.types import ASGIApp
+
+from divingbell.session.ownership import checked_name
+from divingbell.surfaces.http import pages
+from divingbell.surfaces.http.answers import JSON, Answer, as_json, nothing
+from divingbell.surfaces.http.api.sessions import limits_of, options_of
+from divingbell.surfaces.http.execution import Execution, Work
+from divingbell.surfaces.http.executions import Key, Place
+from divingbell.surfaces.http.operations import Call, Operation
+from divingbell.surfaces.http.problems import Refused, missing
+from divingbell.surfaces.http.streams import MEDIA_TYPE, Stream, gone
+from divingbell.surfaces.http.wire import (
+    ExecuteGiven,
+    ExecuteOnceGiven,
+    ExecutionsTold,
+    ExecutionTold,
+    Name,
+    Nothing,
+    Page,
+)
+
+MAX_KEY = 255
+BOTH = (JSON, MEDIA_TYPE)
+
+
+class ExecutionsPage(Page):
+    """A part of the list of executions; of one session, if it is named."""
+
+    session: Name | None = None
+
+
+class After(Page):
+    """The event after which to go on."""
+
+    after: Annotated[int, Meta(ge=0, lt=1 << 53)] | None = None
+
+
+async def execute(call: Call, given: ExecuteGiven) -> ASGIApp:
+    """Run code in a session, which is opened where it is not there."""
+    name = checked_name(call.parameter("id"))
+    return await _run(call, given, Place(name))
+
+
+async def execute_once(call: Call, given: ExecuteOnceGiven) -> ASGIApp:
+    """Run code in a session of its own, which ends with it."""
+    place = Place(
+        f"once-{secrets.token_hex(8)}",
+        limits_of(given.limits),
+        options_of(given.env, given.labels),
+        once=True,
+    )
+    return await _run(call, given, place)
+
+
+async def listed(call: Call, given: ExecutionsPage) -> ASGIApp:
+    """List the executions of the user that are still kept, the newest first."""
+    found = call.service.executions.of(call.visitor)
+    wanted = (each for each in found if given.session in (None, each.session))
+    part, after = pages.page(wanted, given, lambda each: each.id)
+    items = [each.described(whole=False) for each in part]
+    return as_json(ExecutionsTold(items=items, next=after))
+
+
+async def get(call: Call, given: Nothing) -> ASGIApp:
+    """Describe an execution, with its result once it has ended."""
+    return as_json(execution_of(call).described(whole=True))
+
+
+async def events(call: Call, given: After) -> ASGIApp:
+    """Stream the events of an execution, from the beginning or after the one that is named."""
+    execution = execution_of(call)
+    return Stream(execution.log.follow(_after(call, given, execution.log.last)))
+
+
+async def cancel(call: Call, given: Nothing) -> ASGIApp:
+    """Cancel an execution; its result has the status `cancelled`."""
+    await call.service.executions.cancel(execution_of(call))
+    return nothing()
+
+
+def execution_of(call: Call) -> Execution:
+    """Return the execution that the path names, if it is the visitor's.
+
+    Raises:
+        Refused: there is none, it is kept no longer, or it is another's.
+    """
+    found = call.service.executions.find(call.visitor, call.parameter("id"))
+    if found is None:
+        raise missing("execution", call.parameter("id"))
+    return found
+
+
+async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
+    executions = call.service.executions
+    argv = None if given.argv is None else tuple(given.argv)
+    work = Work(given.code, given.timeout, given.context, argv)
+    execution = executions.begin(call.visitor, place, work, _key(call, given))
+
+    def left() -> None:
+        if given.on_disconnect == "cancel" and execution.state != "ended":
+            call.service.spawn(executions.cancel(execution))
+
+    if wants_stream(call):
+        return Stream(execution.log.follow(), left)
+    ended = asyncio.ensure_future(execution.done.wait())
+    leaving = asyncio.ensure_future(gone(call.receive))
+    try:
+        await asyncio.wait((ended, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not ended.done():
+            left()
+            await ended
+    finally:
+        ended.cancel()
+        leaving.cancel()
+    if execution.problem is not None:
+        raise execution.problem
+    return Answer(execution.result, media_type=JSON)
+
+
+def wants_stream(call: Call) -> bool:
+    """Whether the client wants events as they come.
+
+    Raises:
+        Refused: it takes neither of what there is.
+    """
+    accepted = (call.header(b"accept") or "*/*").lower()
+    if MEDIA_TYPE in accepted and JSON not in accepted:
+        return True
+    if JSON in accepted or "*/*" in accepted or "application/*" in accepted:
+        return False
+    raise Refused(406, "not_acceptable", f"this can be had as {JSON} or as {MEDIA_TYPE}")
+
+
+def _key(call: Call, given: ExecuteGiven) -> Key | None:
+    key = call.header(b"idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= MAX_KEY:
+        words = f"an Idempotency-Key has 1 to {MAX_KEY} characters"
+        raise Refused(400, "invalid_request", words)
+    asked: list[Any] = [call.scope["path"], given]
+    return key, hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
+
+
+def _after(call: Call, given: After, last: int) -> int:
+    said = call.header(b"last-event-id")
+    after = given.after or 0
+    if said is not None:
+        if not said.isdigit() or len(said) > 16:
+            raise Refused(400, "invalid_request", "Last-Event-ID must be the number of an event")
+        after = int(said)
+    if after > last:
+        words = f"there is no event {after} yet: the last one is {last}"
+        raise Refused(400, "event_unknown", words)
+    return after
+
+
+OPERATIONS = (
+    Operation(
+        "POST", "/sessions/{id}/execute", "run", execute, ExecuteGiven,
+        answers=dict[str, Any], media_types=BOTH,
+    ),
+    Operation(
+        "POST", "/execute", "run", execute_once, ExecuteOnceGiven,
+        answers=dict[str, Any], media_types=BOTH,
+    ),
+    Operation("GET", "/executions", "read", listed, query=ExecutionsPage, answers=ExecutionsTold),
+    Operation("GET", "/executions/{id}", "read", get, answers=ExecutionTold),
+    Operation("DELETE", "/executions/{id}", "run", cancel, status=204),
+    Operation(
+        "GET", "/executions/{id}/events", "read", events, query=After, media_types=(MEDIA_TYPE,)
+    ),
+)  # fmt: skip

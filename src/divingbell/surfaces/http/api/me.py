@@ -1,0 +1,32 @@
+"""`me`: who the token is of, and what the server has."""
+
+from importlib.metadata import version
+
+from starlette.types import ASGIApp
+
+from divingbell.surfaces.http.answers import as_json
+from divingbell.surfaces.http.operations import Call, Operation
+from divingbell.surfaces.http.wire import Features, Me, Nothing
+
+
+async def me(call: Call, given: Nothing) -> ASGIApp:
+    """Say who the token is of, and what it lets its user do."""
+    settings = call.service.bell.settings
+    features = Features(
+        conversations=False,
+        skills=settings.skills == "on",
+        audit=settings.audit not in (None, "off"),
+    )
+    return as_json(
+        Me(
+            user=call.visitor.user,
+            scopes=sorted(call.visitor.scopes),
+            version=version("divingbell"),
+            backend=settings.backend,
+            privacy=settings.privacy or "off",
+            features=features,
+        )
+    )
+
+
+OPERATIONS = (Operation("GET", "/me", "read", me, answers=Me),)

@@ -1,0 +1,133 @@
+"""The application: every route of one server, behind one guard."""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, closing
+from typing import Any
+
+from mcp.server.lowlevel import Server
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from divingbell.app import Divingbell
+from divingbell.surfaces.auth import ScopeWord, Tokens
+from divingbell.surfaces.http import visitor
+from divingbell.surfaces.http.answers import as_json
+from divingbell.surfaces.http.api import executions, me, sessions
+from divingbell.surfaces.http.guard import Door, Guard
+from divingbell.surfaces.http.operations import Operation, routes
+from divingbell.surfaces.http.problems import Refused
+from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
+from divingbell.surfaces.http.service import Service
+from divingbell.surfaces.mcp.endpoint import PATH, Endpoint
+from divingbell.surfaces.mcp.limits import MAX_OPENING
+from divingbell.surfaces.mcp.openings import opens_connection
+
+OPERATIONS: tuple[Operation, ...] = (
+    *executions.OPERATIONS,
+    *sessions.OPERATIONS,
+    *me.OPERATIONS,
+)
+OPEN_PATHS = frozenset({"/healthz"})
+"""What is answered without a token."""
+_OPENING = (
+    f"a request that opens a connection may have {MAX_OPENING:,} bytes at most: send less about "
+    "the client, or name your connection (Mcp-Session-Id)"
+)
+
+
+class Application:
+    """One server's answers to all that comes over HTTP: a plain ASGI application."""
+
+    def __init__(self, router: Router, door: Door) -> None:
+        self.door = door
+        self._app: ASGIApp = Guard(router, door)
+
+    def put_within(self, around: Callable[[ASGIApp], ASGIApp]) -> None:
+        """Have all requests pass another application first."""
+        self._app = around(self._app)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def application(
+    bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] = ()
+) -> Application:
+    """Return the application of a Divingbell, for uvicorn or to be mounted in another one.
+
+    Without tokens everybody is let in. `hosts` are the names under which it may be spoken to,
+    besides those of this machine.
+    """
+    door = Door(tokens, hosts, OPEN_PATHS)
+    service = Service.of(bell, door)
+    endpoint = Endpoint.of(bell, len(tokens or ()))
+    found: list[BaseRoute] = [
+        *routes(service, OPERATIONS),
+        Route(PATH, Scoped("run", Weighed(endpoint))),
+        Route("/healthz", Healthy()),
+    ]
+    return Application(_router(found, endpoint.running(), service.running()), door)
+
+
+def application_of(
+    server: Server[Any], tokens: Tokens | None, hosts: tuple[str, ...] = ()
+) -> Application:
+    """Return the application of any MCP server that keeps nothing for its clients."""
+    endpoint = Endpoint.of_server(server)
+    found = [Route(PATH, Scoped("run", Weighed(endpoint)))]
+    return Application(_router(found, endpoint.running()), Door(tokens, hosts))
+
+
+def _router(found: list[Any], *running: AbstractAsyncContextManager[None]) -> Router:
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Any) -> AsyncIterator[None]:
+        async with contextlib.AsyncExitStack() as stack:
+            for each in running:
+                await stack.enter_async_context(each)
+            yield
+
+    router = Router(found, redirect_slashes=False, lifespan=lifespan)
+    router.default = _not_there
+    return router
+
+
+async def _not_there(scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket":
+        await receive()
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    await Refused(404, "not_found", "there is nothing at this address")(scope, receive, send)
+
+
+class Healthy:
+    """Says that the server lives."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await as_json({"status": "ok"})(scope, receive, send)
+
+
+class Scoped:
+    """Lets those in who have a scope."""
+
+    def __init__(self, need: ScopeWord, app: Any) -> None:
+        self._need = need
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not scope[visitor.KEY].may(self._need):
+            raise Refused(403, "forbidden", f"this takes the scope `{self._need}`")
+        await self._app(scope, receive, send)
+
+
+class Weighed:
+    """Weighs bodies that the MCP SDK parses, as they come."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        opens = opens_connection(scope)
+        most, why = (MAX_OPENING, _OPENING) if opens else (MAX_BODY, "")
+        with closing(Body(receive, share_of(scope).bodies, most, why)) as body:
+            await self._app(scope, body.receive, send)

@@ -1,0 +1,53 @@
+"""Streams: events as Server-Sent Events, for a reader who may leave at any time."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+
+from starlette.types import Message, Receive, Scope, Send
+
+from divingbell.surfaces.http.answers import head
+from divingbell.surfaces.http.event_log import Entry
+
+MEDIA_TYPE = "text/event-stream"
+COMMENT = b":\n\n"
+
+
+class Stream:
+    """A stream of events, as an application. `left` is called where its reader leaves before the
+    end."""
+
+    def __init__(
+        self, entries: AsyncIterator[Entry | None], left: Callable[[], None] = lambda: None
+    ) -> None:
+        self._entries = entries
+        self._left = left
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send(head(200, MEDIA_TYPE, {"X-Accel-Buffering": "no"}))
+        sending = asyncio.ensure_future(self._send_all(send))
+        leaving = asyncio.ensure_future(gone(receive))
+        try:
+            await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done():
+                self._left()
+            elif (error := sending.exception()) is not None:
+                raise error
+        finally:
+            for task in (sending, leaving):
+                task.cancel()
+            await asyncio.wait((sending, leaving))
+
+    async def _send_all(self, send: Send) -> None:
+        async for entry in self._entries:
+            await send(_part(COMMENT if entry is None else entry.frame()))
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _part(body: bytes) -> Message:
+    return {"type": "http.response.body", "body": body, "more_body": True}
+
+
+async def gone(receive: Receive) -> None:
+    """Return once the client has left."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

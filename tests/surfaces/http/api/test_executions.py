@@ -1,0 +1,85 @@
+"""Code over HTTP: run, watched, found again, cancelled."""
+
+import asyncio
+
+import httpx2
+
+from tests.surfaces.http.serving import EVENTS, heard
+from tests.waiting import until
+
+API = "/api/v1"
+
+
+async def test_code_is_run_and_its_result_is_json(anne: httpx2.AsyncClient) -> None:
+    answer = await anne.post(f"{API}/sessions/one/execute", json={"code": "print(1); 40 + 2"})
+    assert answer.status_code == 200
+    told = answer.json()
+    assert told["success"] and told["value"] == 42 and told["output"] == "1\n42\n"
+    assert told["session"] == "one" and told["execution"].startswith("x-")
+    again = await anne.post(f"{API}/sessions/one/execute", json={"code": "_ + 1"})
+    assert again.json()["cell"] == told["cell"] + 1
+
+
+async def test_code_is_run_in_a_session_that_ends_with_it(anne: httpx2.AsyncClient) -> None:
+    answer = await anne.post(f"{API}/execute", json={"code": "1 + 1", "limits": {"timeout": 5}})
+    assert answer.json()["value"] == 2
+
+    async def is_gone() -> bool:
+        listed = (await anne.get(f"{API}/sessions")).json()["items"]
+        return answer.json()["session"] not in [each["id"] for each in listed]
+
+    await until(is_gone, "the session has ended")
+
+
+async def test_events_come_as_they_happen(anne: httpx2.AsyncClient) -> None:
+    code = "print('a'); import sys; print('b', file=sys.stderr); 3"
+    path = f"{API}/sessions/two/execute"
+    async with anne.stream("POST", path, json={"code": code}, headers=EVENTS) as answer:
+        assert answer.headers["content-type"] == "text/event-stream"
+        found = [each async for each in heard(answer)]
+    assert [each.name for each in found] == ["started", "stdout", "stderr", "result", "done"]
+    assert [each.number for each in found] == [1, 2, 3, 4, 5]
+    assert found[-1].data["result"]["value"] == 3
+
+
+async def test_an_execution_is_found_again_with_its_events(anne: httpx2.AsyncClient) -> None:
+    ran = (await anne.post(f"{API}/sessions/one/execute", json={"code": "print(7)"})).json()
+    told = (await anne.get(f"{API}/executions/{ran['execution']}")).json()
+    assert told["state"] == "ended" and told["result"] == ran
+    path = f"{API}/executions/{ran['execution']}/events"
+    async with anne.stream("GET", path, headers={"Last-Event-ID": "1"}) as answer:
+        assert [each.name async for each in heard(answer)] == ["stdout", "done"]
+
+
+async def test_a_key_finds_its_execution_again(anne: httpx2.AsyncClient) -> None:
+    path, key = f"{API}/sessions/keyed/execute", {"Idempotency-Key": "k-1"}
+    given = {"code": "n = globals().get('n', 0) + 1; n"}
+    first = await anne.post(path, json=given, headers=key)
+    second = await anne.post(path, json=given, headers=key)
+    assert first.json() == second.json() and first.json()["value"] == 1
+    other = await anne.post(path, json={"code": "1"}, headers=key)
+    assert other.status_code == 422 and other.json()["code"] == "idempotency_key_reused"
+
+
+async def test_an_execution_is_cancelled(anne: httpx2.AsyncClient) -> None:
+    path = f"{API}/sessions/long/execute"
+    running = asyncio.create_task(anne.post(path, json={"code": "while True: pass"}))
+
+    async def is_running() -> bool:
+        listed = (await anne.get(f"{API}/executions", params={"session": "long"})).json()
+        return [each["state"] for each in listed["items"]] == ["running"]
+
+    await until(is_running, "the cell runs")
+    [told] = (await anne.get(f"{API}/executions", params={"session": "long"})).json()["items"]
+    assert (await anne.delete(f"{API}/executions/{told['id']}")).status_code == 204
+    assert (await running).json()["status"] == "cancelled"
+
+
+async def test_another_users_execution_is_not_there(
+    anne: httpx2.AsyncClient, bert: httpx2.AsyncClient
+) -> None:
+    ran = (await anne.post(f"{API}/sessions/one/execute", json={"code": "1"})).json()
+    for method, path in (("GET", ""), ("GET", "/events"), ("DELETE", "")):
+        answer = await bert.request(method, f"{API}/executions/{ran['execution']}{path}")
+        assert answer.status_code == 404
+        assert answer.headers["content-type"] == "application/problem+json"
