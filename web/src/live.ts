@@ -58,10 +58,9 @@ async function follow(control: AbortController): Promise<void> {
   let pause = 500;
   while (!control.signal.aborted && signedIn.value) {
     try {
-      const events = stream("GET", "events", { signal: control.signal });
-      await refresh();
-      connected.value = true;
-      for await (const event of events) {
+      for await (const event of stream("GET", "events", { signal: control.signal })) {
+        // The first one says that nothing is missed from now on.
+        if (event.event === "hello") await refresh();
         pause = 500;
         connected.value = true;
         take(event);
@@ -78,7 +77,7 @@ async function follow(control: AbortController): Promise<void> {
 /** Asks for all sessions and approvals again. */
 export async function refresh(): Promise<void> {
   const [all, asked] = await Promise.all([
-    get<Page<Session>>("sessions?limit=100"),
+    get<Page<Session>>("sessions?limit=200"),
     may("approve") ? get<Page<Approval>>("approvals") : { items: [] },
   ]);
   sessions.value = all.items;
@@ -87,22 +86,18 @@ export async function refresh(): Promise<void> {
 }
 
 function take({ event, data }: ServerEvent): void {
-  if (event === "session.opened" || event === "session.changed") putSession(data);
-  else if (event === "session.ended") dropSession(idOf(data, "session"));
-  else if (event === "approval.asked") putApproval((data["approval"] ?? data) as unknown as Approval);
-  else if (event === "approval.answered") dropApproval(idOf(data, "approval"));
+  if (event === "session.changed") putSession(data["session"] as unknown as Session);
+  else if (event === "session.opened") void refresh().catch(() => {}); // the next event tells it, too
+  else if (event === "session.ended") dropSession(String(data["session"]));
+  else if (event === "approval.asked") putApproval(data["approval"] as unknown as Approval);
+  else if (event === "approval.answered") dropApproval(String(data["id"]));
   else if (event === "execution.started" || event === "execution.ended") turnState(event, data);
 }
 
-const idOf = (data: Json, name: string): string =>
-  String(data["id"] ?? (data[name] as Json | undefined)?.["id"] ?? data[name] ?? "");
-
-function putSession(data: Json): void {
-  const told = (typeof data["session"] === "object" && data["session"] ? data["session"] : data) as unknown as Session;
-  const known = sessions.value.find(({ id }) => id === told.id);
-  const session = { ...known, ...told };
+function putSession(session: Session): void {
+  const known = sessions.value.some(({ id }) => id === session.id);
   sessions.value = known
-    ? sessions.value.map((each) => (each.id === told.id ? session : each))
+    ? sessions.value.map((each) => (each.id === session.id ? session : each))
     : [...sessions.value, session];
   note(session);
 }

@@ -71,6 +71,5 @@ export interface Result {
 export interface FileInfo {
   path: string;
   size: number;
-  modified: string | number;
-  kind: "file" | "folder" | "link" | "other";
+  modified_at: string | null;
 }

@@ -7,8 +7,8 @@ import { moment } from "../format";
 import { ended } from "../live";
 
 interface AuditRecord extends Json {
-  time: string;
-  type: string;
+  at: string;
+  kind: string;
   user: string;
   session: string;
 }
@@ -40,8 +40,8 @@ export function Audit() {
             <tbody>
               {records.map((record, at) => (
                 <tr>
-                  <td class="quiet nowrap">{moment(record.time)}</td>
-                  <td class="nowrap"><button type="button" class="link" aria-expanded={open === at} onClick={() => setOpen(open === at ? -1 : at)}>{words(record.type)}</button></td>
+                  <td class="quiet nowrap">{moment(record.at)}</td>
+                  <td class="nowrap"><button type="button" class="link" aria-expanded={open === at} onClick={() => setOpen(open === at ? -1 : at)}>{words(record.kind)}</button></td>
                   <td class="nowrap">{record.session}</td>
                   <td class="details">{open === at ? <pre tabIndex={0} aria-label="Record">{JSON.stringify(record, null, 2)}</pre> : brief(record)}</td>
                 </tr>
@@ -55,12 +55,14 @@ export function Audit() {
   );
 }
 
-const words = (type: string): string => type.replaceAll("_", " ").replaceAll(".", " ");
-const OWN = new Set(["time", "type", "user", "session", "seq", "previous", "hash", "version"]);
+const words = (name: string): string => name.replaceAll("_", " ").replaceAll(".", " ");
+const OWN = new Set(["at", "kind", "user", "session", "client", "conversation", "number"]);
+
+const LONGEST = 160;
 
 function brief(record: AuditRecord): string {
   return Object.entries(record)
     .filter(([name, value]) => !OWN.has(name) && value !== null && value !== "" && typeof value !== "object")
-    .map(([name, value]) => `${words(name)} ${value}`)
+    .map(([name, value]) => `${words(name)} ${String(value).slice(0, LONGEST)}`)
     .join(" · ");
 }

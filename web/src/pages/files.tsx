@@ -38,7 +38,7 @@ export function FilesPanel({ session }: { session: string }) {
 
   const look = async (): Promise<void> => {
     if (!exists) return setFound([]);
-    const where = `${path("sessions", session)}/files?path=${encodeURIComponent(folder)}`;
+    const where = `${path("sessions", session)}/files?limit=200&path=${encodeURIComponent(folder)}`;
     setFound((await get<Page<FileInfo>>(where).catch(() => ({ items: [] }))).items);
   };
   useEffect(() => void look(), [session, folder, after, exists]);
@@ -73,8 +73,14 @@ export function FilesPanel({ session }: { session: string }) {
       </div>
       {found.length > 0 && (
         <ul class="file-list">
-          {found.map((file) => (
-            <FileRow key={file.path} file={file} session={session} open={setFolder} gone={() => void look()} />
+          {foldersIn(found, folder).map((name) => (
+            <li key={`${name}/`}>
+              <Icon name="folder" size={16} />
+              <button type="button" class="link name" onClick={() => setFolder(folder ? `${folder}/${name}` : name)}>{name}</button>
+            </li>
+          ))}
+          {filesIn(found, folder).map((file) => (
+            <FileRow key={file.path} file={file} session={session} gone={() => void look()} />
           ))}
         </ul>
       )}
@@ -111,7 +117,19 @@ function Trail({ folder, open }: { folder: string; open: (folder: string) => voi
   );
 }
 
-function FileRow(props: { file: FileInfo; session: string; open: (folder: string) => void; gone: () => void }) {
+const below = (file: FileInfo, folder: string): string => file.path.slice(folder ? folder.length + 1 : 0);
+
+/** Returns the folders that the paths of files name, one level down. */
+function foldersIn(found: FileInfo[], folder: string): string[] {
+  const names = found.map((file) => below(file, folder).split("/"));
+  return [...new Set(names.filter((parts) => parts.length > 1).map(([first]) => first ?? ""))];
+}
+
+function filesIn(found: FileInfo[], folder: string): FileInfo[] {
+  return found.filter((file) => !below(file, folder).includes("/"));
+}
+
+function FileRow(props: { file: FileInfo; session: string; gone: () => void }) {
   const { file, session } = props;
   const name = file.path.split("/").at(-1) ?? file.path;
   const where = filePath(session, file.path);
@@ -120,15 +138,11 @@ function FileRow(props: { file: FileInfo; session: string; open: (folder: string
   };
   return (
     <li>
-      <Icon name={file.kind === "folder" ? "folder" : "file"} size={16} />
-      {file.kind === "folder" ? (
-        <button type="button" class="link name" onClick={() => props.open(file.path)}>{name}</button>
-      ) : (
-        <a class="name" href={address(where)} download={name}>{name}</a>
-      )}
-      <span class="quiet">{file.kind === "file" ? bytes(file.size) : ""}</span>
-      <span class="quiet when">{moment(file.modified)}</span>
-      {file.kind !== "folder" && <IconButton icon="trash" label={`Delete ${name}`} onClick={() => void removed()} />}
+      <Icon name="file" size={16} />
+      <a class="name" href={address(where)} download={name}>{name}</a>
+      <span class="quiet">{bytes(file.size)}</span>
+      <span class="quiet when">{moment(file.modified_at)}</span>
+      <IconButton icon="trash" label={`Delete ${name}`} onClick={() => void removed()} />
     </li>
   );
 }

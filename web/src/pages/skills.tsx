@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { get, type Page, path, post, remove } from "../api";
-import { count, moment } from "../format";
+import { count, moment, shortCount } from "../format";
 import { may } from "../live";
 import { say } from "../notices";
 import { told } from "../notebook";
@@ -15,20 +15,20 @@ interface Skill {
   name: string;
   description: string;
   version: number;
-  uses: number;
-  last_used: string | null;
-  warning: string | null;
-}
-
-interface Version {
-  version: number;
+  state: string;
+  reason: string;
+  tools: string[];
   saved_at: string;
-  code: string;
+  uses: number;
+  failures: number;
+  tokens_saved: number;
 }
 
-interface Details extends Skill {
-  code: string;
-  versions: Version[];
+interface Whole {
+  skill: Skill;
+  code: string | null;
+  files: string[];
+  versions: Skill[];
 }
 
 export function Skills() {
@@ -54,8 +54,7 @@ function All() {
           <li class="card">
             <a class="title" href={link("skills", skill.name)}>{skill.name}</a>
             <p>{skill.description}</p>
-            <p class="quiet">version {skill.version} · used {count(skill.uses)} times{skill.last_used ? `, last ${moment(skill.last_used)}` : ""}</p>
-            {skill.warning && <p class="note">{skill.warning}</p>}
+            <Uses skill={skill} />
           </li>
         ))}
       </ul>
@@ -63,52 +62,62 @@ function All() {
   );
 }
 
+function Uses({ skill }: { skill: Skill }) {
+  return (
+    <>
+      <p class="quiet">
+        version {skill.version}, {moment(skill.saved_at)} · used {count(skill.uses)} times
+        {skill.failures > 0 && ` (${count(skill.failures)} failed)`} · {shortCount(skill.tokens_saved)} tokens saved
+        {skill.tools.length > 0 && ` · calls ${skill.tools.join(", ")}`}
+      </p>
+      {skill.reason && <p class="note">{skill.state}: {skill.reason}</p>}
+    </>
+  );
+}
+
 function One({ name }: { name: string }) {
-  const [skill, setSkill] = useState<Details | null>(null);
-  const [shown, setShown] = useState<number | null>(null);
+  const [whole, setWhole] = useState<Whole | null>(null);
   const [trouble, setTrouble] = useState("");
   const look = (): void => {
-    get<Details>(path("skills", name)).then(setSkill).catch((error: Error) => setTrouble(error.message));
+    get<Whole>(path("skills", name)).then(setWhole).catch((error: Error) => setTrouble(error.message));
   };
   useEffect(look, [name]);
   const rollback = async (version: number): Promise<void> => {
     if (!(await told(() => post(`${path("skills", name)}/rollback`, { version })))) return;
     say(`${name} is as in version ${version} again.`);
-    setShown(null);
     look();
   };
   const dropped = async (): Promise<void> => {
     if (await told(() => remove(path("skills", name)))) go("skills");
   };
-  const version = shown ?? skill?.version ?? 0;
-  const code = skill?.versions.find((each) => each.version === version)?.code ?? skill?.code ?? "";
   return (
     <section class="page">
       <header class="page-head">
         <a class="back" href={link("skills")}><Icon name="back" /> Skills</a>
         <h1>{name}</h1>
-        <span class="grow" />
-        {skill && <button type="button" class="danger" disabled={!may("run")} onClick={() => void dropped()}>Delete</button>}
+        {whole && <button type="button" class="danger" disabled={!may("run")} onClick={() => void dropped()}>Delete</button>}
       </header>
       {trouble && <p class="refusal">{trouble}</p>}
-      {skill && (
+      {whole && (
         <>
-          <p>{skill.description}</p>
-          <p class="quiet">used {count(skill.uses)} times{skill.last_used ? `, last ${moment(skill.last_used)}` : ""}</p>
-          {skill.warning && <p class="note">{skill.warning}</p>}
-          <div class="row versions">
-            <label>Version{" "}
-              <select value={String(version)} onChange={(event) => setShown(Number(event.currentTarget.value))}>
-                {skill.versions.map((each) => (
-                  <option value={String(each.version)}>{each.version}{each.version === skill.version ? " (in use)" : ""}, {moment(each.saved_at)}</option>
-                ))}
-              </select>
-            </label>
-            {version !== skill.version && (
-              <button type="button" class="primary" disabled={!may("run")} onClick={() => void rollback(version)}>Use version {version} again</button>
-            )}
-          </div>
-          <Code code={code} label={`Code of ${name}`} />
+          <p>{whole.skill.description}</p>
+          <Uses skill={whole.skill} />
+          {whole.code !== null && <Code code={whole.code} label={`Code of ${name}`} />}
+          <h2 class="versions">Versions</h2>
+          <ul class="skill-list">
+            {whole.versions.map((each) => (
+              <li class="card row" key={each.version}>
+                <strong>Version {each.version}</strong>
+                <span class="quiet">{moment(each.saved_at)} · used {count(each.uses)} times</span>
+                <span class="grow" />
+                {each.version === whole.skill.version ? (
+                  <span class="mark">in use</span>
+                ) : (
+                  <button type="button" class="small" disabled={!may("run")} onClick={() => void rollback(each.version)}>Use version {each.version} again</button>
+                )}
+              </li>
+            ))}
+          </ul>
         </>
       )}
     </section>

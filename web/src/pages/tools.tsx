@@ -8,14 +8,12 @@ import { Icon } from "../parts/icons";
 
 interface Server {
   name: string;
-  state?: string;
-  tools?: number;
-  error?: string | null;
+  state: string;
+  tools: number;
+  reason: string;
 }
 
 interface Tool {
-  server: string;
-  tool: string;
   name: string;
   description: string;
 }
@@ -36,7 +34,7 @@ export function Tools() {
   }, []);
   useEffect(() => {
     const later = setTimeout(() => {
-      get<Page<Tool>>(`mcp/tools/search?query=${encodeURIComponent(query)}&detail_level=description&limit=50`)
+      get<Page<Tool>>(`mcp/tools/search?query=${encodeURIComponent(query)}&detail_level=with_description&limit=50`)
         .then(({ items }) => setFound(items))
         .catch((error: Error) => setTrouble(error.message));
     }, PAUSE);
@@ -50,9 +48,9 @@ export function Tools() {
         <ul class="server-list">
           {servers.map((server) => (
             <li class="card">
-              <span class={`dot ${server.error ? "bad" : "good"}`} />
+              <span class={`dot ${server.reason ? "bad" : "good"}`} />
               <strong>{server.name}</strong>
-              <span class="quiet">{server.error ?? `${server.tools ?? 0} tools`}</span>
+              <span class="quiet">{server.reason || `${server.tools} tools`}</span>
             </li>
           ))}
         </ul>
@@ -74,7 +72,7 @@ export function Tools() {
         {found.map((tool) => (
           <li class="card" key={tool.name}>
             <button type="button" class="link title" aria-expanded={open === tool.name} onClick={() => setOpen(open === tool.name ? "" : tool.name)}>
-              <span class="quiet">{tool.server}.</span>{tool.tool}
+              {tool.name}
             </button>
             <p>{tool.description}</p>
             {open === tool.name && <Details tool={tool} />}
@@ -85,12 +83,17 @@ export function Tools() {
   );
 }
 
+/** Returns the name of the server and that of its tool. */
+function parts(name: string): [string, string] {
+  const at = name.indexOf(".");
+  return [name.slice(0, at), name.slice(at + 1)];
+}
+
 function Details({ tool }: { tool: Tool }) {
   const [told, setTold] = useState<Json | null>(null);
   useEffect(() => {
-    get<Json>(path("mcp", "tools", tool.server, tool.tool)).then(setTold).catch((error: Error) => setTold({ source: `# ${error.message}` }));
+    get<Json>(path("mcp", "tools", ...parts(tool.name))).then(setTold).catch((error: Error) => setTold({ error: error.message }));
   }, [tool.name]);
   if (!told) return <p class="quiet">…</p>;
-  const source = told["source"] ?? told["signature"];
-  return source ? <Code code={String(source)} label="As code calls it" /> : <Code code={JSON.stringify(told, null, 2)} />;
+  return <Code code={JSON.stringify(told, null, 2)} label={`Details of ${tool.name}`} />;
 }

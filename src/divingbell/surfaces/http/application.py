@@ -14,6 +14,7 @@ from divingbell.surfaces.auth import ScopeWord, Tokens
 from divingbell.surfaces.http import visitor
 from divingbell.surfaces.http.answers import as_json
 from divingbell.surfaces.http.api import executions, me, sessions
+from divingbell.surfaces.http.console import routes as console
 from divingbell.surfaces.http.guard import Door, Guard
 from divingbell.surfaces.http.operations import Operation, routes
 from divingbell.surfaces.http.problems import Refused
@@ -28,7 +29,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *sessions.OPERATIONS,
     *me.OPERATIONS,
 )
-OPEN_PATHS = frozenset({"/healthz"})
+OPEN_PATHS = frozenset({"/healthz"}) | console.OPEN_PATHS
 """What is answered without a token."""
 _OPENING = (
     f"a request that opens a connection may have {MAX_OPENING:,} bytes at most: send less about "
@@ -59,11 +60,12 @@ def application(
     Without tokens everybody is let in. `hosts` are the names under which it may be spoken to,
     besides those of this machine.
     """
-    door = Door(tokens, hosts, OPEN_PATHS)
+    door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW)
     service = Service.of(bell, door)
     endpoint = Endpoint.of(bell, len(tokens or ()))
     found: list[BaseRoute] = [
         *routes(service, OPERATIONS),
+        *console.routes(service),
         Route(PATH, Scoped("run", Weighed(endpoint))),
         Route("/healthz", Healthy()),
     ]
