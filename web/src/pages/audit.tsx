@@ -56,7 +56,7 @@ export function Audit() {
 }
 
 const words = (name: string): string => name.replaceAll("_", " ").replaceAll(".", " ");
-const OWN = new Set(["at", "kind", "user", "session", "client", "conversation", "number"]);
+const OWN = new Set(["at", "kind", "user", "session", "client", "conversation", "chain", "number", "previous", "hash"]);
 
 const LONGEST = 160;
 

@@ -47,7 +47,7 @@ function All() {
       <header class="page-head"><h1>Skills</h1></header>
       {trouble && <p class="refusal">{trouble}</p>}
       {skills?.length === 0 && (
-        <p class="empty card">No skill is saved. Code keeps a function for later with <code>save_skill(function)</code>.</p>
+        <p class="empty card">No skill is saved. Code keeps a function for later with <code>save_skill(name, function, description)</code>.</p>
       )}
       <ul class="skill-list">
         {skills?.map((skill) => (
