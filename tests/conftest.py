@@ -28,6 +28,7 @@ SLOW = (
     "bench",
     "datasets/test_server.py",
     "datasets/test_tables_in_code.py",
+    "deploy",
     "doctor",
     "gateway/sign_in/test_oauth.py",
     "gateway/test_gateway.py",

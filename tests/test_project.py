@@ -57,7 +57,7 @@ def test_nothing_is_ever_unpickled_on_the_host() -> None:
 
 def test_the_folders_of_the_tests_are_the_rooms_of_the_source() -> None:
     tests = ROOT / "tests"
-    of_their_own = {tests, tests / "bench", tests / "inside", tests / "smoke"}
+    of_their_own = {tests, *(tests / name for name in ("bench", "deploy", "inside", "smoke"))}
     for folder in {path.parent for path in tests.rglob("test_*.py")} - of_their_own:
         assert (TRUSTED / folder.relative_to(tests) / "__init__.py").exists(), folder
 

@@ -37,6 +37,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "execute",
         "gateway",
         "get",
+        "is_ready",
         "journal",
         "metrics",
         "ledgers",

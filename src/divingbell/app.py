@@ -223,6 +223,11 @@ class Divingbell:
         finally:
             await self.close()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the sandbox is up."""
+        return self._engine is not None and self._starting is not None and self._starting.is_up
+
     async def ready(self, tell: Tell | None = None) -> None:
         """Wait until the sandbox is up; `tell` hears what is waited for.
 
@@ -304,7 +309,8 @@ class Divingbell:
         undo.callback(self.journal.watch(ledgers.take))
         is_counted = self.settings.servers or self._functions or self.settings.experiment
         if is_counted and self._scratch is None:
-            kept = totals.Totals(places.data_folder() / totals.FILE_NAME)
+            path = places.data_folder() / totals.FILE_NAME
+            kept = totals.Totals(path, self.settings.experiment.arm_of)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))
@@ -341,7 +347,7 @@ class Divingbell:
         """Return what a monitor is told of the sessions and of what was hidden."""
         found = Readings() if self._engine is None else await self._engine.read()
         masked = self._border.masked.by_kind() if isinstance(self._border, Masking) else {}
-        return replace(found, masked=masked)
+        return replace(found, masked=masked, unrecorded=self.journal.unrecorded)
 
     def _privacy_lines(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> PrivacyLines:
         """Have lines of [privacy_rules] compared with the tools that servers tell of."""

@@ -157,7 +157,7 @@ async def test_answers_of_agents_are_counted_by_arm() -> None:
 async def test_what_is_read_off_the_sessions_is_told() -> None:
     async def state() -> Readings:
         return Readings(busy=2, idle=3, memory=7, pool=4, from_pool=5, made=6,
-                        copies=1, copies_made=9, masked={"EMAIL": 10})  # fmt: skip
+                        copies=1, copies_made=9, unrecorded=2, masked={"EMAIL": 10})  # fmt: skip
 
     found = await counted(SessionOpened(ANNA, "s", "k"), read=state)
     assert value(found, "sessions", state="busy") == 2
@@ -165,8 +165,8 @@ async def test_what_is_read_off_the_sessions_is_told() -> None:
     assert value(found, "sessions_opened_total") == 1
     assert value(found, "pool_taken_total", by="pool") == 5
     assert value(found, "values_masked_total", kind="EMAIL") == 10
-    names = ("memory_bytes", "pool_sessions", "copies", "copies_made_total")
-    assert [value(found, name) for name in names] == [7, 4, 1, 9]
+    names = ("memory_bytes", "pool_sessions", "copies", "copies_made_total", "unrecorded_total")
+    assert [value(found, name) for name in names] == [7, 4, 1, 9, 2]
     assert ("process_open_fds", frozenset()) in found
 
 

@@ -7,16 +7,19 @@ import sqlite3
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from mcp_types import CallToolResult, TextContent
 
 from divingbell.errors import ConfigError
-from divingbell.journal import totals
+from divingbell.journal import tokens, totals
 from divingbell.journal.arm_totals import ArmSums
 from divingbell.journal.combination_totals import MOST_A_DAY, Combination
-from divingbell.journal.events import AnswerEnded, ExecutionRefused
+from divingbell.journal.events import AnswerEnded, CallEnded, CellEnded, ExecutionRefused
+from divingbell.journal.serve_arm_totals import ServeArmSums
 from divingbell.journal.totals import ToolTotal, Totals, report
-from divingbell.models import Ledger, ToolUse
+from divingbell.models import Ledger, Result, ToolUse
 from divingbell.principal import Principal
 
 PATIENCE = 30.0
@@ -295,3 +298,23 @@ async def test_only_so_many_combinations_of_a_day_are_told_apart(path: Path) -> 
     await recorded(path, *((ledger, "anna") for ledger in [*pairs, pairs[0]]))
     found = {one.tools: one.executions for one in report(path, 7).combinations}
     assert found["others"] == 5 and found["a.x + b.t0"] == 2
+
+
+# Arms of `serve`
+
+
+async def test_what_clients_use_is_told_apart_by_arm(path: Path) -> None:
+    arms = {"anna": "code", "bert": "direct"}
+    kept = Totals(path, arms.get)
+    for user in ("anna", "bert", "carl"):
+        whose = Principal(user, "", "http")
+        kept.take(CellEnded(whose, "k", 1, "1", Result("ok", ledger=LEDGER)))
+        result = CallToolResult(content=[TextContent(text="x" * 80)])
+        for by in ("client", "code"):
+            call: Any = (1, whose, "k", 1, by, "tool", "shop.buy", "ok", "", True)
+            kept.take(CallEnded(*call, {"what": "y" * 20}, b"", result, b"", 0.1))
+    async with asyncio.timeout(PATIENCE):
+        await kept.close()
+    estimate = round(100 / tokens.CHARACTERS_PER_TOKEN)
+    each = ServeArmSums(1, 1, 3, 1, LEDGER.read + estimate, LEDGER.direct + estimate)
+    assert report(path, 7).serve_arms == {"code": each, "direct": each}

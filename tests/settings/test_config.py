@@ -187,7 +187,7 @@ def test_a_variable_that_is_not_set_breaks_one_server_alone(tmp_path: Path) -> N
         ('[servers."a.b"]\ncommand = "x"\n', "can't be the name of a server"),
         ('[policy]\ndefalt = "deny"\n', "did you mean 'default'"),
         ('[policy]\ndefault = "maybe"\n', "default"),
-        ('mode = "direct"\n', 'must be "code" or "hybrid", not'),
+        ('mode = "magic"\n', 'must be "code" or "hybrid" or "direct", not'),
         ('search = "magic"\n', 'must be "auto" or "words" or "meaning", not'),
         ('mcp_config = "nowhere.json"\n', "nowhere.json"),
     ],

@@ -123,6 +123,16 @@ class Gateway:
         """Have `generation` count what else a session imports, by its key."""
         self._revision = revision
 
+    def ask_also(self, approver: Approver) -> Callable[[], None]:
+        """Have another one asked about calls, beside those who are asked already; returns the
+        undo. The first answer counts."""
+        self.pipeline.also_asked = approver
+
+        def undo() -> None:
+            self.pipeline.also_asked = None
+
+        return undo
+
     async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
         """Ask the person whether a cell may run in which a review has found something.
 

@@ -30,7 +30,7 @@ from divingbell.gateway.catalog.catalog import Catalog
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.policy.approval_form import ElicitingApprover
-from divingbell.gateway.policy.approvals import Approval, Approvals, Approver
+from divingbell.gateway.policy.approvals import Approval, Approvals, Approver, FirstOf
 from divingbell.gateway.policy.labels import FlowMatch, Labels, Source, in_order
 from divingbell.gateway.policy.meter import Meter
 from divingbell.gateway.policy.pins import Pins
@@ -190,6 +190,8 @@ class Pipeline:
         self._find = find
         self._host = host
         self._on_approval = on_approval
+        self.also_asked: Approver | None = None
+        """One who is asked at the same time as everybody else: the first answer counts."""
         self._saving: asyncio.Task[None] | None = None
         self._to_server: tuple[Step, ...] = (
             self.budget,
@@ -449,7 +451,10 @@ class Pipeline:
             self._save_pins()
 
     def _approver(self, context: CallContext) -> Approver | None:
-        return ElicitingApprover(context.asker) if context.asker else self._on_approval
+        first = ElicitingApprover(context.asker) if context.asker else self._on_approval
+        if first is None or self.also_asked is None:
+            return first or self.also_asked
+        return FirstOf((first, self.also_asked))
 
     async def approve_code(self, context: CallContext, findings: str, kinds: str) -> None:
         """Ask the person whether a cell may run in which a review has found something.

@@ -132,18 +132,6 @@ def _size_of(event: JournalEvent) -> int:
     return len(event.code) if isinstance(event, CellStarted | CellRefused) else 0
 
 
-@contextlib.contextmanager
-def _or_not_recorded() -> Iterator[None]:
-    """Whatever a durable subscriber raises: the intent is not kept."""
-    try:
-        yield
-    except NotRecorded:
-        raise
-    except Exception as error:
-        log.exception("an intent was not kept")
-        raise NotRecorded(f"it could not be recorded: {type(error).__name__}") from error
-
-
 class Journal:
     """Tells events to subscribers, in the order in which they happen."""
 
@@ -151,6 +139,8 @@ class Journal:
         self._durable: tuple[Durable, ...] = ()
         self._beginnings: tuple[Callable[[Intent], Awaitable[Kept | None]], ...] = ()
         self._watchers: tuple[Watcher, ...] = ()
+        self.unrecorded = 0
+        """How many intents could not be kept, so that nothing was done."""
 
     def keep(self, subscriber: Durable) -> Callable[[], None]:
         """Tell a durable subscriber from now on; returns the undo."""
@@ -201,7 +191,7 @@ class Journal:
         """
         waiting: list[Kept] = []
         for begin in self._beginnings:
-            with _or_not_recorded():
+            with self._or_not_recorded():
                 if (kept := await begin(event)) is not None:
                     waiting.append(kept)
         is_told = False
@@ -209,13 +199,26 @@ class Journal:
         async def all_kept() -> None:
             nonlocal is_told
             for kept in waiting:
-                with _or_not_recorded():
+                with self._or_not_recorded():
                     await kept()
             if not is_told:
                 is_told = True
                 self._pass_to_watchers(event)
 
         return all_kept
+
+    @contextlib.contextmanager
+    def _or_not_recorded(self) -> Iterator[None]:
+        """Whatever a durable subscriber raises: the intent is not kept."""
+        try:
+            yield
+        except NotRecorded:
+            self.unrecorded += 1
+            raise
+        except Exception as error:
+            self.unrecorded += 1
+            log.exception("an intent was not kept")
+            raise NotRecorded(f"it could not be recorded: {type(error).__name__}") from error
 
     def note(self, event: JournalEvent) -> None:
         """Tell what has happened."""

@@ -13,7 +13,7 @@ and counted when it has ended.
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -118,6 +118,8 @@ class Accountant:
         self._definitions = definitions
         self.opens_conversation = False
         """Whether the next execution is the first of a conversation with a model."""
+        self.is_spared: Callable[[Tool], bool] | None = None
+        """Says whether the model is spared the definition of a tool, if it has others than most."""
         self._start()
 
     def open_conversation(self, surface: str) -> None:

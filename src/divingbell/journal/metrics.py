@@ -32,6 +32,7 @@ from divingbell.journal.events import (
     SessionOpened,
 )
 from divingbell.journal.readings import Readings
+from divingbell.journal.serve_arm_totals import tokens_of
 from divingbell.journal.totals import READ_BY_MODELS
 from divingbell.journal.use_cases import use_of
 from divingbell.models import Ledger
@@ -94,6 +95,10 @@ class Metrics:
         ProcessCollector(registry=self._registry)
         self._make_series()
         self._children: dict[tuple[str, ...], Any] = {}
+        # At 0 from the start: where a first one is the first sample, no monitor sees a rise.
+        self._child(self._errors, errors.SandboxUnavailable.code)
+        for used in (ANY, "code", "direct"):
+            self._child(self._conversing, used)
         self._watching: asyncio.Task[None] | None = None
         self._takers: dict[type, Callable[[Any], None]] = {
             SessionOpened: lambda event: self._sessions_opened.inc(),
@@ -217,6 +222,12 @@ class Metrics:
         if self._about.price:
             self._cost.inc(ledger.saved * self._about.price / TOKENS_OF_A_PRICE)
 
+    def _count_direct(self, event: CallEnded) -> None:
+        """Count the tokens of a call that passed through a model: nothing is saved by it."""
+        estimate, arm = tokens_of(event), self._arm_of(event.principal.user)
+        self._child(self._read, arm).inc(estimate)
+        self._child(self._direct, arm).inc(estimate)
+
     def _execution_refused(self, event: ExecutionRefused) -> None:
         self._denied("rate")
         self.failed(errors.RateExceeded.code)
@@ -237,6 +248,8 @@ class Metrics:
         # What was not found has the name that it was asked for by, which is text of others.
         server = event.name.partition(".")[0]
         server = server if server in self._servers else OTHER
+        if event.by == "client" and event.sent and event.principal.client in READ_BY_MODELS:
+            self._count_direct(event)
         self._child(self._calls, server, event.outcome).inc()
         self._call_seconds.observe(event.seconds)
 
@@ -317,9 +330,12 @@ class _ReadingsCollector(Collector):
         }
         for name, (words, value) in gauges.items():
             yield GaugeMetricFamily(f"divingbell_{name}", words, value)
-        yield CounterMetricFamily(
-            "divingbell_copies_made", "Copies that were made.", latest.copies_made
-        )
+        counters = {
+            "copies_made": ("Copies that were made.", latest.copies_made),
+            "unrecorded": ("What was not done as it could not be recorded.", latest.unrecorded),
+        }
+        for name, (words, value) in counters.items():
+            yield CounterMetricFamily(f"divingbell_{name}", words, value)
         states = {"busy": latest.busy, "idle": latest.idle}
         sessions = GaugeMetricFamily("divingbell_sessions", "Sessions now.", labels=["state"])
         yield _labelled(sessions, states)

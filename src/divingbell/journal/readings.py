@@ -24,5 +24,7 @@ class Readings:
     copies_made: int = 0
     masked: Mapping[str, int] = field(default_factory=dict)
     """Values that were hidden from models since the start, by their kinds."""
+    unrecorded: int = 0
+    """Cells and calls that were not made, as they could not be recorded."""
     queue: int = 0
     """Executions that wait for their turn."""

@@ -44,9 +44,14 @@ class LedgerRecorder:
         self._surface, self._is_spared = surface, is_spared
         self.count_soon(self._tools())
 
-    def open_conversation(self, session: str) -> None:
-        """Note that a model begins to read what the session with this key shows."""
-        self.of(session).open_conversation(self._surface or "")
+    def open_conversation(
+        self, session: str, is_spared: Callable[[Tool], bool] | None = None
+    ) -> None:
+        """Note that a model begins to read what the session with this key shows; `is_spared` is for
+        one that has other tools than most."""
+        accountant = self.of(session)
+        accountant.open_conversation(self._surface or "")
+        accountant.is_spared = is_spared
 
     def of(self, session: str) -> Accountant:
         """Return the accountant of the session with this key."""
@@ -76,7 +81,8 @@ class LedgerRecorder:
         # Not kept: its session may have ended already.
         accountant = self._accountants.get(session) or Accountant(self._definitions)
         opens = accountant.opens_conversation
-        spared = filter(self._is_spared, self._tools()) if opens else ()
+        is_spared = accountant.is_spared or self._is_spared
+        spared = filter(is_spared, self._tools()) if opens else ()
         return await accountant.close_execution(code, shown, spared, images=images)
 
     async def close(self) -> None:

@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -19,10 +19,17 @@ from typing import Any
 from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
-from divingbell.journal import arm_totals, combination_totals
+from divingbell.journal import arm_totals, combination_totals, serve_arm_totals
 from divingbell.journal.arm_totals import ArmSums
 from divingbell.journal.combination_totals import Combination
-from divingbell.journal.events import AnswerEnded, CellEnded, ExecutionRefused, JournalEvent
+from divingbell.journal.events import (
+    AnswerEnded,
+    CallEnded,
+    CellEnded,
+    ExecutionRefused,
+    JournalEvent,
+)
+from divingbell.journal.serve_arm_totals import ServeArmSums, Used
 from divingbell.journal.write_behind import WriteBehind
 from divingbell.models import Ledger
 
@@ -57,7 +64,7 @@ CREATE TABLE IF NOT EXISTS {_REFUSED} (
     day TEXT NOT NULL, user TEXT NOT NULL, executions INTEGER NOT NULL,
     PRIMARY KEY (day, user)
 ) WITHOUT ROWID;
-{arm_totals.SCHEMA}{combination_totals.SCHEMA}"""
+{arm_totals.SCHEMA}{combination_totals.SCHEMA}{serve_arm_totals.SCHEMA}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,18 +130,24 @@ class Report:
     """Answers of agents by the arm of an experiment: in no other figure."""
     combinations: tuple[Combination, ...] = ()
     """Tools that were used together in one execution, the most frequent first."""
+    serve_arms: dict[str, ServeArmSums] = field(default_factory=dict)
+    """What clients of `serve` have used, by the arm of an experiment."""
 
 
-_Row = tuple[str, str, Ledger | AnswerEnded | None]
-"""A day, a user, and a ledger or an answer; None for an execution that was refused."""
+_Counted = Ledger | AnswerEnded | Used | None
+_Row = tuple[str, str, _Counted]
+"""A day, a user, and a ledger, an answer or what an arm has used; None for an execution that was
+refused."""
 _making = threading.Lock()
 
 
 class Totals:
     """Adds ledgers to the totals, in a thread of its own. It never fails, it logs."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, arm_of: Callable[[str], str | None] = lambda user: None) -> None:
+        """`arm_of` says which arm of an experiment a user is in."""
         self._path = path
+        self._arm_of = arm_of
         self._connection: sqlite3.Connection | None = None
         self._behind = WriteBehind("divingbell-ledger", self._write, self._finish)
 
@@ -143,17 +156,25 @@ class Totals:
         that is part of an experiment; see the journal."""
         if isinstance(event, AnswerEnded) and event.arm:
             self.record(event, event.principal.user)
-        if not isinstance(event, CellEnded | ExecutionRefused):
+        if not isinstance(event, CellEnded | ExecutionRefused | CallEnded):
             return
+        user = event.principal.user
         if event.principal.client not in READ_BY_MODELS:
             return
         if isinstance(event, ExecutionRefused):
-            self.record(None, event.principal.user)
+            self.record(None, user)
+        elif isinstance(event, CallEnded):
+            is_direct = event.by == "client" and event.kind == "tool" and event.sent
+            if is_direct and (arm := self._arm_of(user)):
+                self.record(serve_arm_totals.of_call(arm, event), user)
         elif event.result is not None and event.result.ledger is not None:
-            self.record(event.result.ledger, event.principal.user)
+            self.record(event.result.ledger, user)
+            if arm := self._arm_of(user):
+                self.record(serve_arm_totals.of_ledger(arm, event.result.ledger), user)
 
-    def record(self, ledger: Ledger | AnswerEnded | None, user: str = "") -> None:
-        """Have a ledger or an answer added, or with None a refusal; returns at once."""
+    def record(self, ledger: _Counted, user: str = "") -> None:
+        """Have a ledger, an answer or what an arm has used added, or with None a refusal; returns
+        at once."""
         day = datetime.now(UTC).date().isoformat()
         if not self._behind.add((day, _storable(user), ledger), MOST_WAITING):
             log.warning("the tokens of an execution are not added to the totals")
@@ -176,6 +197,8 @@ class Totals:
                         _add_refusal(self._connection, day, user)
                     elif isinstance(ledger, AnswerEnded):
                         arm_totals.add(self._connection, day, user, ledger)
+                    elif isinstance(ledger, Used):
+                        serve_arm_totals.add(self._connection, day, user, ledger)
                     else:
                         _add(self._connection, day, user, ledger)
                         combination_totals.add(self._connection, day, user, ledger)
@@ -250,8 +273,9 @@ def _storable(name: str) -> str:
     return name[:MAX_NAME].encode("utf-8", "replace").decode()
 
 
-def report(path: Path, days: int) -> Report:
-    """Return the sums of the last days, today among them. It blocks for some milliseconds.
+def report(path: Path, days: int, user: str | None = None) -> Report:
+    """Return the sums of the last days, today among them; with a user, of that one alone. It blocks
+    for some milliseconds.
 
     Raises:
         ConfigError: there is a file, and it is not one of ours or can't be read.
@@ -266,21 +290,36 @@ def report(path: Path, days: int) -> Report:
             arms = arm_totals.read(connection, *since) if arm_totals.TABLE in tables else {}
             if _DAYS not in tables:
                 return Report(Sums(), {}, {}, (), (), older)
+            if user is not None:
+                return _report_of(connection, since[0], user)
             return Report(
                 older=older,
                 arms=arms,
                 combinations=_combinations(connection, *since, tables),
+                serve_arms=_serve_arms(connection, *since, tables),
                 refused=_refused(connection, since) if _REFUSED in tables else {},
                 total=Sums(*_sums(connection, "''", since).get("", ())),
                 days={k: Sums(*v) for k, v in _sums(connection, "day", since).items()},
                 users={k: Sums(*v) for k, v in _sums(connection, "user", since).items()},
-                servers=_uses(connection, "substr(tool, 1, instr(tool || '.', '.') - 1)", since),
+                servers=_uses(connection, _SERVER, since),
                 tools=_uses(connection, "tool", since),
             )
     except (OSError, sqlite3.Error) as error:
         raise ConfigError(
             f"the totals in {path} can't be read: {error}. Move the file away to begin anew"
         ) from None
+
+
+def _report_of(connection: sqlite3.Connection, since: str, user: str) -> Report:
+    """Return the sums of one user: what is of others, or of all together, is not in it."""
+    wanted = (since, _storable(user))
+    return Report(
+        total=Sums(*_sums(connection, "''", wanted).get("", ())),
+        days={k: Sums(*v) for k, v in _sums(connection, "day", wanted).items()},
+        users={},
+        servers=_uses(connection, _SERVER, wanted),
+        tools=_uses(connection, "tool", wanted),
+    )
 
 
 @contextlib.contextmanager
@@ -294,12 +333,20 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         connection.close()
 
 
+_SERVER = "substr(tool, 1, instr(tool || '.', '.') - 1)"
+
+
+def _where(wanted: tuple[str, ...]) -> str:
+    """Return the condition for a first day, or for that and a user."""
+    return "day >= ?" if len(wanted) == 1 else "day >= ? AND user = ?"
+
+
 def _sums(
-    connection: sqlite3.Connection, group: str, since: tuple[str]
+    connection: sqlite3.Connection, group: str, wanted: tuple[str, ...]
 ) -> dict[str, tuple[Any, ...]]:
     names = ", ".join(f"sum({name})" for name in _COUNTED)
     rows = connection.execute(
-        f"SELECT {group}, {names} FROM {_DAYS} WHERE day >= ? GROUP BY 1 ORDER BY 1", since
+        f"SELECT {group}, {names} FROM {_DAYS} WHERE {_where(wanted)} GROUP BY 1 ORDER BY 1", wanted
     )
     return {row[0]: tuple(row[1:]) for row in rows}
 
@@ -307,8 +354,16 @@ def _sums(
 def _tables(connection: sqlite3.Connection) -> set[str]:
     """Return the names of our tables that are there."""
     found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    more = {arm_totals.TABLE, combination_totals.TABLE}
+    more = {arm_totals.TABLE, combination_totals.TABLE, serve_arm_totals.TABLE}
     return found & {_DAYS, _TOOLS, _REFUSED, _OLD_DAYS, _OLD_TOOLS, *more}
+
+
+def _serve_arms(
+    connection: sqlite3.Connection, since: str, tables: set[str]
+) -> dict[str, ServeArmSums]:
+    """Return them; an earlier version has made no table of them."""
+    is_there = serve_arm_totals.TABLE in tables
+    return serve_arm_totals.read(connection, since) if is_there else {}
 
 
 def _combinations(
@@ -333,11 +388,13 @@ def _older(connection: sqlite3.Connection, since: tuple[str]) -> int:
     return int(count)
 
 
-def _uses(connection: sqlite3.Connection, group: str, since: tuple[str]) -> tuple[ToolTotal, ...]:
+def _uses(
+    connection: sqlite3.Connection, group: str, wanted: tuple[str, ...]
+) -> tuple[ToolTotal, ...]:
     rows = connection.execute(
-        f"SELECT {group}, sum(calls), sum(tokens) FROM {_TOOLS} WHERE day >= ? "
+        f"SELECT {group}, sum(calls), sum(tokens) FROM {_TOOLS} WHERE {_where(wanted)} "
         "GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 100",
-        since,
+        wanted,
     )
     return tuple(ToolTotal(*row) for row in rows)
 

@@ -64,6 +64,12 @@ class Starting:
         if (error := self._task.exception()) is not None:
             raise error.with_traceback(None)  # else it would grow with everybody who asks
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it has started, and nothing kept it from it."""
+        task = self._task
+        return task is not None and task.done() and not task.cancelled() and not task.exception()
+
     def _how_far(self) -> str:
         passed = f"the sandbox is starting ({self._loop.time() - self._began:.0f} s)"
         return f"{passed}: {self._step}" if self._step else passed

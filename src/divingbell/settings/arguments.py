@@ -12,6 +12,7 @@ from divingbell.settings.audit import AuditMode
 from divingbell.settings.metrics import MetricsMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy
+from divingbell.settings.serve_modes import ServeMode
 from divingbell.settings.skills import SkillsMode
 from divingbell.settings.traces import TracesMode
 
@@ -43,7 +44,7 @@ class SettingsArguments(SessionLimits, total=False):
     uid_base: int
     uid_count: int
     mcp_config: str | Path
-    mode: Literal["code", "hybrid"]
+    mode: ServeMode
     search: Literal["auto", "words", "meaning"]
     search_model: str | Path
     servers: Mapping[str, Any]

@@ -26,6 +26,7 @@ from divingbell.settings.metrics import MetricsMode
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import Privacy, PrivacyRules
 from divingbell.settings.review import ReviewSettings
+from divingbell.settings.serve_modes import ServeMode
 from divingbell.settings.servers import Entry, read_entries
 from divingbell.settings.skills import SkillsMode
 from divingbell.settings.sources import Found, Source
@@ -90,8 +91,9 @@ class Settings:
 
     mcp_config: FilePath = ""
     """A list of MCP servers in the form of other clients: the path of an mcp.json."""
-    mode: Literal["code", "hybrid"] = "code"
-    """As an MCP server: "code", or "hybrid", which also passes chosen tools through."""
+    mode: ServeMode = "code"
+    """As an MCP server: "code", "hybrid", which also passes chosen tools through, or "direct",
+    which passes all through and runs no code."""
     search: Literal["auto", "words", "meaning"] = "auto"
     """How tools are found: by "words", also by "meaning", or "auto": as far as is installed."""
     search_model: FilePath = ""
@@ -123,7 +125,8 @@ class Settings:
     agent: AgentSettings = field(default_factory=AgentSettings)
     """The model that `divingbell chat` asks, and how it works: the table [agent]."""
     experiment: ExperimentSettings = field(default_factory=ExperimentSettings)
-    """The share of users that each mode of the agent has: the table [experiment]."""
+    """The share of users that each mode has, of the agent and of `serve`: the table
+    [experiment]."""
     metrics: Annotated[MetricsMode | None, Described('"on" or "off"')] = None
     """Counts for a monitor: "on" or "off"; if it is not set, "on" in `divingbell serve --http` and
     "off" elsewhere."""

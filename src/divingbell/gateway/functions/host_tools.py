@@ -91,6 +91,10 @@ class HostTools:
         """Return the names of those that clients see as tools of their own, in hybrid mode."""
         return tuple(name for name, each in self._shared.items() if each.function.direct)
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of those that all sessions have."""
+        return tuple(self._shared)
+
     async def offer(self, session: str, functions: Iterable[HostFunction]) -> None:
         """Add functions for the session with this key alone. One of the same name is replaced.
 

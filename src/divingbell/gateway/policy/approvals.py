@@ -79,6 +79,28 @@ class NobodyThere(Exception):
     """Raised by an Approver that has nobody to ask; its text says why."""
 
 
+@dataclass(frozen=True, slots=True)
+class FirstOf:
+    """An Approver that asks several at the same time: the first answer counts."""
+
+    approvers: tuple[Approver, ...]
+
+    async def __call__(self, approval: Approval) -> bool | str | Answer:
+        asking = [asyncio.ensure_future(each(approval)) for each in self.approvers]
+        why: BaseException | None = None
+        try:
+            for next_answer in asyncio.as_completed(asking):
+                try:
+                    return await next_answer
+                except NobodyThere as error:
+                    why = why or error
+            raise why or NobodyThere(NOBODY_TO_ASK)
+        finally:
+            for each in asking:
+                each.cancel()
+            await asyncio.wait(asking)
+
+
 Kind = tuple[str, str, int | None, tuple[int, ...], str]
 """Key of the session, tool, rule, rules about flows and definition: calls that are alike."""
 

@@ -80,7 +80,10 @@ class ServeOptions(HttpOptions, PrivacyOptions):
 
     mode: Annotated[
         str | None,
-        Parameter(help="code, or hybrid, which also passes chosen tools through [default: code]."),
+        Parameter(
+            help="code; hybrid, which also passes chosen tools through; or direct, which passes "
+            "all through and runs no code [default: code]."
+        ),
     ] = None
     privacy: Annotated[str | None, privacy_help("secrets")] = None
 

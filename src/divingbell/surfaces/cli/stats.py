@@ -53,6 +53,7 @@ def _as_json(found: Report, days: int) -> dict[str, Any]:
         "older_executions": found.older,
         "refused_by_user": found.refused,
         "combinations": [asdict(one) for one in found.combinations],
+        "serve_arms": {arm: asdict(sums) for arm, sums in found.serve_arms.items()},
         "arms": {arm: asdict(sums) for arm, sums in found.arms.items()},
     }
 
@@ -70,8 +71,9 @@ def _print(console: "Console", found: Report, days: int) -> None:
     if found.refused:
         console.print(f"{sum(found.refused.values()):,} executions were over a rate, and not run.")
     _print_arms(console, found)
+    _print_serve_arms(console, found)
     if not found.total.executions:
-        if found.arms:
+        if found.arms or found.serve_arms:
             return
         console.print(
             f"No model has run code here in the last {days} days.\n"
@@ -116,6 +118,20 @@ def _print_arms(console: "Console", found: Report) -> None:
     if few:
         words = f"{', '.join(few)}: fewer than {FEW} answers, so a difference may be chance."
         console.print(words, markup=False)
+
+
+def _print_serve_arms(console: "Console", found: Report) -> None:
+    """Print the arms of an experiment among the clients of `serve` beside each other."""
+    if not found.serve_arms:
+        return
+    table = _table("arm", "users", "executions", "calls", "direct calls", "tokens read", "directly")
+    for arm, sums in found.serve_arms.items():
+        table.add_row(_without_markup(arm), *(f"{value:,}" for value in asdict(sums).values()))
+    console.print(table)
+    console.print(
+        "Of direct calls tokens are estimated, and the definitions of tools are not counted.",
+        markup=False,
+    )
 
 
 def _arm_cells(sums: ArmSums) -> list[str]:

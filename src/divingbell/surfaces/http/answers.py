@@ -49,7 +49,7 @@ class Answer:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start = head(self.status, self.media_type, self.headers)
-        if self.status != 204:
+        if self.status != 204 and "Content-Length" not in (self.headers or {}):
             start["headers"].append((b"content-length", b"%d" % len(self.body)))
         await send(start)
         await send({"type": "http.response.body", "body": self.body})

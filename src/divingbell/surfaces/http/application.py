@@ -5,19 +5,31 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, closing
 from typing import Any
 
+import msgspec
 from mcp.server.lowlevel import Server
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from divingbell.app import Divingbell
 from divingbell.surfaces.auth import ScopeWord, Tokens
-from divingbell.surfaces.http import visitor
-from divingbell.surfaces.http.answers import as_json
-from divingbell.surfaces.http.api import executions, me, sessions
+from divingbell.surfaces.http import openapi, visitor
+from divingbell.surfaces.http.answers import JSON, Answer, as_json
+from divingbell.surfaces.http.api import (
+    approvals,
+    audit,
+    events,
+    executions,
+    files,
+    ledger,
+    me,
+    sessions,
+    skills,
+    tools,
+)
 from divingbell.surfaces.http.console import routes as console
 from divingbell.surfaces.http.guard import Door, Guard
 from divingbell.surfaces.http.operations import Operation, routes
-from divingbell.surfaces.http.problems import Refused
+from divingbell.surfaces.http.problems import AGAIN, Refused
 from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
 from divingbell.surfaces.http.service import Service
 from divingbell.surfaces.mcp.endpoint import PATH, Endpoint
@@ -27,9 +39,16 @@ from divingbell.surfaces.mcp.openings import opens_connection
 OPERATIONS: tuple[Operation, ...] = (
     *executions.OPERATIONS,
     *sessions.OPERATIONS,
+    *files.OPERATIONS,
+    *tools.OPERATIONS,
+    *approvals.OPERATIONS,
+    *events.OPERATIONS,
+    *ledger.OPERATIONS,
+    *audit.OPERATIONS,
+    *skills.OPERATIONS,
     *me.OPERATIONS,
 )
-OPEN_PATHS = frozenset({"/healthz"}) | console.OPEN_PATHS
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"}) | console.OPEN_PATHS
 """What is answered without a token."""
 _OPENING = (
     f"a request that opens a connection may have {MAX_OPENING:,} bytes at most: send less about "
@@ -68,6 +87,9 @@ def application(
         *console.routes(service),
         Route(PATH, Scoped("run", Weighed(endpoint))),
         Route("/healthz", Healthy()),
+        Route("/readyz", Ready(service)),
+        Route("/metrics", Scoped("metrics", MetricsText(service))),
+        Route("/openapi.json", Described(OPERATIONS)),
     ]
     return Application(_router(found, endpoint.running(), service.running()), door)
 
@@ -107,6 +129,45 @@ class Healthy:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await as_json({"status": "ok"})(scope, receive, send)
+
+
+class Ready:
+    """Says whether code can be run: not before the sandbox is up, and not while it ends."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._service.is_ready():
+            await as_json({"status": "ready"})(scope, receive, send)
+            return
+        await Refused(503, "not_ready", "no code can be run now: try again soon").retry_after(
+            AGAIN
+        )(scope, receive, send)
+
+
+class MetricsText:
+    """Counts, for a monitor."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        metrics = self._service.bell.metrics
+        if metrics is None:
+            raise Refused(404, "not_found", 'no metrics are kept: set metrics = "on"')
+        text = await metrics.render()
+        await Answer(text, media_type=metrics.content_type)(scope, receive, send)
+
+
+class Described:
+    """The description of the API."""
+
+    def __init__(self, operations: tuple[Operation, ...]) -> None:
+        self._body = msgspec.json.encode(openapi.description(operations))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await Answer(self._body, media_type=JSON)(scope, receive, send)
 
 
 class Scoped:

@@ -6,7 +6,7 @@ who writes ever waits for one who reads.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,7 +73,7 @@ class EventLog:
             return None
         return self._entries[number - self._entries[0].number]
 
-    async def follow(self, after: int = 0) -> AsyncIterator[Entry | None]:
+    async def follow(self, after: int = 0) -> AsyncGenerator[Entry | None, None]:
         """Yield the events after a number as they come, until there are no more.
 
         An event `gap` stands for those that were kept no longer; its number is that of the last

@@ -34,6 +34,11 @@ STATUSES: Mapping[str, int] = {
     "disk_full": 507,
     "skill_refused": 422,
     "skill_missing": 404,
+    "tool_unknown": 404,
+    "tool_denied": 403,
+    "tool_arguments": 422,
+    "tool_unavailable": 503,
+    "tool_timeout": 503,
 }
 """By the code of an error. What is not here is our own fault: 500."""
 INTERNAL = "something went wrong inside: the log of divingbell says more"

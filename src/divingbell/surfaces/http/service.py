@@ -9,6 +9,7 @@ from typing import Any
 from divingbell.app import Divingbell
 from divingbell.surfaces.http.executions import Executions
 from divingbell.surfaces.http.guard import Door
+from divingbell.surfaces.http.pending import Pending
 from divingbell.surfaces.http.queue import Queue, Room
 
 
@@ -19,24 +20,35 @@ class Service:
     bell: Divingbell
     door: Door
     executions: Executions
+    queue: Queue
+    pending: Pending
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
     @classmethod
     def of(cls, bell: Divingbell, door: Door) -> "Service":
         """Return the service of a Divingbell."""
-        return cls(bell, door, Executions(bell, Queue(Room())))
+        queue = Queue(Room())
+        executions = Executions(bell, queue)
+        return cls(bell, door, executions, queue, Pending(executions.of_cell))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve; at the end nothing runs any more, and all of it has its record."""
-        stop_watching = self.bell.journal.watch(self.executions.watch)
-        try:
-            yield
-        finally:
-            await self.executions.close()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-            stop_watching()
+        with contextlib.ExitStack() as undo:
+            undo.callback(self.bell.journal.watch(self.executions.watch))
+            undo.callback(self.bell.gateway.ask_also(self.pending))
+            if self.bell.metrics is not None:
+                self.bell.metrics.queue_length = lambda: self.queue.waiting
+            try:
+                yield
+            finally:
+                await self.executions.close()
+                if self._tasks:
+                    await asyncio.wait(self._tasks)
+
+    def is_ready(self) -> bool:
+        """Whether code can be run."""
+        return self.bell.is_ready and not self.executions.draining
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something whose request has gone."""

@@ -1,7 +1,8 @@
 """Streams: events as Server-Sent Events, for a reader who may leave at any time."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 
 from starlette.types import Message, Receive, Scope, Send
 
@@ -17,7 +18,7 @@ class Stream:
     end."""
 
     def __init__(
-        self, entries: AsyncIterator[Entry | None], left: Callable[[], None] = lambda: None
+        self, entries: AsyncGenerator[Entry | None, None], left: Callable[[], None] = lambda: None
     ) -> None:
         self._entries = entries
         self._left = left
@@ -38,8 +39,9 @@ class Stream:
             await asyncio.wait((sending, leaving))
 
     async def _send_all(self, send: Send) -> None:
-        async for entry in self._entries:
-            await send(_part(COMMENT if entry is None else entry.frame()))
+        async with aclosing(self._entries) as entries:
+            async for entry in entries:
+                await send(_part(COMMENT if entry is None else entry.frame()))
         await send({"type": "http.response.body", "body": b""})
 
 

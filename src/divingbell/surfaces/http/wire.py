@@ -200,3 +200,30 @@ class Me(Told):
     backend: str
     privacy: str
     features: Features
+
+
+class ApprovalTold(Told):
+    """A question about a call: may it be made?"""
+
+    id: str
+    tool: str
+    arguments: str
+    reason: str
+    session: str
+    cell: int
+    execution: str | None
+    waiting: int
+    asked_at: str
+
+
+class ApprovalsTold(Told):
+    """Questions that wait for an answer, the oldest first."""
+
+    items: list[ApprovalTold]
+
+
+class AnswerGiven(Given):
+    """A person's word: yes to this call, no, or yes to all like it in this run or session."""
+
+    word: Literal["yes", "no", "always", "session"]
+    comment: Annotated[str, Meta(max_length=500)] = ""

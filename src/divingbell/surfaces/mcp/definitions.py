@@ -116,6 +116,8 @@ CLOSE_SESSION = types.Tool(
         "required": ["session_id"],
     },
 )
+DIRECT = "The tools of several MCP servers, which Divingbell passes on."
+"""The instructions for those who are offered these tools alone."""
 NAMES = frozenset(tool.name for tool in (EXECUTE, SEARCH, LIST_SESSIONS, CLOSE_SESSION))
 
 

@@ -19,6 +19,7 @@ from divingbell.gateway.catalog.descriptions import SERVERS
 from divingbell.host import requirements
 from divingbell.principal import Principal
 from divingbell.session.ownership import checked_name
+from divingbell.settings.serve_modes import ServeMode, mode_of, serve_modes
 from divingbell.settings.servers import Server as Entry
 from divingbell.surfaces.mcp import (
     definitions,
@@ -73,7 +74,19 @@ _EVENTS: Mapping[str, type[ToolsListChanged | PromptsListChanged | ResourcesList
 
 
 class _Server(Server[Any]):
-    """Says at the start of a connection of the older protocol which changes it announces."""
+    """Says at the start of a connection of the older protocol which changes it announces, and to
+    each user what is there for them."""
+
+    told: Callable[[], str] | None = None
+    """Returns the instructions for the user of this request."""
+
+    @property
+    def instructions(self) -> str | None:
+        return self._instructions if self.told is None else self.told()
+
+    @instructions.setter
+    def instructions(self, given: str | None) -> None:
+        self._instructions = given
 
     def create_initialization_options(
         self,
@@ -95,10 +108,20 @@ class Surface:
         self._bell = bell
         self.owned = bell.owned
         entries = {entry.name: entry for entry in bell.settings.servers if isinstance(entry, Entry)}
-        functions = bell.gateway.host.direct()
-        chosen = passthrough.chosen(bell.settings.mode, entries, functions)
+        host = bell.gateway.host
         ours = (skills.SCHEME,) if bell.settings.skills == "on" else ()
-        self._passthrough = Passthrough(bell.gateway, chosen, bell.settings.idle_timeout, ours)
+        self._ways = {
+            mode: Passthrough(
+                bell.gateway,
+                passthrough.chosen(
+                    mode, entries, host.names() if mode == "direct" else host.direct()
+                ),
+                bell.settings.idle_timeout,
+                ours,
+            )
+            for mode in serve_modes(bell.settings)
+        }
+        """What is passed through, for users of each mode."""
         self._exits = Exits(bell.border)
         self._suspended = SuspendedCalls()
         self._subscriptions = Subscriptions(self._exits)
@@ -114,9 +137,8 @@ class Surface:
         self._skills = self._served_skills()
         configured = definitions.configured(bell.settings.servers)
         self._texts = self._texts_for([*configured, *bell.gateway.fleet.published()])
-        bell.ledgers.serve_models(
-            self._texts.as_read(), lambda tool: not self._passthrough.passes(tool)
-        )
+        usual = self._ways[bell.settings.mode]
+        bell.ledgers.serve_models(self._texts.as_read(), lambda tool: not usual.passes(tool))
         self._stop_listening = bell.gateway.on_change(self._changed)
         self.server = self._build()
 
@@ -137,15 +159,28 @@ class Surface:
             skills=settings.skills == "on",
         )
 
+    def _mode(self, user: str) -> ServeMode:
+        """Return the mode that this user has: that of an experiment, else that of the settings."""
+        return mode_of(self._bell.settings, user)
+
+    def _passing(self, user: str) -> Passthrough:
+        """Return what is passed through for this user."""
+        return self._ways[self._mode(user)]
+
+    def _instructions(self) -> str:
+        """Return the instructions for the user of this request."""
+        is_direct = self._mode(user_of_request()) == "direct"
+        return definitions.DIRECT if is_direct else self._texts.instructions
+
     def _build(self) -> Server[Any]:
-        passes = bool(self._passthrough)
+        passes = any(self._ways.values())
         server = _Server(
             NAME,
             version=version(NAME),
             instructions=self._texts.instructions,
             cache_hints=dict.fromkeys(_CACHEABLE, CacheHint(0, "private")),
             # The SDK compares headers with it before anything else looks at the call.
-            get_tool_input_schema=lambda name: self._passthrough.schema_of(name, user_of_request()),
+            get_tool_input_schema=self._schema_of,
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -158,6 +193,7 @@ class Surface:
             on_get_prompt=self._get_prompt if passes else None,
             on_completion=self._complete if passes else None,
         )
+        server.told = self._instructions
         # Not through the constructor, which warns that logging is on its way out. Clients of the
         # older protocol have it all the same.
         server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, self._set_level)
@@ -170,6 +206,10 @@ class Surface:
         server.middleware.append(self._subscriptions.remember)
         server.middleware.append(self._exits.answer)
         return server
+
+    def _schema_of(self, name: str) -> Mapping[str, Any] | None:
+        user = user_of_request()
+        return self._passing(user).schema_of(name, user)
 
     async def close(self) -> None:
         """End every session, and every call that waits for its client."""
@@ -184,7 +224,8 @@ class Surface:
         for known in (self._levels, self._searched, self._missed, self._conversing):
             known.leave(connection)
         await self._suspended.close(connection)
-        await self._passthrough.contexts.leave(connection)
+        for way in self._ways.values():
+            await way.contexts.leave(connection)
         await self.owned.leave(connection)
         self._bell.gateway.labels.leave(connection)
 
@@ -193,29 +234,35 @@ class Surface:
     async def _list_tools(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        await self._passthrough.await_lists()
-        passed = self._passthrough.definitions(principal_of(ctx).user)
-        return types.ListToolsResult(tools=[*self._texts.tools, *passed])
+        user = principal_of(ctx).user
+        passing = self._passing(user)
+        await passing.await_lists()
+        own = () if self._mode(user) == "direct" else self._texts.tools
+        return types.ListToolsResult(tools=[*own, *passing.definitions(user)])
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         principal, given = principal_of(ctx), params.arguments or {}
+        passing = self._passing(principal.user)
+        has_own = self._mode(principal.user) != "direct"
 
         async def work(channel: ClientChannel) -> types.CallToolResult:
-            own = self._own.get(params.name)
+            own = self._own.get(params.name) if has_own else None
             if own is not None:
                 try:
                     return await own(self, given, channel)
                 except DivingbellError as error:
+                    if self._bell.metrics is not None:
+                        self._bell.metrics.failed(error.code)
                     if params.name == definitions.EXECUTE.name:
                         return execution.as_refusal(error)
                     return _text_result(str(error), is_error=True)
-            await self._passthrough.await_lists()
-            tool = self._passthrough.tools(principal.user).get(params.name)
+            await passing.await_lists()
+            tool = passing.tools(principal.user).get(params.name)
             if tool is None:
-                return await self._passthrough.refuse(params.name, given, channel)
-            return await self._passthrough.call(tool, given, channel)
+                return await passing.refuse(params.name, given, channel)
+            return await passing.call(tool, given, channel)
 
         result: types.CallToolResult | types.InputRequiredResult
         result = await self._converse(ctx, params, work)
@@ -261,7 +308,8 @@ class Surface:
         ledgers = self._bell.ledgers
         if channel.principal not in self._conversing:
             self._conversing[channel.principal] = True
-            ledgers.open_conversation(session.key)
+            passing = self._passing(channel.user)
+            ledgers.open_conversation(session.key, lambda tool: not passing.passes(tool))
         if searched := self._searched.pop(channel.principal, ""):
             ledgers.of(session.key).note_shown(searched)
         result = await execution.execute(session, given, teller)
@@ -367,13 +415,14 @@ class Surface:
         own = await workspace.resources_of(self.owned, principal)
         if self._skills is not None:
             own += await self._skills.resources(principal)
-        passed = await self._passthrough.resources(self._channel(ctx))
+        passed = await self._passing(principal.user).resources(self._channel(ctx))
         return types.ListResourcesResult(resources=[*own, *passed])
 
     async def _list_templates(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourceTemplatesResult:
-        passed = await self._passthrough.templates(self._channel(ctx))
+        passing = self._passing(principal_of(ctx).user)
+        passed = await passing.templates(self._channel(ctx))
         own = [workspace.TEMPLATE] + ([] if self._skills is None else [skills.TEMPLATE])
         return types.ListResourceTemplatesResult(resource_templates=[*own, *passed])
 
@@ -383,10 +432,11 @@ class Surface:
         uri = await self._exits.written_address(str(params.uri), principal_of(ctx))
         if self._skills is not None and uri.startswith(skills.SCHEME):
             return await self._skills.read(principal_of(ctx), uri)
-        if not self._passthrough.addresses.has(uri):
+        passing = self._passing(principal_of(ctx).user)
+        if not passing.addresses.has(uri):
             return await workspace.read(self.owned, self._reading, principal_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
-            ctx, params, lambda channel: self._passthrough.read(uri, channel)
+            ctx, params, lambda channel: passing.read(uri, channel)
         )
         return result
 
@@ -404,8 +454,9 @@ class Surface:
     ) -> types.EmptyResult:
         principal = principal_of(ctx)
         uri = await self._exits.written_address(str(params.uri), principal)
-        if self._passthrough.addresses.has(uri):
-            self._passthrough.addresses.taken(uri)  # there has to be such a server
+        addresses = self._passing(principal.user).addresses
+        if addresses.has(uri):
+            addresses.taken(uri)  # there has to be such a server
         elif uri.startswith(workspace.SCHEME):
             await self._files.look(principal)  # what it is like now, to tell a change from
         else:
@@ -422,23 +473,26 @@ class Surface:
     async def _list_prompts(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListPromptsResult:
-        found = await self._passthrough.prompts(self._channel(ctx))
+        passing = self._passing(principal_of(ctx).user)
+        found = await passing.prompts(self._channel(ctx))
         return types.ListPromptsResult(prompts=found)
 
     async def _get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult | types.InputRequiredResult:
+        passing = self._passing(principal_of(ctx).user)
         result: types.GetPromptResult | types.InputRequiredResult = await self._converse(
             ctx,
             params,
-            lambda channel: self._passthrough.prompt(params.name, params.arguments or {}, channel),
+            lambda channel: passing.prompt(params.name, params.arguments or {}, channel),
         )
         return result
 
     async def _complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        return await self._passthrough.complete(params, self._channel(ctx))
+        passing = self._passing(principal_of(ctx).user)
+        return await passing.complete(params, self._channel(ctx))
 
     # Changes of the upstream servers
 
@@ -449,7 +503,7 @@ class Surface:
         return types.EmptyResult()
 
     def _changed(self, kind: str, server: str) -> None:
-        if kind in _EVENTS and server in self._passthrough.servers:
+        if kind in _EVENTS and any(server in way.servers for way in self._ways.values()):
             self._subscriptions.lists_changed(_EVENTS[kind]())
         if kind == "servers":
             self._tell_servers()

@@ -98,10 +98,7 @@ async def frames_loaded(page: Any, count: int) -> None:
 
 async def _shown(client: httpx2.AsyncClient, catcher: Catcher) -> list[str]:
     pages = [catcher.page(way, "caged") for way in WAYS]
-    code = (
-        "from IPython.display import HTML, display\n"
-        f"for each in {pages!r}: display(HTML(each))"
-    )
+    code = f"from IPython.display import HTML, display\nfor each in {pages!r}: display(HTML(each))"
     asked = {"code": code}
     where = "/api/v1/sessions/ways-out/execute"
     addresses = []

@@ -159,7 +159,9 @@ async def test_little_is_loaded_before_the_page_is_there(browser: Any, site: Sit
     async def finished(request: Any) -> None:
         sizes[request.url] = (await request.sizes())["responseBodySize"]
 
-    page.on("requestfinished", lambda request: tasks.append(asyncio.ensure_future(finished(request))))
+    page.on(
+        "requestfinished", lambda request: tasks.append(asyncio.ensure_future(finished(request)))
+    )
     tasks: list[asyncio.Future[None]] = []
     await page.goto(f"{site.url}/#token={ANNE}")
     await page.locator(".cm-content").first.wait_for()

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (markup of one way is one line)
 """The ways by which a page that a browser shows can tell somebody else something.
 
 Each is markup with `$HTTP` in the place of an address of the catcher's, `$NAME` of a host name that
@@ -47,7 +48,9 @@ MARKUP = {
 """Without scripts."""
 
 RTC = "new RTCPeerConnection({iceServers: [{urls: 'stun:$NAME:3478'}]})"
-OFFER = f"let p = {RTC}; p.createDataChannel('x'); p.createOffer().then(o => p.setLocalDescription(o))"
+OFFER = (
+    f"let p = {RTC}; p.createDataChannel('x'); p.createOffer().then(o => p.setLocalDescription(o))"
+)
 SCRIPTS = {
     "fetch": "fetch('$HTTP', {mode: 'no-cors'})",
     "kept fetch": "fetch('$HTTP', {mode: 'no-cors', keepalive: true, method: 'POST', body: 'x'})",

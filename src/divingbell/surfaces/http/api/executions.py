@@ -3,6 +3,8 @@
 import asyncio
 import hashlib
 import secrets
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Annotated, Any
 
 import msgspec
@@ -13,6 +15,7 @@ from divingbell.session.ownership import checked_name
 from divingbell.surfaces.http import pages
 from divingbell.surfaces.http.answers import JSON, Answer, as_json, nothing
 from divingbell.surfaces.http.api.sessions import limits_of, options_of
+from divingbell.surfaces.http.event_log import Entry, EventLog
 from divingbell.surfaces.http.execution import Execution, Work
 from divingbell.surfaces.http.executions import Key, Place
 from divingbell.surfaces.http.operations import Call, Operation
@@ -23,6 +26,7 @@ from divingbell.surfaces.http.wire import (
     ExecuteOnceGiven,
     ExecutionsTold,
     ExecutionTold,
+    Given,
     Name,
     Nothing,
     Page,
@@ -38,7 +42,7 @@ class ExecutionsPage(Page):
     session: Name | None = None
 
 
-class After(Page):
+class After(Given):
     """The event after which to go on."""
 
     after: Annotated[int, Meta(ge=0, lt=1 << 53)] | None = None
@@ -77,8 +81,8 @@ async def get(call: Call, given: Nothing) -> ASGIApp:
 
 async def events(call: Call, given: After) -> ASGIApp:
     """Stream the events of an execution, from the beginning or after the one that is named."""
-    execution = execution_of(call)
-    return Stream(execution.log.follow(_after(call, given, execution.log.last)))
+    log = execution_of(call).log
+    return Stream(_seen_by(call, log, _after(call, given, log.last)))
 
 
 async def cancel(call: Call, given: Nothing) -> ASGIApp:
@@ -110,7 +114,7 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
             call.service.spawn(executions.cancel(execution))
 
     if wants_stream(call):
-        return Stream(execution.log.follow(), left)
+        return Stream(_seen_by(call, execution.log), left)
     ended = asyncio.ensure_future(execution.done.wait())
     leaving = asyncio.ensure_future(gone(call.receive))
     try:
@@ -124,6 +128,19 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
     if execution.problem is not None:
         raise execution.problem
     return Answer(execution.result, media_type=JSON)
+
+
+async def _seen_by(call: Call, log: EventLog, after: int = 0) -> AsyncGenerator[Entry | None, None]:
+    """Yield the events of a log. What a call is to be made with is for those who may approve it:
+    nothing is hidden in it."""
+    async with aclosing(log.follow(after)) as entries:
+        async for entry in entries:
+            if entry is not None and entry.name == "approval" and not call.visitor.may("approve"):
+                told = msgspec.json.decode(entry.data)["approval"] | {"arguments": "", "reason": ""}
+                data = msgspec.json.encode({"approval": told})
+                yield Entry(entry.number, entry.name, data)
+            else:
+                yield entry
 
 
 def wants_stream(call: Call) -> bool:

@@ -57,6 +57,7 @@ DESTINATIONS = {"text/html": "iframe", "image/svg+xml": "image"}
 whose policy keeps frames from going elsewhere."""
 STYLE = "<!doctype html><meta charset=utf-8><style>body{font:14px system-ui,sans-serif}</style>"
 
+
 class CageGiven(Given):
     """Whether scripts of the output run: a person has clicked."""
 
@@ -88,7 +89,10 @@ class Cage:
             raise missing("output", f"{name}/{event}")
         told = await weight.beside(msgspec.json.decode, entry.data)
         outputs = told.get("outputs", [])
-        if not _number(number) < len(outputs) or outputs[_number(number)]["type"] not in DESTINATIONS:
+        if (
+            not _number(number) < len(outputs)
+            or outputs[_number(number)]["type"] not in DESTINATIONS
+        ):
             raise missing("output", f"{name}/{event}/{number}")
         output: Mapping[str, Any] = outputs[_number(number)]
         return output

@@ -23,8 +23,8 @@ NONCE = "%NONCE%"
 # The editor makes styles of its own; the nonce is for these alone. `frame-src` also holds for
 # where a frame goes by itself: without it an output could leave with `location` or a refresh.
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; "
-    "connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; "
+    "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
+    "img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types inert"
 )
 HEADERS = {

@@ -306,10 +306,12 @@ def chosen(
 ) -> dict[str, tuple[str, ...]]:
     """Return the servers that are passed through, by the settings, with the tools of each;
     `functions` are those of the program itself."""
-    if mode != "hybrid":
+    if mode == "code":
         return {}
-    found = {
-        name: server.direct for name, server in servers.items() if server.direct and server.enabled
+    found: dict[str, tuple[str, ...]] = {
+        name: ("*",) if mode == "direct" else server.direct
+        for name, server in servers.items()
+        if (mode == "direct" or server.direct) and server.enabled
     }
     return found | {HOST: functions} if functions else found
 

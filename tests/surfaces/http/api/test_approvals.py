@@ -1,0 +1,84 @@
+"""Approvals over HTTP: the question comes to the run that waits, and to whoever may answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx2
+import pytest
+
+from divingbell import Divingbell
+from divingbell.surfaces.auth import USUAL, Tokens, hash_of
+from tests import real_servers
+from tests.surfaces.http.serving import ANNE, BERT, EVENTS, Site, heard, served
+
+API = "/api/v1"
+CODE = """
+from servers.shop import complain
+try:
+    complain("loud")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+@pytest.fixture(scope="module")
+async def site() -> AsyncIterator[Site]:
+    command, arguments = real_servers.fixture("workshop")
+    rules = [{"tools": ["shop.complain"], "action": "ask", "reason": "it is loud"}]
+    async with Divingbell(
+        pool=1,
+        servers={"shop": {"command": command, "args": arguments}},
+        policy={"rules": rules},
+    ) as bell:
+        hashes = {"anne": hash_of(ANNE), "bert": hash_of(BERT)}
+        async with served(bell, Tokens(hashes, USUAL)) as site:
+            yield site
+
+
+@pytest.mark.parametrize("word", ["yes", "no"])
+async def test_a_run_that_waits_goes_on_with_the_answer(
+    anne: httpx2.AsyncClient, bert: httpx2.AsyncClient, word: str
+) -> None:
+    path = f"{API}/sessions/one/execute"
+    async with anne.stream("POST", path, json={"code": CODE}, headers=EVENTS) as answer:
+        found = []
+        async for event in heard(answer):
+            found.append(event)
+            if event.name == "approval":
+                asked = event.data["approval"]
+                assert asked["tool"] == "shop.complain" and asked["reason"] == "it is loud"
+                listed = (await anne.get(f"{API}/approvals")).json()["items"]
+                assert [each["id"] for each in listed] == [asked["id"]]
+                assert (await bert.get(f"{API}/approvals")).json()["items"] == []
+                theirs = await bert.post(f"{API}/approvals/{asked['id']}", json={"word": "yes"})
+                assert theirs.status_code == 404
+                mine = await anne.post(f"{API}/approvals/{asked['id']}", json={"word": word})
+                assert mine.status_code == 204
+                again = await anne.post(f"{API}/approvals/{asked['id']}", json={"word": "yes"})
+                assert again.status_code == 404
+    names = [each.name for each in found]
+    assert names[:3] == ["started", "approval", "approval_ended"] and names[-1] == "done"
+    assert found[2].data["word"] == word
+    denied = "was denied" in found[-1].data["result"]["output"]
+    assert denied == (word == "no")
+
+
+async def test_a_page_hears_of_what_happens_in_all_sessions(anne: httpx2.AsyncClient) -> None:
+    heard_of: list[str] = []
+    async with anne.stream("GET", f"{API}/events") as answer:
+        events = heard(answer)
+        assert (await anext(events)).name == "hello"
+        running = asyncio.create_task(
+            anne.post(f"{API}/sessions/paged/execute", json={"code": CODE})
+        )
+        async for event in events:
+            heard_of.append(event.name)
+            if event.name == "approval.asked":
+                number = event.data["approval"]["id"]
+                await anne.post(f"{API}/approvals/{number}", json={"word": "no"})
+            if event.name == "execution.ended":
+                assert event.data["session"] == "paged" and event.data["status"] == "ok"
+                break
+        assert (await running).status_code == 200
+    wanted = ["session.opened", "execution.started", "approval.asked", "approval.answered"]
+    assert [name for name in heard_of if name != "session.changed"] == [*wanted, "execution.ended"]

@@ -1,0 +1,87 @@
+"""Sessions over HTTP."""
+
+import asyncio
+
+import httpx2
+import pytest
+
+from tests.waiting import until
+
+API = "/api/v1/sessions"
+
+
+async def test_a_session_is_opened_described_and_ended(anne: httpx2.AsyncClient) -> None:
+    given = {
+        "id": "own", "limits": {"memory": "256MB"}, "labels": {"team": "a"}, "env": {"X": "1"},
+    }  # fmt: skip
+    opened = await anne.post(API, json=given)
+    assert opened.status_code == 201
+    told = opened.json()
+    assert told["limits"]["memory"] == 256 << 20 and told["labels"] == {"team": "a"}
+    assert told["state"] == "idle" and told["expires_at"] > told["created_at"]
+    assert (await anne.post(API, json={"id": "own"})).status_code == 200
+    ran = await anne.post(f"{API}/own/execute", json={"code": "import os; os.environ['X']"})
+    assert ran.json()["value"] == "1"
+    assert (await anne.get(f"{API}/own")).json()["cells"] == 1
+    assert (await anne.delete(f"{API}/own")).status_code == 204
+    assert (await anne.get(f"{API}/own")).status_code == 404
+
+
+async def test_sessions_are_listed_in_parts(anne: httpx2.AsyncClient) -> None:
+    for name in ("p1", "p2", "p3"):
+        await anne.post(API, json={"id": name})
+    names, cursor = [], None
+    while True:
+        params = {"limit": "2"} | ({"cursor": cursor} if cursor else {})
+        part = (await anne.get(API, params=params)).json()
+        names += [each["id"] for each in part["items"]]
+        if (cursor := part["next"]) is None:
+            break
+    assert {"p1", "p2", "p3"} <= set(names) and names == sorted(set(names))
+    for name in ("p1", "p2", "p3"):
+        await anne.delete(f"{API}/{name}")
+
+
+async def test_variables_are_described_completed_and_reset(anne: httpx2.AsyncClient) -> None:
+    await anne.post(f"{API}/look/execute", json={"code": "numbers = [1, 2, 3]"})
+    found = (await anne.get(f"{API}/look/variables")).json()["items"]
+    assert [(each["name"], each["length"]) for each in found] == [("numbers", 3)]
+    asked = {"code": "numb", "position": 4}
+    completed = (await anne.post(f"{API}/look/complete", json=asked)).json()["items"]
+    assert "numbers" in [each["text"] for each in completed]
+    assert (await anne.post(f"{API}/look/reset")).status_code == 204
+    assert (await anne.get(f"{API}/look/variables")).json()["items"] == []
+
+
+async def test_a_cell_is_interrupted(anne: httpx2.AsyncClient) -> None:
+    await anne.post(API, json={"id": "busy"})
+    assert (await anne.post(f"{API}/busy/interrupt")).json() == {"interrupted": False}
+    code = {"code": "while True: pass"}
+    running = asyncio.create_task(anne.post(f"{API}/busy/execute", json=code))
+
+    async def is_running() -> bool:
+        return bool((await anne.get(f"{API}/busy")).json()["execution"])
+
+    await until(is_running, "the cell runs")
+    assert (await anne.post(f"{API}/busy/interrupt")).json() == {"interrupted": True}
+    assert (await running).json()["status"] == "cancelled"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"id": "../x"}, {"id": ""}, {"id": 1}, {"more": 1}, {"limits": {"timeout": False}},
+        {"limits": {"memory": -1}}, {"limits": {"unknown": 1}}, {"labels": {"a": 1}}, [], "x",
+    ],
+    ids=str,
+)  # fmt: skip
+async def test_what_is_no_session_is_refused(anne: httpx2.AsyncClient, given: object) -> None:
+    answer = await anne.post(API, json=given)
+    assert answer.status_code == 400 and answer.json()["code"] == "invalid_request"
+
+
+@pytest.mark.parametrize("given", [{"limits": {"memory": "1 parsec"}}, {"env": {"a b": "c"}}])
+async def test_what_can_not_be_used_is_told(anne: httpx2.AsyncClient, given: object) -> None:
+    answer = await anne.post(API, json=given)
+    assert answer.status_code == 422
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
