@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx2
 import pytest
 
 from divingbell import Divingbell
@@ -15,6 +16,13 @@ from tests.surfaces.http.serving import Site, served
 async def site(bell: Divingbell) -> AsyncIterator[Site]:
     async with served(bell) as site:
         yield site
+
+
+@pytest.fixture
+async def stranger(site: Site) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client without a token."""
+    async with site.client(None) as client:
+        yield client
 
 
 @pytest.fixture(scope="package")

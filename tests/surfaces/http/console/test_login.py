@@ -8,11 +8,6 @@ from tests.surfaces.http.serving import ANNE, Site
 WRONG = "nobody-has-this-long-token"
 
 
-@pytest.fixture
-def stranger(site: Site) -> httpx2.AsyncClient:
-    return site.client(None)
-
-
 async def test_a_token_becomes_a_cookie_that_no_script_reads(
     stranger: httpx2.AsyncClient, site: Site
 ) -> None:

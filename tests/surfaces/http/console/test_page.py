@@ -6,12 +6,6 @@ import httpx2
 import pytest
 
 from divingbell.surfaces.http.console.page import STATIC, assets
-from tests.surfaces.http.serving import Site
-
-
-@pytest.fixture
-def stranger(site: Site) -> httpx2.AsyncClient:
-    return site.client(None)
 
 
 async def test_the_page_lets_in_nothing_but_its_own_files(stranger: httpx2.AsyncClient) -> None:

@@ -24,10 +24,10 @@ POLICY = (
     "sandbox; default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
-# The one script that the policy lets in, by its hash. It takes WebRTC away, which no policy does, then
-# runs the scripts of the output in the order in which they stand there, as text. With
-# `'unsafe-inline'` a frame within this one would run scripts in a window that still has WebRTC; with
-# a nonce `import()` would pass it on, and load.
+# The one script that the policy lets in, by its hash. It takes WebRTC away, which no policy does,
+# then runs the scripts of the output in the order in which they stand there, as text. With
+# `'unsafe-inline'` a frame within this one would run scripts in a window that still has WebRTC;
+# with a nonce `import()` would pass it on, and load.
 RUNNER = """{
 for (const name of ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection"])
     delete window[name];
@@ -43,8 +43,8 @@ _HASH = base64.b64encode(hashlib.sha256(RUNNER.encode()).digest()).decode()
 SCRIPT_POLICY = POLICY.replace(
     "sandbox;", f"sandbox allow-scripts; script-src 'sha256-{_HASH}' 'unsafe-eval';"
 )
-# Chromium connects to where a frame wants to go before it asks the policy, and a name that is looked
-# up tells as much as a request. This list is asked first: nothing is on it.
+# Chromium connects to where a frame wants to go before it asks the policy, and a name that is
+# looked up tells as much as a request. This list is asked first: nothing is on it.
 HEADERS = {
     "Connection-Allowlist": "()",
     "Cross-Origin-Resource-Policy": "same-origin",

@@ -24,7 +24,8 @@ NONCE = "%NONCE%"
 # where a frame goes by itself: without it an output could leave with `location` or a refresh.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; "
-    "img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'none'; base-uri 'none'; "
+    "img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'none'; "
+    "base-uri 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types inert"
 )
 HEADERS = {
