@@ -91,6 +91,11 @@ def browser_packages() -> Path:
     return next(_python_environment("browser").glob("lib/python*/site-packages"))
 
 
+def with_node_packages(script: Path) -> Command:
+    """A script of our own, whose first argument is the folder with the packages."""
+    return new_node(), [str(script), str(_node_packages())]
+
+
 def new_node() -> str:
     """A Node of version 22 or later."""
     found = next(

@@ -74,13 +74,13 @@ def _check_depth(value: Any) -> None:
     out of stack."""
     level = [value]
     for _ in range(MAX_DEPTH - 1):
-        # Only those that hold something lead deeper. Measured: twelve times as fast for a call
-        # with 19,000 empty lists, which took longer here than it took to parse.
+        # Only those that hold something lead deeper. Measured: with 19,000 empty lists it took
+        # longer here than to parse them; so they are left out by C.
         level = [
             child
             for item in level
-            for child in (item.values() if type(item) is dict else item)
-            if child and type(child) in _CONTAINERS
+            for child in filter(None, item.values() if type(item) is dict else item)
+            if type(child) in _CONTAINERS
         ]
         if not level:
             return

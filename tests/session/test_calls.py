@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import threading
 from collections.abc import AsyncIterator
 
@@ -13,11 +14,11 @@ from divingbell.gateway.context import Answer
 from divingbell.models import Event
 from divingbell.principal import Principal
 from divingbell.session.calls import MAX_BYTES, Calls, Record, Waiting
-from divingbell.shares import host_time
+from divingbell.shares import collector, host_time
 from divingbell_inside import frames
 from tests.collecting import collections_begun
 from tests.gateway.galley import galley
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture(scope="module")
@@ -694,6 +695,33 @@ async def test_heavy_arguments_are_parsed_beside_the_loop_with_nothing_collected
     assert len(parsed) == 1 and parsed[0][0] is is_light
     if not is_light:
         assert parsed[0][1] == 0
+
+
+async def test_heavy_arguments_of_a_refused_call_are_let_go_before_anything_is_collected(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collector, "LONGEST_REST", PATIENCE)
+    young: list[int] = []
+
+    def note(phase: str, about: object) -> None:
+        if phase == "start":
+            young.append(gc.get_count()[0])
+
+    calls, lists = 20, 19_000
+    code = (
+        f"given = {{'text': [[]] * {lists}}}\n"
+        f"for _ in range({calls}):\n"
+        "    try: call_mcp_tool('galley.echo', given)\n"
+        "    except ToolError: pass"
+    )
+    gc.callbacks.append(note)
+    try:
+        await good(session, code)
+    finally:
+        gc.callbacks.remove(note)
+    # A thread that gets no processor for a while holds them for longer.
+    assert sum(each >= lists for each in young) < calls / 2
+    await until(gc.isenabled, "the collector goes on")
 
 
 async def test_a_call_that_is_cancelled_before_it_begins_is_over(

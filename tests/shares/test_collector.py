@@ -1,18 +1,20 @@
-"""The garbage collector rests while something large is parsed, and never for longer."""
+"""The garbage collector rests while something large is parsed and held, and never for long."""
 
+import asyncio
+import contextlib
 import gc
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from divingbell.shares.collector import Collector
+from divingbell.shares import collector as module
+from divingbell.shares.collector import Collector, Rest
 from tests.collecting import collections_begun
-
-PATIENCE = 20.0
+from tests.waiting import PATIENCE, until
 
 
 @pytest.fixture(autouse=True)
@@ -53,26 +55,84 @@ def test_where_a_program_has_switched_it_off_it_stays_off() -> None:
     assert not gc.isenabled()
 
 
-def test_one_rest_is_not_prolonged_by_another() -> None:
-    collector = Collector()
+@contextlib.contextmanager
+def resting_in_threads(collector: Collector, count: int) -> Iterator[list[Callable[[], None]]]:
+    """Have so many threads rest, one after the other; yield what ends each."""
+    with ThreadPoolExecutor(count) as threads:
+        ends: list[Callable[[], None]] = []
+        for _ in range(count):
+            began, over = threading.Event(), threading.Event()
 
-    with ThreadPoolExecutor(2) as threads:
-        began, ends = threading.Barrier(2), threading.Barrier(2)
+            def work(began: threading.Event = began, over: threading.Event = over) -> None:
+                began.set()
+                assert over.wait(PATIENCE)
 
-        def beside() -> None:
-            began.wait(PATIENCE)
-            ends.wait(PATIENCE)
+            done = threads.submit(collector.at_rest, work)
+            assert began.wait(PATIENCE)
 
-        def first() -> Future[None]:
-            other = threads.submit(collector.at_rest, beside)
-            began.wait(PATIENCE)
-            assert not gc.isenabled()
-            return other
+            def end(over: threading.Event = over, done: Future[None] = done) -> None:
+                over.set()
+                done.result(PATIENCE)
 
-        other = threads.submit(collector.at_rest, first).result(PATIENCE)
+            ends.append(end)
+        yield ends
+
+
+def test_those_who_rest_at_the_same_time_do_so_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_REST", PATIENCE)
+    with resting_in_threads(Collector(), 2) as (end_first, end_second):
+        end_first()
+        assert not gc.isenabled()
+        end_second()
+        assert gc.isenabled()
+
+
+def test_a_rest_that_has_gone_on_for_long_is_joined_by_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LONGEST_REST", 0.0)
+    with resting_in_threads(Collector(), 2) as (end_first, end_second):
+        assert not gc.isenabled()
+        end_first()
         assert gc.isenabled()  # though the other is still at work
-        ends.wait(PATIENCE)
-        other.result(PATIENCE)
+        end_second()
+    assert gc.isenabled()
+
+
+def test_no_rest_puts_off_what_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gc, "get_count", lambda: (gc.get_threshold()[0] + 1, 0, 0))
+    assert Collector().at_rest(gc.isenabled)
+
+
+async def test_a_rest_may_go_on_after_the_work_until_it_is_ended() -> None:
+    rest = Collector().rest()
+    with collections_begun() as begun:
+        held = rest.begin_with(many)
+        many()
+        assert not begun and not gc.isenabled()
+        del held
+        rest.end_within(0)
+        await until(gc.isenabled, "the collector goes on")
+
+
+async def test_a_rest_ends_when_nobody_holds_it() -> None:
+    rest = Collector().rest()
+    rest.begin_with(many)
+    assert not gc.isenabled()
+    del rest
+    assert gc.isenabled()
+
+
+def test_a_rest_ends_with_its_event_loop() -> None:
+    async def begin() -> Rest:
+        rest = Collector().rest()
+        rest.begin_with(many)
+        rest.end_within(PATIENCE)
+        return rest
+
+    rest: Rest | None = asyncio.run(begin())
+    assert not gc.isenabled()
+    del rest
     assert gc.isenabled()
 
 

@@ -34,13 +34,18 @@ class Link:
     hash: str = BEGINNING
 
 
-def line_of(record: Mapping[str, Any], after: Link) -> tuple[bytes, Link]:
+def written(record: Mapping[str, Any]) -> str:
+    """Return a record as JSON, which `line_of` takes in its place."""
+    return _JSON.encode(record)
+
+
+def line_of(record: Mapping[str, Any] | str, after: Link) -> tuple[bytes, Link]:
     """Return a record as the line that follows this end, and the new end."""
     number = after.number + 1
-    body = {"number": number, **record, "previous": after.hash}
-    written = _JSON.encode(body)
+    said = (record if isinstance(record, str) else written(record))[1:-1]
+    body = f'{{"number":{number},{said},"previous":"{after.hash}"'
     # Lone surrogates are text of others.
-    data = written.encode("utf-8", "backslashreplace")[:-1]
+    data = body.encode("utf-8", "backslashreplace")
     digest = hashlib.sha256(data).hexdigest()
     return data + _HASH + digest.encode() + _END, Link(number, digest)
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from divingbell import logs
-from divingbell.audit.records import Record, Records
-from divingbell.audit.refusals import Refusals
+from divingbell.audit.record_budget import RecordBudget
+from divingbell.audit.records import Countable, Record, Records
 from divingbell.audit.segments import now
 from divingbell.audit.writer import Writer
 from divingbell.errors import NotRecorded
@@ -32,7 +32,7 @@ class AuditLog:
         self._records = records
         self._writer = writer
         self._loop = asyncio.get_running_loop()
-        self._refusals = Refusals(records, writer.add)
+        self._budget = RecordBudget(records, writer.add)
         self._ended: deque[tuple[CallEnded, Callable[[float], object]]] = deque()
         """Calls that are over and have no record yet, with who is charged for that."""
 
@@ -133,7 +133,7 @@ class AuditLog:
             charge(time.thread_time() - began)
 
     def _add(self, event: JournalEvent) -> None:
-        if self._records.is_refusal(event) and self._refusals.takes(event):
+        if isinstance(event, Countable) and self._budget.takes(event):
             return
         record = self._records.of(event)
         if record is not None:
@@ -142,7 +142,7 @@ class AuditLog:
     async def close(self) -> None:
         """Write what is left, and that this was all."""
         self._make_ended()
-        self._refusals.flush()
+        self._budget.flush()
         await self._writer.close({"at": now(), "kind": "log.closed"})
 
 

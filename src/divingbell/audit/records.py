@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any, Literal
 
 from divingbell.audit.screening import LEFT_OUT, MOST_PARTS, Screening
 from divingbell.audit.segments import now
@@ -44,8 +44,10 @@ LONG = 8_000
 MOST_NAME = 200
 MOST_USERS = 1_000
 Record = dict[str, Any]
-Refusal = CallEnded | CellRefused | ExecutionRefused
-"""What may stand for something that was not done."""
+Sort = Literal["refusal", "question", "approval"]
+Approval = ApprovalAsked | ApprovalAnswered
+Countable = CallEnded | CellRefused | ExecutionRefused | Approval
+"""What may cost its sender nothing."""
 
 
 class Records:
@@ -104,16 +106,24 @@ class Records:
             return False
         return len(event.code if isinstance(event, CellStarted) else event.command) > LONG
 
-    def is_refusal(self, event: JournalEvent) -> TypeGuard[Refusal]:
-        """Return whether this is about something that was not done, and has no other record."""
-        if isinstance(event, CallEnded):
-            refused = event.outcome in ("denied", "refused") and not event.sent
-            return refused and event.call not in self._started
-        return isinstance(event, CellRefused | ExecutionRefused)
+    def sort_of(self, event: Countable) -> Sort | None:
+        """Return the sort of what costs its sender nothing: it has gone nowhere, and has no other
+        record. None for all else."""
+        if isinstance(event, Approval):
+            return "approval"
+        if not isinstance(event, CallEnded):
+            return "refusal"
+        if event.sent or event.call in self._started:
+            return None
+        return "refusal" if event.outcome in ("denied", "refused") else "question"
 
-    def in_short(self, event: Refusal) -> Record:
-        """Return what is said of a refusal that is only counted: neither code nor arguments."""
-        said: Record = {"at": now(event.at), "kind": "call.ended", **self._who(event.principal)}
+    def in_short(self, event: Countable) -> Record:
+        """Return what is said of those that are only counted: neither code nor arguments."""
+        if isinstance(event, Approval):
+            said = self._makers[type(event)](event)
+            assert said is not None
+            return {"at": now(event.at), **said}
+        said = {"at": now(event.at), "kind": "call.ended", **self._who(event.principal)}
         said["session"] = self._whole(event.key)
         if isinstance(event, CallEnded):
             decision = self._decided.pop(event.call, None)
@@ -253,7 +263,7 @@ class Records:
         said = {"answer": event.word, "comment": self._name(event.comment)}
         return {"kind": "approval.answered", **self._approval(event), **said}
 
-    def _approval(self, event: ApprovalAsked | ApprovalAnswered) -> Record:
+    def _approval(self, event: Approval) -> Record:
         return {
             "user": self._whole(event.user),
             "session": self._whole(event.key),

@@ -83,10 +83,10 @@ class Segments:
             self._next()
 
     def write(
-        self, records: Sequence[Record], waits_for_disk: Callable[[], None] = lambda: None
+        self, records: Sequence[Record | str], waits_for_disk: Callable[[], None] = lambda: None
     ) -> None:
-        """Write records and have them on the disk, all of them or none. `waits_for_disk` is called
-        before the first thing that may take its time.
+        """Write records, or their JSON, and have them on the disk: all of them or none.
+        `waits_for_disk` is called before the first thing that may take its time.
 
         Raises:
             OSError: it can't be done; the file and the chain are as they were before.
@@ -177,7 +177,7 @@ class Segments:
         }
 
 
-def _lines(records: Iterable[Record], end: Link) -> tuple[list[bytes], Link]:
+def _lines(records: Iterable[Record | str], end: Link) -> tuple[list[bytes], Link]:
     lines = []
     for record in records:
         line, end = line_of(record, end)

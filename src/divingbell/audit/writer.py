@@ -8,6 +8,7 @@ import time
 from typing import NamedTuple
 
 from divingbell import logs
+from divingbell.audit.chain import written
 from divingbell.audit.heads import Heads
 from divingbell.audit.segments import Record, Segments, now
 from divingbell.shares import loop_thread
@@ -30,7 +31,8 @@ TOLD_EVERY = 60.0
 class Entry(NamedTuple):
     """A record that is to be written, and whoever waits for it."""
 
-    record: Record
+    record: str
+    """As JSON, made where the record was: a call waits for whatever the thread does."""
     waiter: "asyncio.Future[None] | None" = None
 
     def is_wanted(self, error: Exception | None) -> bool:
@@ -80,13 +82,14 @@ class Writer:
             OSError: it is closed.
         """
         done: asyncio.Future[None] = self._loop.create_future()
+        entry = Entry(written(record), done)
         begun = None
         with self._guard:
             if self._closing:
                 raise OSError(0, "it is closed")
             if self._begun is None and not self._is_writing:
                 begun = self._begun = self._loop.create_future()
-            self._entries.append(Entry(record, done))
+            self._entries.append(entry)
         self._signals.put(None)
         if begun is not None:
             try:
@@ -102,7 +105,7 @@ class Writer:
             if len(self._entries) >= MOST_WAITING or self._closing:
                 self._dropped += stands_for
                 return
-            self._entries.append(Entry(record))
+            self._entries.append(Entry(written(record)))
         if self._timer is None:
             self._timer = self._loop.call_later(SOON, self._wake)
 
@@ -115,7 +118,7 @@ class Writer:
         if self._timer is not None:
             self._timer.cancel()
         with self._guard:
-            self._entries.append(Entry(last))
+            self._entries.append(Entry(written(last)))
             self._closing = True
         self._signals.put(None)
         await asyncio.to_thread(self._thread.join, CLOSE_TIMEOUT)
@@ -168,7 +171,7 @@ class Writer:
             waits_for_disk()
         error = self._chain_begun()
         gap = self._dropped
-        batch = [each.record for each in entries if each.is_wanted(error)]
+        batch: list[Record | str] = [each.record for each in entries if each.is_wanted(error)]
         if gap:  # before the last record: nothing comes after `log.closed`
             batch.insert(len(batch) - 1, {"at": now(), "kind": "log.gap", "count": gap})
         kept: list[Entry] = []

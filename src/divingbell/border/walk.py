@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -50,11 +50,7 @@ def with_texts(
         is_changed = any(isinstance(each, str) for each in parts)
         return f"({parts[0]}+{parts[1]}j)" if is_changed else value
     if (names := _fields_of(kind)) is not None:
-        changed = {
-            name: with_texts(getattr(value, name), change, number)
-            for name in names
-            if not _is_count(value, name)
-        }
+        changed = {name: with_texts(each, change, number) for name, each in _said(value, names)}
         return dataclasses.replace(value, **changed)
     return value
 
@@ -122,7 +118,10 @@ class Leaves:
                 self._collect(each)
 
     def _collect_other(self, value: Any) -> None:
-        if isinstance(value, str):
+        # Records first: to ask whether something is a mapping takes as long as all of their fields.
+        if (names := _fields_of(value.__class__)) is not None:
+            self._collect_all([each for _, each in _said(value, names)])
+        elif isinstance(value, str):
             self.texts.append(value)
         elif isinstance(value, bytes):
             self._count(len(value))
@@ -134,9 +133,6 @@ class Leaves:
             self._collect_all(value)
         elif value.__class__ is complex:
             self._collect_all((value.real, value.imag))
-        elif (names := _fields_of(value.__class__)) is not None:
-            said = [getattr(value, name) for name in names if not _is_count(value, name)]
-            self._collect_all(said)
 
     def _count(self, parts: int) -> None:
         self._left -= parts
@@ -177,9 +173,12 @@ def _is_long_decimal(number: Decimal) -> bool:
     return number.is_finite() and LEAST_NUMBER <= size < MOST_NUMBER and size == int(size)
 
 
-def _is_count(record: Any, name: str) -> bool:
-    """Whether a field of a record is a number of our own, such as a time or a size."""
-    return name != "value" and getattr(record, name).__class__ in _COUNTS
+def _said(record: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a record, but for numbers of our own, such as a time or a size."""
+    for name in names:
+        each = getattr(record, name)
+        if each.__class__ not in _COUNTS or name == "value":
+            yield name, each
 
 
 @functools.cache

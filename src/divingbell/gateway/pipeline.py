@@ -12,6 +12,7 @@ becomes of a request, the journal has its end.
 import asyncio
 import contextlib
 import copy
+import functools
 import itertools
 import json
 import time
@@ -55,7 +56,7 @@ from divingbell.models import Event
 from divingbell.settings import policy
 from divingbell.settings.policy import Decision, Policy
 from divingbell.shares import weight
-from divingbell.shares.collector import COLLECTOR
+from divingbell.shares.collector import COLLECTOR, LONGEST_REST, SOON, Rest
 from divingbell.tool import Tool
 from divingbell_inside import frames
 
@@ -134,6 +135,8 @@ class Request:
     """The result in the form that code gets."""
     answer: Answer | None = None
     """The same as it goes back into the session."""
+    rest: Rest | None = None
+    """The garbage collector's, while heavy arguments are held."""
     number: int = field(default_factory=lambda: next(_numbers))
 
     @property
@@ -274,6 +277,8 @@ class Pipeline:
                     time.perf_counter() - began,
                 )
             )
+            if request.rest is not None:
+                request.rest.end_within(SOON)
 
     async def _take(self, request: Request) -> None:
         try:
@@ -330,7 +335,7 @@ class Pipeline:
         if request.raw is None:
             request.given = request.asked
         else:
-            request.given = await _parsed(request.name, request.raw)
+            request.given = await _parsed(request, request.raw)
 
     async def restore(self, request: Request) -> None:
         """Put back what a model was shown something else for."""
@@ -646,11 +651,15 @@ def _size(result: Any) -> int:
     return sum(len(item.model_dump_json(by_alias=True)) for item in items)
 
 
-async def _parsed(name: str, arguments: bytes) -> dict[str, Any]:
+async def _parsed(request: Request, arguments: bytes) -> dict[str, Any]:
     try:
         if len(arguments) <= LARGE_ARGUMENTS and not weight.is_heavier(arguments, HEAVY_ARGUMENTS):
             return frames.parse(arguments)
-        return await weight.in_thread(lambda: COLLECTOR.at_rest(lambda: frames.parse(arguments)))
+        rest = request.rest = COLLECTOR.rest()
+        parse = functools.partial(frames.parse, arguments)
+        given = await weight.in_thread(lambda: rest.begin_with(parse))
+        rest.end_within(LONGEST_REST)
+        return given
     except frames.FrameError as error:
-        words = str(error).removeprefix("the header ")
-        raise ToolFailed(f"{name[:MAX_NAME]}: the arguments: {words}", "tool_arguments") from None
+        name, words = request.name[:MAX_NAME], str(error).removeprefix("the header ")
+        raise ToolFailed(f"{name}: the arguments: {words}", "tool_arguments") from None

@@ -42,6 +42,8 @@ KEPT_DAYS = 400
 MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
 MAX_NAME = 200
+GATHERING = 1.0
+"""Seconds that ledgers wait to be written together: else each is, just when its answer leaves."""
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
 _DAYS, _TOOLS = "model_days", "model_tools"
 _REFUSED = "refused_days"
@@ -149,7 +151,7 @@ class Totals:
         self._path = path
         self._arm_of = arm_of
         self._connection: sqlite3.Connection | None = None
-        self._behind = WriteBehind("divingbell-ledger", self._write, self._finish)
+        self._behind = WriteBehind("divingbell-ledger", self._write, self._finish, GATHERING)
 
     def take(self, event: JournalEvent) -> None:
         """Add the ledger of a cell whose result a model reads, a refusal, or an answer of an agent

@@ -17,6 +17,7 @@ class WriteBehind(Generic[Item]):
     """Has items written in a thread of its own, and never waits for it.
 
     `write` gets what waits; it reports what goes wrong itself. `finish` comes after the last of it.
+    `gathering` is for how many seconds the first of a batch waits for others.
     """
 
     def __init__(
@@ -24,14 +25,17 @@ class WriteBehind(Generic[Item]):
         name: str,
         write: Callable[[list[Item]], None],
         finish: Callable[[], None] = lambda: None,
+        gathering: float = 0.0,
     ) -> None:
         self._write = write
         self._finish = finish
+        self._gathering = gathering
         self._waiting: list[Item] = []
         self._guard = threading.Lock()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._writing: Future[None] | None = None
         self._closed = False
+        self._closing = threading.Event()
 
     def add(self, item: Item, most: int) -> bool:
         """Have an item written; False where `most` wait already, or it is closed."""
@@ -49,6 +53,7 @@ class WriteBehind(Generic[Item]):
             if self._closed:
                 return
             self._closed = True
+            self._closing.set()
             writing = self._thread.submit(self._end)
         self._thread.shutdown(wait=False)
         with contextlib.suppress(TimeoutError):
@@ -61,6 +66,7 @@ class WriteBehind(Generic[Item]):
 
     def _run(self) -> None:
         while True:
+            self._closing.wait(self._gathering)
             with self._guard:
                 batch, self._waiting = self._waiting, []
                 if not batch:

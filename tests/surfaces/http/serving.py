@@ -13,6 +13,7 @@ from divingbell import Divingbell
 from divingbell.surfaces.auth import SCOPES, Tokens, hash_of
 from divingbell.surfaces.http import listening
 from divingbell.surfaces.http.application import Application, application
+from divingbell.surfaces.http.conversations import MakeModel
 from tests.waiting import PATIENCE
 
 ANNE, BERT = "anne-has-a-long-token", "bert-has-a-long-token"
@@ -47,8 +48,11 @@ def known() -> Tokens:
 
 
 @contextlib.asynccontextmanager
-async def served(bell: Divingbell, tokens: Tokens | None = None) -> AsyncIterator[Site]:
-    app, ready = application(bell, tokens or known()), asyncio.Event()
+async def served(
+    bell: Divingbell, tokens: Tokens | None = None, make_model: MakeModel | None = None
+) -> AsyncIterator[Site]:
+    app = application(bell, tokens or known(), make_model=make_model)
+    ready = asyncio.Event()
     with listening.bound("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(listening.serve(app, listener, ready.set))
         await ready.wait()

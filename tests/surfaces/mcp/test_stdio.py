@@ -1,15 +1,20 @@
 """`divingbell serve` over stdin and stdout, as a process of its own."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
 import pytest
 from mcp import Client, StdioServerParameters
 
+from divingbell.surfaces.mcp import stdio
 from tests.surfaces.mcp.conftest import Era, text_of
 from tests.surfaces.mcp.serving import COMMAND, QUIET, fixture, settings
 from tests.surfaces.mcp.test_http import HANDSHAKE
@@ -146,3 +151,75 @@ async def test_it_ends_when_told_to_even_in_the_middle_of_a_cell(
     async with asyncio.timeout(PATIENCE):
         assert await line.process.wait() in (130, 143)
     await until(lambda: not _alive(below), "all processes are gone")
+
+
+class Reader:
+    """The client's end of what messages are written to, read when it is wanted."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def bytes(self, count: int) -> bytes:
+        read = b""
+        while len(read) < count:
+            read += os.read(self._descriptor, count - len(read))
+        return read
+
+
+@pytest.fixture(params=["pipe", "socket", "file"])
+def ends(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Reader, int]]:
+    """Where a client reads, and where messages to it are written."""
+    if request.param == "pipe":
+        reading, writing = os.pipe()
+    elif request.param == "socket":
+        reading, writing = (each.detach() for each in socket.socketpair())
+    else:
+        writing = os.open(tmp_path / "messages", os.O_WRONLY | os.O_CREAT)
+        reading = os.open(tmp_path / "messages", os.O_RDONLY)
+    yield Reader(reading), writing
+    os.close(reading)
+    os.close(writing)
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The sizes of what was left to threads."""
+    left: list[int] = []
+    run = anyio.to_thread.run_sync
+
+    async def noted(work: Any, *given: Any) -> None:
+        left.append(len(given[-1]))
+        await run(work, *given)
+
+    monkeypatch.setattr(anyio.to_thread, "run_sync", noted)
+    return left
+
+
+async def test_a_short_message_waits_for_no_thread(
+    ends: tuple[Reader, int], threads: list[int], request: pytest.FixtureRequest
+) -> None:
+    reader, descriptor = ends
+    with contextlib.closing(stdio._Messages(descriptor)) as messages:
+        await messages.write("short, and é\n")
+        await messages.flush()
+    assert reader.bytes(14).decode() == "short, and é\n"
+    assert not threads or "file" in request.node.name
+
+
+async def test_messages_for_which_a_client_has_no_room_come_whole_and_in_order(
+    ends: tuple[Reader, int], threads: list[int]
+) -> None:
+    reader, descriptor = ends
+    sizes = [5_000_000, 10, 3_000, *[4_000] * 500]
+    expected = [str(number % 10) * size + "\n" for number, size in enumerate(sizes)]
+
+    async def write() -> None:
+        with contextlib.closing(stdio._Messages(descriptor)) as messages:
+            for each in expected:
+                await messages.write(each)
+
+    async with asyncio.TaskGroup() as tasks, asyncio.timeout(PATIENCE):
+        tasks.create_task(write())
+        await until(lambda: threads, "something is too much for now")
+        read = await asyncio.to_thread(reader.bytes, sum(map(len, expected)))
+    assert read.decode() == "".join(expected)

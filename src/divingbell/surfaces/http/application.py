@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from divingbell.app import Divingbell
 from divingbell.surfaces.auth import ScopeWord, Tokens
+<<<<<<< HEAD
 from divingbell.surfaces.http import openapi, visitor
 from divingbell.surfaces.http.answers import JSON, Answer, as_json
 from divingbell.surfaces.http.api import (
@@ -27,7 +28,15 @@ from divingbell.surfaces.http.api import (
     tools,
 )
 from divingbell.surfaces.http.console import routes as console
+=======
+from divingbell.surfaces.http import visitor
+from divingbell.surfaces.http.answers import as_json
+from divingbell.surfaces.http.api import conversations, executions, me, sessions
+from divingbell.surfaces.http.conversations import MakeModel
+>>>>>>> main
 from divingbell.surfaces.http.guard import Door, Guard
+from divingbell.surfaces.http.jupyter.kernels import Kernels
+from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
 from divingbell.surfaces.http.operations import Operation, routes
 from divingbell.surfaces.http.problems import AGAIN, Refused
 from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
@@ -39,6 +48,7 @@ from divingbell.surfaces.mcp.openings import opens_connection
 OPERATIONS: tuple[Operation, ...] = (
     *executions.OPERATIONS,
     *sessions.OPERATIONS,
+<<<<<<< HEAD
     *files.OPERATIONS,
     *tools.OPERATIONS,
     *approvals.OPERATIONS,
@@ -46,6 +56,9 @@ OPERATIONS: tuple[Operation, ...] = (
     *ledger.OPERATIONS,
     *audit.OPERATIONS,
     *skills.OPERATIONS,
+=======
+    *conversations.OPERATIONS,
+>>>>>>> main
     *me.OPERATIONS,
 )
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"}) | console.OPEN_PATHS
@@ -72,26 +85,38 @@ class Application:
 
 
 def application(
-    bell: Divingbell, tokens: Tokens | None, hosts: tuple[str, ...] = ()
+    bell: Divingbell,
+    tokens: Tokens | None,
+    hosts: tuple[str, ...] = (),
+    make_model: MakeModel | None = None,
 ) -> Application:
     """Return the application of a Divingbell, for uvicorn or to be mounted in another one.
 
     Without tokens everybody is let in. `hosts` are the names under which it may be spoken to,
-    besides those of this machine.
+    besides those of this machine. `make_model` makes the model of conversations, in the place of
+    the settings.
     """
+<<<<<<< HEAD
     door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW)
     service = Service.of(bell, door)
+=======
+    door = Door(tokens, hosts, OPEN_PATHS)
+    service = Service.of(bell, door, make_model)
+>>>>>>> main
     endpoint = Endpoint.of(bell, len(tokens or ()))
+    kernels = Kernels(bell, service.queue)
     found: list[BaseRoute] = [
         *routes(service, OPERATIONS),
         *console.routes(service),
         Route(PATH, Scoped("run", Weighed(endpoint))),
+        *JupyterRoutes(kernels).routes(),
         Route("/healthz", Healthy()),
         Route("/readyz", Ready(service)),
         Route("/metrics", Scoped("metrics", MetricsText(service))),
         Route("/openapi.json", Described(OPERATIONS)),
     ]
-    return Application(_router(found, endpoint.running(), service.running()), door)
+    running = endpoint.running(), service.running(), kernels.running()
+    return Application(_router(found, *running), door)
 
 
 def application_of(

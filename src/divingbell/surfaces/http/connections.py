@@ -39,8 +39,9 @@ Peer = tuple[str, int]
 
 def is_worth_a_line(record: logging.LogRecord) -> bool:
     """Whether a line is for the log: not what strangers may have uvicorn write, as often as they
-    like."""
-    return record.msg != "Invalid HTTP request received."
+    like, and not the addresses of WebSockets, which may have a token in them."""
+    message = str(record.msg)
+    return message != "Invalid HTTP request received." and "WebSocket %s" not in message
 
 
 class Connections:

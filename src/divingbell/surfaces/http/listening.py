@@ -12,6 +12,7 @@ import uvicorn
 from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.surfaces.http.connections import Protocol, is_worth_a_line
+from divingbell.surfaces.http.jupyter.connection import MAX_FRAME
 
 SHUTDOWN_TIMEOUT = 2
 """Seconds that streams which are open are given when it ends."""
@@ -64,6 +65,8 @@ async def serve(
         app,
         http=Protocol,
         ws="websockets-sansio",
+        ws_max_size=MAX_FRAME,
+        ws_per_message_deflate=False,  # memory and time for each connection, on one machine mostly
         interface="asgi3",
         proxy_headers=False,  # who is at the other end is told by the socket, not by a header
         log_config=None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from divingbell.app import Divingbell
+from divingbell.surfaces.http.conversations import Conversations, MakeModel
 from divingbell.surfaces.http.executions import Executions
 from divingbell.surfaces.http.guard import Door
 from divingbell.surfaces.http.pending import Pending
@@ -21,6 +22,7 @@ class Service:
     door: Door
     executions: Executions
     queue: Queue
+<<<<<<< HEAD
     pending: Pending
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
@@ -30,10 +32,23 @@ class Service:
         queue = Queue(Room())
         executions = Executions(bell, queue)
         return cls(bell, door, executions, queue, Pending(executions.of_cell))
+=======
+    """Of cells, whichever way they come in."""
+    conversations: Conversations
+    _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, bell: Divingbell, door: Door, make_model: MakeModel | None = None) -> "Service":
+        """Return the service of a Divingbell. `make_model` makes the model of conversations, in the
+        place of the settings."""
+        queue = Queue(Room())
+        return cls(bell, door, Executions(bell, queue), queue, Conversations(bell, make_model))
+>>>>>>> main
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve; at the end nothing runs any more, and all of it has its record."""
+<<<<<<< HEAD
         with contextlib.ExitStack() as undo:
             undo.callback(self.bell.journal.watch(self.executions.watch))
             undo.callback(self.bell.gateway.ask_also(self.pending))
@@ -49,6 +64,17 @@ class Service:
     def is_ready(self) -> bool:
         """Whether code can be run."""
         return self.bell.is_ready and not self.executions.draining
+=======
+        stop_watching = self.bell.journal.watch(self.executions.watch)
+        try:
+            yield
+        finally:
+            await self.conversations.close()
+            await self.executions.close()
+            if self._tasks:
+                await asyncio.wait(self._tasks)
+            stop_watching()
+>>>>>>> main
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something whose request has gone."""

@@ -81,8 +81,13 @@ async def get(call: Call, given: Nothing) -> ASGIApp:
 
 async def events(call: Call, given: After) -> ASGIApp:
     """Stream the events of an execution, from the beginning or after the one that is named."""
+<<<<<<< HEAD
     log = execution_of(call).log
     return Stream(_seen_by(call, log, _after(call, given, log.last)))
+=======
+    execution = execution_of(call)
+    return Stream(execution.log.follow(after_of(call, given, execution.log.last)))
+>>>>>>> main
 
 
 async def cancel(call: Call, given: Nothing) -> ASGIApp:
@@ -168,7 +173,12 @@ def _key(call: Call, given: ExecuteGiven) -> Key | None:
     return key, hashlib.sha256(msgspec.json.encode(asked, order="deterministic")).digest()
 
 
-def _after(call: Call, given: After, last: int) -> int:
+def after_of(call: Call, given: After, last: int) -> int:
+    """Return the number of the event after which a stream goes on.
+
+    Raises:
+        Refused: there is no such event yet.
+    """
     said = call.header(b"last-event-id")
     after = given.after or 0
     if said is not None:

@@ -13,7 +13,7 @@ async def me(call: Call, given: Nothing) -> ASGIApp:
     """Say who the token is of, and what it lets its user do."""
     settings = call.service.bell.settings
     features = Features(
-        conversations=False,
+        conversations=call.service.conversations.are_possible,
         skills=settings.skills == "on",
         audit=settings.audit not in (None, "off"),
     )

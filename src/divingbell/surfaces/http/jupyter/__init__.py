@@ -1,0 +1,1 @@
+"""Jupyter clients: kernelspecs, kernels and their messages. A kernel is a session."""
