@@ -12,12 +12,12 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from divingbell.app import Divingbell
 from divingbell.surfaces.auth import ScopeWord, Tokens
-<<<<<<< HEAD
 from divingbell.surfaces.http import openapi, visitor
 from divingbell.surfaces.http.answers import JSON, Answer, as_json
 from divingbell.surfaces.http.api import (
     approvals,
     audit,
+    conversations,
     events,
     executions,
     files,
@@ -28,12 +28,7 @@ from divingbell.surfaces.http.api import (
     tools,
 )
 from divingbell.surfaces.http.console import routes as console
-=======
-from divingbell.surfaces.http import visitor
-from divingbell.surfaces.http.answers import as_json
-from divingbell.surfaces.http.api import conversations, executions, me, sessions
 from divingbell.surfaces.http.conversations import MakeModel
->>>>>>> main
 from divingbell.surfaces.http.guard import Door, Guard
 from divingbell.surfaces.http.jupyter.kernels import Kernels
 from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
@@ -48,7 +43,6 @@ from divingbell.surfaces.mcp.openings import opens_connection
 OPERATIONS: tuple[Operation, ...] = (
     *executions.OPERATIONS,
     *sessions.OPERATIONS,
-<<<<<<< HEAD
     *files.OPERATIONS,
     *tools.OPERATIONS,
     *approvals.OPERATIONS,
@@ -56,9 +50,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *ledger.OPERATIONS,
     *audit.OPERATIONS,
     *skills.OPERATIONS,
-=======
     *conversations.OPERATIONS,
->>>>>>> main
     *me.OPERATIONS,
 )
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"}) | console.OPEN_PATHS
@@ -96,13 +88,8 @@ def application(
     besides those of this machine. `make_model` makes the model of conversations, in the place of
     the settings.
     """
-<<<<<<< HEAD
     door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW)
-    service = Service.of(bell, door)
-=======
-    door = Door(tokens, hosts, OPEN_PATHS)
     service = Service.of(bell, door, make_model)
->>>>>>> main
     endpoint = Endpoint.of(bell, len(tokens or ()))
     kernels = Kernels(bell, service.queue)
     found: list[BaseRoute] = [

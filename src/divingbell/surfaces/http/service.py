@@ -22,18 +22,8 @@ class Service:
     door: Door
     executions: Executions
     queue: Queue
-<<<<<<< HEAD
-    pending: Pending
-    _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
-
-    @classmethod
-    def of(cls, bell: Divingbell, door: Door) -> "Service":
-        """Return the service of a Divingbell."""
-        queue = Queue(Room())
-        executions = Executions(bell, queue)
-        return cls(bell, door, executions, queue, Pending(executions.of_cell))
-=======
     """Of cells, whichever way they come in."""
+    pending: Pending
     conversations: Conversations
     _tasks: set[asyncio.Task[Any]] = field(default_factory=set)
 
@@ -42,13 +32,13 @@ class Service:
         """Return the service of a Divingbell. `make_model` makes the model of conversations, in the
         place of the settings."""
         queue = Queue(Room())
-        return cls(bell, door, Executions(bell, queue), queue, Conversations(bell, make_model))
->>>>>>> main
+        executions = Executions(bell, queue)
+        talks = Conversations(bell, make_model)
+        return cls(bell, door, executions, queue, Pending(executions.of_cell), talks)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Serve; at the end nothing runs any more, and all of it has its record."""
-<<<<<<< HEAD
         with contextlib.ExitStack() as undo:
             undo.callback(self.bell.journal.watch(self.executions.watch))
             undo.callback(self.bell.gateway.ask_also(self.pending))
@@ -57,6 +47,7 @@ class Service:
             try:
                 yield
             finally:
+                await self.conversations.close()
                 await self.executions.close()
                 if self._tasks:
                     await asyncio.wait(self._tasks)
@@ -64,17 +55,6 @@ class Service:
     def is_ready(self) -> bool:
         """Whether code can be run."""
         return self.bell.is_ready and not self.executions.draining
-=======
-        stop_watching = self.bell.journal.watch(self.executions.watch)
-        try:
-            yield
-        finally:
-            await self.conversations.close()
-            await self.executions.close()
-            if self._tasks:
-                await asyncio.wait(self._tasks)
-            stop_watching()
->>>>>>> main
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something whose request has gone."""

@@ -81,13 +81,8 @@ async def get(call: Call, given: Nothing) -> ASGIApp:
 
 async def events(call: Call, given: After) -> ASGIApp:
     """Stream the events of an execution, from the beginning or after the one that is named."""
-<<<<<<< HEAD
     log = execution_of(call).log
-    return Stream(_seen_by(call, log, _after(call, given, log.last)))
-=======
-    execution = execution_of(call)
-    return Stream(execution.log.follow(after_of(call, given, execution.log.last)))
->>>>>>> main
+    return Stream(_seen_by(call, log, after_of(call, given, log.last)))
 
 
 async def cancel(call: Call, given: Nothing) -> ASGIApp:
