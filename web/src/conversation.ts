@@ -13,7 +13,22 @@ export type Turn =
   | { kind: "thinking"; text: string }
   | { kind: "code"; call: string; code: string; shown: Shown[]; result: Result | null; running: boolean }
   | { kind: "tool"; call: string; name: string; arguments: string; text: string; failed: boolean }
+  | { kind: "question"; id: string; asked: Asked; open: boolean }
   | { kind: "notice"; text: string };
+
+/** A question as MCP's elicitation has it: words, and the fields of the answer. */
+export interface Asked {
+  message: string;
+  requestedSchema?: { properties?: Record<string, Field> };
+}
+
+export interface Field {
+  type?: string;
+  title?: string;
+  enum?: string[];
+  enumNames?: string[];
+  oneOf?: { const: string; title: string }[];
+}
 
 export interface Conversation {
   id: string;
@@ -44,7 +59,6 @@ export function recall(id: string): Conversation {
 
 /** Asks, and shows the answer as it comes. */
 export async function ask(talk: Conversation, text: string): Promise<void> {
-  talk.turns.value = [...talk.turns.value, { kind: "person", text }];
   await follow(talk, stream("POST", `${path("conversations", talk.id)}/messages`, { body: { text } }));
 }
 
@@ -58,22 +72,20 @@ async function follow(talk: Conversation, first: AsyncGenerator<ServerEvent>): P
   talk.trouble.value = "";
   let source = first;
   let last = "";
-  let done = false;
-  for (let attempt = 0; attempt < ATTEMPTS && !done; attempt += 1) {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     try {
       for await (const event of source) {
         last = event.id || last;
         attempt = 0;
-        done = event.event === "done" || done;
         take(talk, event);
       }
+      break; // the server ends the stream with the answer
     } catch (error) {
       if (error instanceof Problem && error.status > 0) {
         talk.trouble.value = error.message;
         break;
       }
     }
-    if (done) break;
     await new Promise((resumed) => setTimeout(resumed, 300 * (attempt + 1)));
     source = stream("GET", `${path("conversations", talk.id)}/events`, { after: last });
   }
@@ -83,7 +95,13 @@ async function follow(talk: Conversation, first: AsyncGenerator<ServerEvent>): P
 function take(talk: Conversation, event: ServerEvent): void {
   const { data } = event;
   const text = String(data["text"] ?? "");
-  if (event.event === "text") grow(talk, "model", text);
+  if (event.event === "asked") push(talk, { kind: "person", text });
+  else if (event.event === "failed") talk.trouble.value = String(data["detail"]);
+  else if (event.event === "cancelled") push(talk, { kind: "notice", text: "The answer was stopped." });
+  else if (event.event === "approval" || event.event === "question")
+    push(talk, { kind: "question", id: String(data["id"]), asked: data["asked"] as unknown as Asked, open: true });
+  else if (event.event === "approval_ended" || event.event === "question_ended") closeQuestion(talk, String(data["id"]));
+  else if (event.event === "text") grow(talk, "model", text);
   else if (event.event === "thinking") grow(talk, "thinking", text);
   else if (event.event === "code_written" || event.event === "cell_started")
     putCode(talk, data, (turn) => ({ ...turn, code: String(data["code"]), running: event.event === "cell_started" }));
@@ -127,6 +145,10 @@ function endTool(talk: Conversation, data: Json, text: string): void {
   talk.turns.value = talk.turns.value.map((turn) =>
     turn.kind === "tool" && turn.call === data["call"] ? { ...turn, text, failed: Boolean(data["failed"]) } : turn,
   );
+}
+
+function closeQuestion(talk: Conversation, id: string): void {
+  talk.turns.value = talk.turns.value.map((turn) => (turn.kind === "question" && turn.id === id ? { ...turn, open: false } : turn));
 }
 
 function count(talk: Conversation, data: Json): void {

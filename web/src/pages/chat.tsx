@@ -12,6 +12,7 @@ import { Code } from "../parts/code";
 import { Icon, IconButton } from "../parts/icons";
 import { Markdown } from "../parts/markdown";
 import { FailureBox, Shows } from "../parts/outputs";
+import { QuestionCard } from "../parts/question";
 import { marker, shown, turnOn } from "../real_values";
 import { go, link, route } from "../route";
 
@@ -19,7 +20,7 @@ export interface Talk {
   id: string;
   title: string;
   session: string;
-  updated_at: string;
+  created_at: string;
 }
 
 export function Chat() {
@@ -44,7 +45,7 @@ export function Chat() {
         <ul>
           {talks.map((talk) => (
             <li key={talk.id}>
-              <a href={link("chat", talk.id)} aria-current={talk.id === id ? "page" : undefined} title={moment(talk.updated_at)}>{talk.title || "Untitled"}</a>
+              <a href={link("chat", talk.id)} aria-current={talk.id === id ? "page" : undefined} title={moment(talk.created_at)}>{talk.title || "Untitled"}</a>
               <IconButton icon="trash" label={`Delete ${talk.title || "this conversation"}`} onClick={() => void dropped(talk)} />
             </li>
           ))}
@@ -84,7 +85,7 @@ function Thread({ id, session, changed }: { id: string; session: string; changed
       <div class="turns" ref={turns} tabIndex={0} role="log" aria-label="Conversation">
         {count === 0 && !answering && <Empty />}
         {talk.turns.value.map((turn, at) => <TurnBox key={at} turn={turn} talk={talk} />)}
-        <ApprovalsOf session={session || `chat-${talk.id}`} />
+        {session && <ApprovalsOf session={session} />}
         {answering && <p class="foot"><span class="pulse" /> answering</p>}
         {talk.trouble.value && <p class="refusal" role="alert">{talk.trouble.value}</p>}
       </div>
@@ -138,6 +139,7 @@ function TurnBox({ turn, talk }: { turn: Turn; talk: Conversation }) {
   const mark = marker(talk.id);
   if (turn.kind === "person") return <div class="turn person">{mark(turn.text)}</div>;
   if (turn.kind === "model") return <div class="turn model"><Markdown text={turn.text} mark={mark} /></div>;
+  if (turn.kind === "question") return turn.open ? <QuestionCard key={turn.id} id={turn.id} asked={turn.asked} conversation={talk.id} /> : null;
   if (turn.kind === "notice") return <p class="note">{turn.text}</p>;
   if (turn.kind === "thinking")
     return <details class="turn thinking"><summary>Thinking</summary><p>{mark(turn.text)}</p></details>;

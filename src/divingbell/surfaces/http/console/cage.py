@@ -65,7 +65,7 @@ class CageGiven(Given):
 
 
 class Cage:
-    """Answers with one output of an execution. An application."""
+    """Answers with one output of an execution, or of a conversation's cell. An application."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
@@ -82,13 +82,14 @@ class Cage:
         await caged(output, with_scripts=given.scripts == "run")(scope, receive, send)
 
     async def _output(self, call: Call) -> Mapping[str, Any]:
-        name, event, number = (call.parameter(each) for each in ("execution", "event", "number"))
-        execution = self._service.executions.find(call.visitor, name)
-        entry = None if execution is None else execution.log.entry(_number(event))
+        name, event, number = (call.parameter(each) for each in ("source", "event", "number"))
+        found = self._service.executions.find(call.visitor, name)
+        source = found or self._service.conversations.find(call.visitor, name)
+        entry = None if source is None else source.log.entry(_number(event))
         if entry is None:
             raise missing("output", f"{name}/{event}")
         told = await weight.beside(msgspec.json.decode, entry.data)
-        outputs = told.get("outputs", [])
+        outputs = told.get("event", told).get("outputs", [])  # of a conversation, one level deeper
         if (
             not _number(number) < len(outputs)
             or outputs[_number(number)]["type"] not in DESTINATIONS

@@ -19,5 +19,5 @@ def routes(service: Service) -> list[Route]:
         Route("/assets/{name}", Assets(), methods=["GET"]),
         Route("/login", Login(service), methods=["POST"]),
         Route("/logout", Logout(service), methods=["POST"]),
-        Route("/outputs/{execution}/{event}/{number}", Cage(service), methods=["GET"]),
+        Route("/outputs/{source}/{event}/{number}", Cage(service), methods=["GET"]),
     ]
