@@ -127,7 +127,7 @@ INNER = {
     # Tables in the settings and rows of them, which are given as dictionaries.
     *("Binding", "Flow", "PrivacyRules", "ReviewSettings", "Rule", "Server"),
     *("UnusableServer", "VaultSettings", "AuditLogSettings", "AgentSettings"),
-    "ExperimentSettings",
+    *("ExperimentSettings", "ServiceSettings"),
     # For those who write a way in of their own, and for the commands.
     *("LedgerRecorder", "Needs", "OwnedSessions", "ToolGateway"),
     # A protocol that open files have anyway.
@@ -207,6 +207,7 @@ _TABLES: dict[str, Any] = {
     "vault": Mapping[str, Any],
     "agent": Mapping[str, Any],
     "experiment": Mapping[str, Any],
+    "service": Mapping[str, Any],
     "audit_log": Mapping[str, Any],
     "review": Mapping[str, Any],
 }

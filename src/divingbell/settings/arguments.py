@@ -54,6 +54,7 @@ class SettingsArguments(SessionLimits, total=False):
     vault: Mapping[str, Any]
     agent: Mapping[str, Any]
     experiment: Mapping[str, Any]
+    service: Mapping[str, Any]
     audit: AuditMode | None
     audit_log: Mapping[str, Any]
     review: Mapping[str, Any]

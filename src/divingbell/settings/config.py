@@ -28,6 +28,7 @@ from divingbell.settings.privacy import Privacy, PrivacyRules
 from divingbell.settings.review import ReviewSettings
 from divingbell.settings.serve_modes import ServeMode
 from divingbell.settings.servers import Entry, read_entries
+from divingbell.settings.service import ServiceSettings
 from divingbell.settings.skills import SkillsMode
 from divingbell.settings.sources import Found, Source
 from divingbell.settings.tables import Place
@@ -135,6 +136,8 @@ class Settings:
     token_price: Annotated[float, Described("a number of US dollars"), at_least(0)] = 0.0
     """US dollars for a million tokens that a model reads, for the cost that is saved; 0: not
     told."""
+    service: ServiceSettings = field(default_factory=ServiceSettings)
+    """How many cells run at once over HTTP, and how the server ends: the table [service]."""
     skills: Annotated[SkillsMode | None, Described('"on" or "off"')] = None
     """Skills, which code can save and use again: "on" or "off"; if it is not set, "on" in
     `divingbell serve` and "off" elsewhere."""

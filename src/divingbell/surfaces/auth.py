@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Protocol, get_args
 
 from divingbell import logs
 from divingbell.errors import ConfigError
@@ -40,15 +40,29 @@ class Grant:
     scopes: frozenset[ScopeWord] = USUAL
 
 
+class Store(Protocol):
+    """Tokens that come and go while they are used."""
+
+    def __len__(self) -> int: ...
+
+    def grant_of(self, digest: bytes) -> Grant | None: ...
+
+
 class Tokens:
     """The grants of tokens, by their hashes; the tokens themselves are not kept."""
 
-    def __init__(self, hashes: Mapping[str, str], scopes: frozenset[ScopeWord] = USUAL) -> None:
-        """`hashes` are by the name of the user."""
+    def __init__(
+        self,
+        hashes: Mapping[str, str],
+        scopes: frozenset[ScopeWord] = USUAL,
+        store: "Store | None" = None,
+    ) -> None:
+        """`hashes` are by the name of the user; `store` has more, which may change at any time."""
+        self._store = store
         self._grants = {bytes.fromhex(value): Grant(name, scopes) for name, value in hashes.items()}
 
     def __len__(self) -> int:
-        return len(self._grants)
+        return len(self._grants) + (0 if self._store is None else len(self._store))
 
     def grant_of(self, token: str) -> Grant | None:
         """Return what a token gives; None for one that is none."""
@@ -57,19 +71,24 @@ class Tokens:
     def grant_by_digest(self, digest: bytes) -> Grant | None:
         """Return what the token of a hash gives, at this moment."""
         # Looked up by its hash: how long that takes tells nothing about any token.
-        return self._grants.get(digest)
+        found = self._grants.get(digest)
+        return self._store.grant_of(digest) if found is None and self._store is not None else found
 
 
-def made() -> tuple[Tokens, str]:
+def made(store: Store | None = None) -> tuple[Tokens, str]:
     """Make a token for one user, `local`, who may do everything; return it too."""
     token = secrets.token_urlsafe(32)
-    return Tokens({"local": hash_of(token)}, frozenset(SCOPES)), token
+    return Tokens({"local": hash_of(token)}, frozenset(SCOPES), store), token
 
 
 def load(
-    file: Path | None, given: tuple[str, ...], environment: Mapping[str, str] = os.environ
+    file: Path | None,
+    given: tuple[str, ...],
+    environment: Mapping[str, str] = os.environ,
+    store: Store | None = None,
 ) -> Tokens | None:
-    """Read the tokens of a file, of the command line and of the environment; None for none.
+    """Read the tokens of a file, of the command line and of the environment; None for none, also in
+    the store.
 
     Each is `name token` or `name sha256:…`; in the environment commas stand between them.
 
@@ -94,7 +113,17 @@ def load(
         hashes[name] = _hash(value, where)
     if file is not None and not hashes:
         raise ConfigError(f"{file} holds no token: write lines of `name token`")
-    return Tokens(hashes) if hashes else None
+    is_any = hashes or (store is not None and len(store))
+    return Tokens(hashes, store=store) if is_any else None
+
+
+def check_user(name: str) -> None:
+    """Raise ConfigError for what can't be the name of a user."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{name[:80]!r} can't be the name of a user: take a plain name of letters, digits, "
+            "`.`, `_`, `@` and `-`"
+        )
 
 
 def hash_of(token: str) -> str:

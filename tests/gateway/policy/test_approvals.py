@@ -16,6 +16,7 @@ from divingbell.gateway.policy.approvals import (
     Approval,
     Approvals,
     Approver,
+    FirstOf,
     NobodyThere,
 )
 from divingbell.journal.journal import Journal
@@ -378,3 +379,25 @@ async def test_a_person_behind_a_client_is_asked_one_thing_at_a_time() -> None:
             await person.questions.get()
             person.answers.put_nowait(True)
     assert person.most_open == 1
+
+
+async def test_of_several_who_are_asked_the_first_answer_counts() -> None:
+    left: list[str] = []
+
+    async def nobody(approval: Approval) -> str:
+        raise NobodyThere("nobody")
+
+    async def slow(approval: Approval) -> str:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            left.append("slow")
+        return "no"
+
+    async def quick(approval: Approval) -> str:
+        return "yes"
+
+    assert await FirstOf((nobody, slow, quick))(Approval("a.b")) == "yes"
+    assert left == ["slow"]
+    with pytest.raises(NobodyThere, match="nobody"):
+        await FirstOf((nobody, nobody))(Approval("a.b"))

@@ -120,6 +120,10 @@ the workspace, and the tools that are called. It is advice: the walls hold witho
     "0 if it would run, 2 for wrong usage or configuration.",
 )
 _group("vault", "Say what is kept of that which models do not see.")
+_group(
+    "token",
+    "Make, list and revoke tokens for `divingbell serve --http`.",
+)
 _group("audit", "Read, verify and export the audit log: who ran and called what.")
 _group(
     "skills",

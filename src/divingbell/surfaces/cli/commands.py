@@ -80,7 +80,7 @@ def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
     from divingbell.surfaces.cli.terminal import signals
 
     settings = options.load()
-    return signals.run(lambda _: serving.serve(options, settings))
+    return signals.run(lambda caught: serving.serve(options, settings, caught))
 
 
 def servers(

@@ -4,12 +4,12 @@ import asyncio
 import gc
 import os
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from divingbell.errors import ConfigError, DivingbellError
 from divingbell.models import KB, Limits
@@ -23,19 +23,22 @@ if TYPE_CHECKING:
     from divingbell.app import Divingbell
     from divingbell.settings.config import Settings
     from divingbell.surfaces.auth import Tokens
+    from divingbell.surfaces.cli.terminal.signals import Signals
 
 EVERYWHERE = ("0.0.0.0", "::")
 OUTPUT = 64 * KB
 """Bytes of a cell's output that a model reads; the rest is kept in /workspace/.outputs/."""
 
 
-async def serve(options: ServeOptions, settings: "Settings") -> int:
+async def serve(
+    options: ServeOptions, settings: "Settings", caught: "Signals | None" = None
+) -> int:
     """Serve until the client leaves (stdio), or until told to end."""
     settings = _for_a_model(settings)
     with exporting(settings):
         if options.http:
             settings = replace(settings, metrics=settings.metrics or "on")
-            return await _over_http(options, settings)
+            return await _over_http(options, settings, caught)
         return await _over_stdio(options, settings)
 
 
@@ -85,7 +88,7 @@ async def _over_stdio(options: ServeOptions, settings: "Settings") -> int:
         return await watched(bell, stdio.serve(bell), stay=not typed)
 
 
-async def _over_http(options: ServeOptions, settings: "Settings") -> int:
+async def _over_http(options: ServeOptions, settings: "Settings", caught: "Signals | None") -> int:
     from divingbell.app import Divingbell
     from divingbell.surfaces.http import listening
     from divingbell.surfaces.http.application import application
@@ -108,16 +111,19 @@ async def _over_http(options: ServeOptions, settings: "Settings") -> int:
                 made=made,
                 settings=settings,
             )
-            return await watched(bell, listening.serve(app, listener, greet), stay=False)
+            serving = asyncio.create_task(listening.serve(app, listener, greet))
+            if caught is not None:
+                caught.on_second = serving.cancel
+            return await watched(bell, serving, stay=False)
 
 
-async def watched(bell: "Divingbell", serving: Coroutine[Any, Any, None], *, stay: bool) -> int:
+async def watched(bell: "Divingbell", serving: Awaitable[None], *, stay: bool) -> int:
     """Serve while the sandbox starts, and then on; return the exit status.
 
     If the sandbox can't be started, those who wait for it are told, and this ends. With `stay` it
     goes on instead, to tell others as well. Wrong settings end it in any case.
     """
-    answering, started = asyncio.create_task(serving), asyncio.create_task(bell.ready())
+    answering, started = asyncio.ensure_future(serving), asyncio.create_task(bell.ready())
     try:
         await asyncio.wait((answering, started), return_when=asyncio.FIRST_COMPLETED)
         error = started.exception() if started.done() else None
@@ -150,9 +156,11 @@ def tokens_for(options: HttpOptions) -> "tuple[Tokens | None, str | None]":
         ConfigError: the options can't be meant.
     """
     from divingbell.surfaces import auth
+    from divingbell.surfaces.cli.tokens import store
     from divingbell.surfaces.http.listening import is_loopback
 
-    known = auth.load(options.token_file, options.token)
+    kept = store()
+    known = auth.load(options.token_file, options.token, store=kept)
     local = is_loopback(options.host)
     if options.no_token:
         if known is not None:
@@ -165,7 +173,7 @@ def tokens_for(options: HttpOptions) -> "tuple[Tokens | None, str | None]":
                 f"{options.host} can be reached from elsewhere, and there are no tokens: "
                 f"give --token-file, or set {auth.VARIABLE}"
             )
-        return auth.made()
+        return auth.made(kept)
     return known, None
 
 

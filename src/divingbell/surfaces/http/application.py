@@ -64,9 +64,15 @@ _OPENING = (
 class Application:
     """One server's answers to all that comes over HTTP: a plain ASGI application."""
 
-    def __init__(self, router: Router, door: Door) -> None:
+    def __init__(self, router: Router, door: Door, service: Service | None = None) -> None:
         self.door = door
+        self._service = service
         self._app: ASGIApp = Guard(router, door)
+
+    async def drain(self) -> None:
+        """Begin nothing new, and wait for what runs, as long as the settings say."""
+        if self._service is not None:
+            await self._service.drain()
 
     def put_within(self, around: Callable[[ASGIApp], ASGIApp]) -> None:
         """Have all requests pass another application first."""
@@ -103,7 +109,7 @@ def application(
         Route("/openapi.json", Described(OPERATIONS)),
     ]
     running = endpoint.running(), service.running(), kernels.running()
-    return Application(_router(found, *running), door)
+    return Application(_router(found, *running), door, service)
 
 
 def application_of(

@@ -59,7 +59,8 @@ class _Server(uvicorn.Server):
 async def serve(
     app: Any, listener: socket.socket, ready: Callable[[], None] = lambda: None
 ) -> None:
-    """Serve until cancelled; `ready` is called once clients are answered."""
+    """Serve until cancelled; `ready` is called once clients are answered. Then what runs is given
+    its time, unless it is cancelled again."""
     logs.logger("uvicorn.error").addFilter(is_worth_a_line)
     config = uvicorn.Config(
         app,
@@ -84,6 +85,11 @@ async def serve(
         if server.started:
             ready()
         await asyncio.shield(serving)
+    except asyncio.CancelledError:
+        # Those who ask meanwhile are still answered, if only that it ends.
+        with contextlib.suppress(asyncio.CancelledError):
+            await app.drain()
+        raise
     finally:
         server.should_exit = True
         await asyncio.wait([serving])

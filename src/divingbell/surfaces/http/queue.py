@@ -130,9 +130,11 @@ class Queue:
         for user in users:
             for number in range(len(user.waiting)):
                 rounds[number] += 1
-        before = [0, *itertools.accumulate(rounds)]
+        places = [1, *(1 + count for count in itertools.accumulate(rounds))]
         for user in users:
             for number, ticket in enumerate(user.waiting):
-                if (place := before[number] + 1) != ticket.place:
+                place = places[number]
+                places[number] += 1
+                if place != ticket.place:
                     ticket.place = place
                     ticket.tell(place)

@@ -13,6 +13,9 @@ from divingbell.surfaces.http.guard import Door
 from divingbell.surfaces.http.pending import Pending
 from divingbell.surfaces.http.queue import Queue, Room
 
+DRAIN_LOOK = 0.05
+"""Seconds between two looks at whether cells still run."""
+
 
 @dataclass(frozen=True)
 class Service:
@@ -31,10 +34,12 @@ class Service:
     def of(cls, bell: Divingbell, door: Door, make_model: MakeModel | None = None) -> "Service":
         """Return the service of a Divingbell. `make_model` makes the model of conversations, in the
         place of the settings."""
-        queue = Queue(Room())
+        given = bell.settings.service
+        room = Room(given.cells, given.cells_of_user, given.waiting, given.waiting_of_user)
+        queue = Queue(room)
         executions = Executions(bell, queue)
-        talks = Conversations(bell, make_model)
-        return cls(bell, door, executions, queue, Pending(executions.of_cell), talks)
+        pending = Pending(executions.of_cell)
+        return cls(bell, door, executions, queue, pending, Conversations(bell, make_model))
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -51,6 +56,16 @@ class Service:
                 await self.executions.close()
                 if self._tasks:
                     await asyncio.wait(self._tasks)
+
+    async def drain(self) -> None:
+        """Begin nothing new, and give all cells that run their time, by whichever way they came."""
+        settings = self.bell.settings.service
+        self.executions.draining = True
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(settings.drain_timeout):
+                while any(session.busy for session in self.bell.sessions()):  # noqa: ASYNC110
+                    await asyncio.sleep(DRAIN_LOOK)
+        await self.executions.drain(0)
 
     def is_ready(self) -> bool:
         """Whether code can be run."""

@@ -24,6 +24,8 @@ from divingbell.surfaces.mcp.server import Surface
 PATH = "/mcp"
 MAX_BODY = 16 << 20
 """Bytes of a request: as much as a cell may have."""
+MANY = 100
+"""Users that may get a token while the server runs."""
 _OTHERS_LOOK = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 """The guard has compared Host and Origin, for all routes."""
 
@@ -54,7 +56,7 @@ class Endpoint:
             session_idle_timeout=bell.settings.idle_timeout,
             max_request_body_size=MAX_BODY,
             # What each user may have has a limit of its own, so that nobody meets this one.
-            max_sessions=max(bell.settings.max_sessions, MAX_CONNECTIONS * users),
+            max_sessions=max(bell.settings.max_sessions, MAX_CONNECTIONS * max(users, MANY)),
         )
         return cls(manager, surface)
 

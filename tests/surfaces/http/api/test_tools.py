@@ -12,7 +12,7 @@ async def test_tools_are_searched_and_described(anne: httpx2.AsyncClient) -> Non
     assert [each["name"] for each in servers] == ["shop"]
     params = {"query": "complain", "detail_level": "name_only", "limit": "3"}
     found = (await anne.get(f"{API}/mcp/tools/search", params=params)).json()
-    assert found["items"][0] == "shop.complain" and found["total"] >= 1
+    assert found["items"][0]["name"] == "shop.complain" and found["total"] >= 1
     told = (await anne.get(f"{API}/mcp/tools/shop/complain")).json()
     assert told["name"] == "shop.complain"
     assert (await anne.get(f"{API}/mcp/tools/shop/nothing")).status_code == 404

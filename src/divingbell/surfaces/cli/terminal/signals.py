@@ -27,6 +27,8 @@ class Signals:
         """Whether a second Ctrl-C gives up on the cell, and on everything."""
         self.on_interrupt: Callable[[], None] | None = None
         """Called by Ctrl-C in the place of all that, while it is set."""
+        self.on_second: Callable[[], object] | None = None
+        """Called when the command is told again to end, while it is set."""
         self.on_exit: Callable[[], None] | None = None
         """Called where nothing else is waited for: puts the terminal in order."""
         self._interrupted_cell: int | None = None
@@ -43,6 +45,8 @@ class Signals:
     def leave(self, status: int) -> None:
         """End the command: the session is closed in an orderly way."""
         if self.status is not None:
+            if self.on_second is not None:
+                self.on_second()
             return
         self.status = status
         if self.session is not None:

@@ -1,0 +1,103 @@
+"""The end of a server: nothing new begins, what runs is given its time, and all is answered."""
+
+import asyncio
+
+import httpx2
+import pytest
+
+from divingbell import Divingbell
+from tests.surfaces.http.serving import ANNE, EVENTS, Site, heard, served
+from tests.waiting import until
+
+API = "/api/v1"
+
+
+async def _begun(client: httpx2.AsyncClient, session: str, code: str) -> asyncio.Task[object]:
+    path = f"{API}/sessions/{session}/execute"
+    task = asyncio.create_task(client.post(path, json={"code": code}))
+
+    async def runs() -> bool:
+        listed = (await client.get(f"{API}/executions", params={"session": session})).json()
+        return [each["state"] for each in listed["items"]] == ["running"]
+
+    await until(runs, "the cell runs")
+    return task  # type: ignore[return-value]
+
+
+async def test_a_server_that_ends_cancels_what_is_left_and_delivers_it() -> None:
+    async with (
+        Divingbell(pool=0, interrupt_grace=0.5, service={"drain_timeout": 0.0}) as bell,
+        served(bell) as site,
+        site.client(ANNE) as anne,
+    ):
+        running = await _begun(anne, "long", "while True: pass")
+        await site.app.drain()
+        answer = await running
+        assert isinstance(answer, httpx2.Response)
+        assert answer.json()["status"] == "cancelled"
+        refused = await anne.post(f"{API}/execute", json={"code": "1"})
+        assert refused.status_code == 503 and int(refused.headers["retry-after"]) >= 1
+        assert (await anne.get("/readyz")).status_code == 503
+        assert (await anne.get("/healthz")).status_code == 200
+
+
+async def test_a_server_that_ends_waits_for_cells() -> None:
+    async with (
+        Divingbell(pool=0, service={"drain_timeout": 60.0}) as bell,
+        served(bell) as site,
+        site.client(ANNE) as anne,
+    ):
+        code = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n'whole'"
+        running = await _begun(anne, "short", code)
+        draining = asyncio.create_task(site.app.drain())
+        await until(lambda: site.app._service and site.app._service.executions.draining, "it ends")
+        await anne.put(f"{API}/sessions/short/files/go", content=b"")
+        answer = await running
+        assert isinstance(answer, httpx2.Response) and answer.json()["value"] == "whole"
+        await draining
+
+
+async def test_cells_of_a_user_wait_for_their_turn_and_are_told_their_place() -> None:
+    room = {"cells_of_user": 1, "waiting_of_user": 1}
+    async with (
+        Divingbell(pool=0, interrupt_grace=0.5, service=room) as bell,
+        served(bell) as site,
+        site.client(ANNE) as anne,
+    ):
+        running = await _begun(anne, "first", "while True: pass")
+        path = f"{API}/sessions/second/execute"
+        async with anne.stream("POST", path, json={"code": "2"}, headers=EVENTS) as answer:
+            events = heard(answer)
+            first = await anext(events)
+            assert (first.name, first.data) == ("queued", {"place": 1})
+            full = await anne.post(f"{API}/sessions/third/execute", json={"code": "3"})
+            assert full.status_code == 429 and full.json()["code"] == "queue_full"
+            await anne.post(f"{API}/sessions/first/interrupt")
+            names = [each.name async for each in events]
+        assert names == ["started", "result", "done"]
+        await running
+
+
+@pytest.mark.parametrize("word", ["cancel", "keep"])
+async def test_a_client_that_leaves_ends_its_cell_unless_it_is_to_go_on(
+    site: Site, word: str
+) -> None:
+    code = "import time\nfor _ in range(10_000): time.sleep(0.01)"
+    path, given = f"{API}/sessions/left-{word}/execute", {"code": code, "on_disconnect": word}
+    async with (
+        site.client(ANNE) as anne,
+        anne.stream("POST", path, json=given, headers=EVENTS) as answer,
+    ):
+        number = (await anext(heard(answer))).data["execution"]
+    async with site.client(ANNE) as anne:
+
+        async def has_ended() -> bool:
+            told = (await anne.get(f"{API}/executions/{number}")).json()
+            return bool(told["state"] == "ended")
+
+        if word == "keep":
+            assert not await has_ended()
+            assert (await anne.delete(f"{API}/executions/{number}")).status_code == 204
+        await until(has_ended, "the cell has ended")
+        ended = (await anne.get(f"{API}/executions/{number}")).json()
+        assert ended["result"]["status"] == "cancelled"
