@@ -4,19 +4,16 @@ Each is an MCP server of its own at /<name>/mcp, lists the real definitions, and
 call with a short text, or with the smallest value that fits where a structured one is promised.
 """
 
-import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
 from typing import Any
 
 import mcp_types as types
 import sample
 import uvicorn
+from hosted import application
 from lists import tool_lists
 from mcp.server.lowlevel import Server
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 ANSWER = "It is done."
 
@@ -48,22 +45,8 @@ def serve(name: str, definitions: list[dict[str, Any]]) -> Server[Any]:
 
 def main() -> None:
     port = int(sys.argv[1])
-    mounts = []
-    servers = []
-    for name, definitions in tool_lists().items():
-        server = serve(name, definitions)
-        mounts.append(Mount(f"/{name}", server.streamable_http_app()))
-        servers.append(server)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        async with contextlib.AsyncExitStack() as stack:
-            for server in servers:
-                await stack.enter_async_context(server.session_manager.run())
-            yield
-
-    app = Starlette(routes=mounts, lifespan=lifespan)
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="error")
+    servers = {name: serve(name, definitions) for name, definitions in tool_lists().items()}
+    uvicorn.run(application(servers), host="127.0.0.1", port=port, log_level="error")
 
 
 if __name__ == "__main__":

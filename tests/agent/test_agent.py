@@ -17,12 +17,14 @@ from divingbell.agent.events import (
     Done,
     Notice,
     Text,
+    UsageTold,
 )
 from divingbell.agent.history import Answered, Asked, Call, Replied, is_output
 from divingbell.agent.limits import AgentLimits
-from divingbell.agent.model import ModelFailed
+from divingbell.agent.model import ModelFailed, ModelRequest
 from divingbell.agent.scripted import Line, Says, ScriptedModel
 from divingbell.errors import ConfigError
+from divingbell.journal import tokens
 
 pytestmark = pytest.mark.anyio
 
@@ -73,6 +75,40 @@ async def test_each_request_begins_with_the_one_before(bell: Divingbell) -> None
     for before, after in zip(model.requests, model.requests[1:], strict=False):
         assert after.entries[: len(before.entries)] == before.entries
         assert (after.instructions, after.tools) == (before.instructions, before.tools)
+
+
+async def test_a_script_tells_the_tokens_of_definitions_and_of_the_code_it_wrote(
+    bell: Divingbell,
+) -> None:
+    code = "print('a line of code that is read again')"
+    async with agent_of(bell, Says("", code), Says("It is done.")) as (agent, model):
+        first, second = [e.usage for e in await all_of(agent) if isinstance(e, UsageTold)]
+    request = model.requests[0]
+    assert "execute_python" in request.besides and request.besides.startswith(request.instructions)
+    asked = request.entries[0].text
+    assert first.input_tokens == tokens.count(request.besides) + tokens.count(asked)
+    assert first.output_tokens == tokens.count(json.dumps({"code": code}))
+    assert second.input_tokens > first.input_tokens + first.output_tokens
+    assert second.output_tokens == tokens.count("It is done.")
+
+
+async def test_definitions_are_counted_once_in_a_conversation(
+    bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted = []
+    besides = ModelRequest.besides.fget
+    assert besides is not None
+
+    def written(request: ModelRequest) -> str:
+        counted.append(request)
+        return besides(request)
+
+    monkeypatch.setattr(ModelRequest, "besides", property(written))
+    lines = [Says("", "print(1)")] * 4
+    async with agent_of(bell, *lines, Says("a"), Says("b")) as (agent, _):
+        await all_of(agent)
+        await all_of(agent)
+    assert len(counted) == 2, "by the agent, and by the script"
 
 
 async def test_the_inventory_comes_at_the_end_and_only_when_it_has_changed(

@@ -4,9 +4,8 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 """
 
 import contextlib
-import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from divingbell.agent import fences
 from divingbell.agent.code_tool import NAME as EXECUTE
@@ -91,6 +90,7 @@ class Agent:
         self._code = CodeTool(session, self.limits.output_tokens, asker)
         offered: list[AgentTool] = [self._code] if code else []
         self._tools = {tool.definition.name: tool for tool in [*offered, *tools]}
+        self._definitions = tuple(tool.definition for tool in self._tools.values())
         self._context = Context(model.window)
         self._on_done = on_done
         self._happened: list[AgentEvent] = []
@@ -101,6 +101,9 @@ class Agent:
         """Where in the history each exchange begins."""
         self._told = ""
         """The inventory that the model has read last."""
+        self._besides: int | None = None
+        """Tokens of what is sent besides the conversation, once they are counted: it is the same
+        in each request, and two thousand definitions take more than a second."""
         self._sent = 0
         """Tokens of the last request, as we count them."""
 
@@ -207,26 +210,21 @@ class Agent:
 
     async def _make_room(self) -> Notice | None:
         """Keep what is sent within the model's window; return what the person should know."""
-        besides = (await tokens.count_later(self._besides())).tokens
-        shortened = await self._context.fit(self.history, besides)
-        self._sent = besides + await self._context.tokens_of(self.history)
+        if self._besides is None:
+            self._besides = (await tokens.count_later(self._request().besides)).tokens
+        shortened = await self._context.fit(self.history, self._besides)
+        self._sent = self._besides + await self._context.tokens_of(self.history)
         if not shortened:
             return None
         return Notice(f"to make room, {shortened} earlier outputs were shortened for the model")
 
-    def _besides(self) -> str:
-        """Return what is sent besides the conversation."""
-        definitions = [asdict(tool.definition) for tool in self._tools.values()]
-        return self.instructions + json.dumps(definitions)
+    def _request(self) -> ModelRequest:
+        return ModelRequest(self.instructions, tuple(self.history), self._definitions)
 
     # One reply of the model
 
     async def _turn(self) -> AsyncGenerator[AgentEvent | Reply]:
-        request = ModelRequest(
-            self.instructions,
-            tuple(self.history),
-            tuple(tool.definition for tool in self._tools.values()),
-        )
+        request = self._request()
         text: list[str] = []
         done = False
         try:

@@ -39,7 +39,7 @@ class Context:
         for entry in entries:
             found = known.get(id(entry))
             if found is None or found[0] is not entry:
-                found = (entry, await _tokens_of(entry))
+                found = (entry, await tokens_of_entry(entry))
             self._counted[id(entry)] = found
             total += found[1]
         return total
@@ -63,7 +63,7 @@ class Context:
             assert is_output(before)
             cost = self._counted[id(before)][1]
             entries[place] = after = _shortened(before, cost)
-            total += await _tokens_of(after) - cost
+            total += await tokens_of_entry(after) - cost
             shortened += 1
         return shortened
 
@@ -93,7 +93,8 @@ def _shortened(entry: Asked | Answered, cost: int) -> Asked | Answered:
     return replace(entry, text=head + text, images=())
 
 
-async def _tokens_of(entry: Entry) -> int:
+async def tokens_of_entry(entry: Entry) -> int:
+    """Return what an entry costs a model that reads it, the calls that it wrote included."""
     texts = [entry.text]
     if isinstance(entry, Replied):
         texts += [call.arguments for call in entry.calls]

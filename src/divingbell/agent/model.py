@@ -1,7 +1,8 @@
 """What the agent needs of a language model, whoever serves it."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol
 
 from divingbell.agent.history import Entry, Replied
@@ -56,6 +57,12 @@ class ModelRequest:
     tools: tuple[ModelTool, ...] = ()
     output_tokens: int | None = None
     """The most tokens that it may write; None for the provider's own limit."""
+
+    @property
+    def besides(self) -> str:
+        """What is sent besides the conversation: the instructions, and the tools as JSON."""
+        tools = [asdict(tool) for tool in self.tools]
+        return self.instructions + json.dumps(tools, ensure_ascii=False, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

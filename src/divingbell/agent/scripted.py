@@ -8,6 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 
+from divingbell.agent.context import Context, tokens_of_entry
 from divingbell.agent.history import Call, Replied
 from divingbell.agent.model import (
     CallPiece,
@@ -56,6 +57,9 @@ class ScriptedModel:
 
     def __post_init__(self) -> None:
         self._rest = iter(self.lines)
+        self._context = Context(self.window)
+        self._counted: tuple[ModelRequest, int] | None = None
+        """A request, and the tokens of what it has besides the conversation."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
         """Yield the next line of the script in small pieces.
@@ -82,9 +86,18 @@ class ScriptedModel:
             for end in range(PIECE, len(call.arguments) + PIECE, PIECE):
                 await asyncio.sleep(self.delay)
                 yield CallPiece(call.id, call.name, call.arguments[:end])
-        usage = ModelUsage(await _tokens_of(request), tokens.count(says.text), cost=0.0)
         entry = Replied(says.text, calls, says.thinking)
+        written = await tokens_of_entry(entry)
+        usage = ModelUsage(await self._tokens_of(request), written, cost=0.0)
         yield Reply(entry, "called" if calls else "answered", usage)
+
+    async def _tokens_of(self, request: ModelRequest) -> int:
+        before = self._counted and self._counted[0]
+        # Compared by identity, since there may be two thousand tools.
+        if before is None or before.tools is not request.tools:
+            self._counted = request, (await tokens.count_later(request.besides)).tokens
+        assert self._counted is not None
+        return self._counted[1] + await self._context.tokens_of(list(request.entries))
 
     async def close(self) -> None:
         """Do nothing: it has no connections."""
@@ -92,8 +105,3 @@ class ScriptedModel:
 
 def _pieces(text: str) -> list[str]:
     return [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
-
-
-async def _tokens_of(request: ModelRequest) -> int:
-    texts = [request.instructions, *(getattr(entry, "text", "") for entry in request.entries)]
-    return sum([(await tokens.count_later(text)).tokens for text in texts])

@@ -55,6 +55,8 @@ async def test_without_tokens_a_page_of_another_port_is_refused(bell: Divingbell
         assert (await client.get(f"{BASE}/sessions", headers=far)).status_code == 403
 
 
+ELSEWHERE = ("/mcp", "/skills", "/approvals", "/conversations")
+"""What the tests of these nouns try with two users."""
 NOBODY = Tokens({"anne": hash_of(ANNE)})
 
 
@@ -77,7 +79,7 @@ async def test_nobody_sees_what_is_anothers(
     await anne.put(f"{BASE}/sessions/hers/files/f", content=b"secret")
     names = {"id": "hers", "path": "f"}
     for each in OPERATIONS:
-        if "{" not in each.path or each.path.startswith(("/mcp", "/skills", "/approvals")):
+        if "{" not in each.path or each.path.startswith(ELSEWHERE):
             continue
         if each.path.endswith("/execute"):
             continue  # it makes a session of his own

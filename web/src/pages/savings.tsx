@@ -60,7 +60,7 @@ function Report({ stats, days }: { stats: Stats; days: number }) {
   return (
     <>
       <div class="figures-row">
-        <Figure name="Tokens saved" value={shortCount(total.saved)} note={total.direct ? `${Math.round(total.ratio * 100)} % of ${shortCount(total.direct)}` : "no tool was called yet"} />
+        <Figure name="Tokens saved" value={shortCount(total.saved)} note={total.direct ? `${(Math.floor(total.ratio * 1000) / 10).toFixed(1)} % of ${shortCount(total.direct)}` : "no tool was called yet"} />
         <Figure name="Tokens read" value={shortCount(total.read)} note="code, output and searches" />
         <Figure name="Executions" value={count(total.executions)} note={`in ${days} days`} />
         <Figure name="Tool calls" value={count(total.calls)} note="from code" />

@@ -1,5 +1,5 @@
 """The command: `divingbell`, or `bell` for short."""
 
-from divingbell.surfaces.cli.app import main
+from divingbell.surfaces.cli.main import main
 
 __all__ = ["main"]

@@ -198,7 +198,7 @@ class Conversation:
         prompt = self._prompt = ChatPrompt(
             history, self.commands.completer(), self._toolbar, colours=self._look.colours
         )
-        async with self.room.opening():
+        async with self.room.opening(after=prompt.drawn):
             self.room.on_failure(prompt.give_up)
             tries_to_leave = 0
             while tries_to_leave < 2:

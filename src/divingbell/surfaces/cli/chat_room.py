@@ -83,9 +83,14 @@ class Room:
         """What kept it from opening."""
 
     @contextlib.asynccontextmanager
-    async def opening(self) -> AsyncIterator["Room"]:
-        """Open it meanwhile, and close it at the end of the block."""
-        holding = asyncio.create_task(self._hold())
+    async def opening(
+        self, after: Callable[[], Awaitable[None]] | None = None
+    ) -> AsyncIterator["Room"]:
+        """Open it meanwhile, and close it at the end of the block.
+
+        `after` is waited for first: what is loaded would slow down what the person waits for.
+        """
+        holding = asyncio.create_task(self._hold(after))
         try:
             yield self
         finally:
@@ -142,9 +147,11 @@ class Room:
 
         self._place.add_done_callback(done)
 
-    async def _hold(self) -> None:
+    async def _hold(self, after: Callable[[], Awaitable[None]] | None) -> None:
         model: Model | None = None
         try:
+            if after is not None:
+                await after()
             # Beside the event loop, which draws what is typed meanwhile.
             await asyncio.to_thread(_load)
             from divingbell.app import Divingbell
@@ -194,6 +201,7 @@ class Room:
                     agent = (self._place if self._place.done() else place).result().agent
                     history, model = agent.history, agent.model
         finally:
+            await model.close()  # the one that was asked last
             if kept is not None:
                 kept.close()
                 if not history:

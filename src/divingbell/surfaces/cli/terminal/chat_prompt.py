@@ -1,6 +1,7 @@
 """The prompt of a chat: several lines, history, completion of commands."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import AnyFormattedText
 
 SIGN = "› "
+DRAWING = 2.0
+"""Seconds that a prompt may take until it stands there."""
 Choices = Callable[[], Iterable[str]]
 
 
@@ -78,6 +81,13 @@ class ChatPrompt:
             color_depth=None if colours else ColorDepth.DEPTH_1_BIT,
             reserve_space_for_menu=4,
         )
+        self._drawn = asyncio.Event()
+        self._prompt.app.after_render += lambda _: self._drawn.set()
+
+    async def drawn(self) -> None:
+        """Wait until it stands on the screen; not for long, should it never be drawn."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._drawn.wait(), DRAWING)
 
     async def read(self, draft: str = "") -> str:
         """Return what is said; `draft` is there to begin with.
