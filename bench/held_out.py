@@ -1,6 +1,6 @@
 """Sentences and values that no shape was written by: other templates, values by Faker.
 
-    python held_out.py [TIMES] [usual|more|other]
+    python held_out.py [TIMES] [usual|more|other|numbers]
 
 Runs in the environment of the peers, which has Faker, and prints samples as JSON: the text, the
 places and kinds of its values, the number of its template, and whether this has any words. One
@@ -8,7 +8,9 @@ seed, so that they are the same in each run. Templates with even numbers are for
 figures come from the odd ones, as in personal_data.py. The rules by which they stay worth
 something: what loses in the odd half is not looked at and not mended; who looks writes new ones,
 and turns those that were seen into even ones; none is changed to be found. `other` fills them with
-values of countries of which none was there for choosing by.
+values of countries of which none was there for choosing by. `numbers` is a set of telephone numbers
+alone, whose halves differ in their templates and in their countries: half of its values are by
+Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
 """
 
 import datetime
@@ -22,6 +24,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import held_out_texts
+import number_texts
+import phonenumbers
 from faker import Faker
 
 SEED = 4711
@@ -39,6 +43,11 @@ OTHER_COUNTRIES = (
     "az_AZ", "bn_BD", "es_CL", "fa_IR", "hi_IN", "hy_AM", "ka_GE", "ko_KR", "ne_NP",
     "vi_VN", "zh_TW", "sq_AL", "mt_MT", "ar_AE", "ga_IE", "en_BD",
 )  # fmt: skip
+UNSEEN_COUNTRIES = (
+    *OTHER_COUNTRIES, "am_ET", "ar_DZ", "ar_JO", "ar_PS", "bs_BA", "de_LI", "de_LU",
+    "mk_MK", "ta_IN", "tw_GH", "uz_UZ",
+)  # fmt: skip
+"""Nobody has looked at what these lose."""
 KINDS = ("EMAIL", "PHONE", "CARD", "SSN", "IBAN", "IP")
 Place = tuple[int, int, str]
 
@@ -144,6 +153,63 @@ class Filler:
                 return address
 
 
+class NumberFiller(Filler):
+    """Fills templates with telephone numbers of one half of the world."""
+
+    WAYS: tuple[tuple[int, Callable[[phonenumbers.PhoneNumber], str]], ...] = (
+        (40, lambda number: _formatted(number, "NATIONAL")),
+        (25, lambda number: _formatted(number, "INTERNATIONAL")),
+        (10, lambda number: _formatted(number, "E164")),
+        (10, lambda number: re.sub(r"\D", "", _formatted(number, "NATIONAL"))),
+        (5, lambda number: _formatted(number, "INTERNATIONAL").replace("+", "00", 1)),
+        (5, lambda number: _formatted(number, "NATIONAL").replace(" ", "-")),
+        (5, lambda number: _formatted(number, "NATIONAL").replace(" ", ".").replace("-", ".")),
+    )
+    """How often a number is written in which way."""
+
+    def __init__(self, half: int) -> None:
+        super().__init__(UNSEEN_COUNTRIES if half else (*COUNTRIES, *MORE_COUNTRIES))
+        # One country for each code that is dialled: there are 25 with +1.
+        regions = (each[0] for each in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.values())
+        self._regions = sorted(each for each in regions if each != "001" and _half(each) == half)
+
+    def _value(self, name: str, maker: Any) -> str:
+        if name != "phone" or self._chance.random() < 0.5:
+            return super()._value(name, maker)
+        ways = self._chance.choices(self.WAYS, [weight for weight, _ in self.WAYS])
+        return ways[0][1](self._number())
+
+    def _number(self) -> phonenumbers.PhoneNumber:
+        """A number that may have been given out: an example with other digits at its end."""
+        kinds = phonenumbers.PhoneNumberType
+        while True:
+            region = self._chance.choice(self._regions)
+            kind = self._chance.choice((kinds.FIXED_LINE, kinds.MOBILE))
+            example = phonenumbers.example_number_for_type(region, kind)
+            if example is None:
+                continue
+            digits = phonenumbers.national_significant_number(example)
+            changed = digits[:-4] + f"{self._chance.randint(0, 9999):04}"
+            number = phonenumbers.parse(f"+{example.country_code}{changed}")
+            if phonenumbers.is_valid_number(number):
+                return number
+
+
+def _formatted(number: phonenumbers.PhoneNumber, form: str) -> str:
+    return str(phonenumbers.format_number(number, getattr(phonenumbers.PhoneNumberFormat, form)))
+
+
+def numbers(times: int) -> list[dict[str, Any]]:
+    """In each half so many telephone numbers at least, and as many sentences without any."""
+    made = []
+    for half in (0, 1):
+        filler = NumberFiller(half)
+        for lines in (number_texts.TEXTS, number_texts.LOOK_ALIKES):
+            of_half = [each for each in numbered((), lines) if each[0] % 2 == half]
+            made += [_sample(filler, *of_half[turn % len(of_half)]) for turn in range(times)]
+    return made
+
+
 def numbered(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, str]]:
     """Templates with their numbers: even ones for all that were seen."""
     lines = [*((line, 0) for line in first), *((line, _half(line)) for line in second)]
@@ -169,19 +235,18 @@ def samples(times: int, countries: Sequence[str]) -> list[dict[str, Any]]:
         for half in (0, 1):
             of_half = [each for each in fitting if each[0] % 2 == half]
             for turn in range(times):
-                number, line = of_half[turn % len(of_half)]
-                text, values = filler.filled(line)
-                made.append({
-                    "text": text,
-                    "values": values,
-                    "template": number,
-                    "has_words": has_words(line),
-                })  # fmt: skip
+                made.append(_sample(filler, *of_half[turn % len(of_half)]))
     return made
+
+
+def _sample(filler: Filler, number: int, line: str) -> dict[str, Any]:
+    text, values = filler.filled(line)
+    return {"text": text, "values": values, "template": number, "has_words": has_words(line)}
 
 
 if __name__ == "__main__":
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     sets = {"usual": COUNTRIES, "more": MORE_COUNTRIES, "other": OTHER_COUNTRIES}
-    among = sets[sys.argv[2] if len(sys.argv) > 2 else "usual"]
-    json.dump(samples(wanted, among), sys.stdout)
+    name = sys.argv[2] if len(sys.argv) > 2 else "usual"
+    made = numbers(wanted) if name == "numbers" else samples(wanted, sets[name])
+    json.dump(made, sys.stdout)

@@ -129,6 +129,11 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     theirs = [scanner.finds(sample.text) for sample in others]
     yield from judged(others, theirs, f"divingbell, {half}, other countries", wanted=False)
     yield from judged_apart(others, theirs, f"divingbell, {half}, other countries")
+    dialled = held_out(2 * times, tuned, install, "numbers")
+    theirs = [scanner.finds(sample.text) for sample in dialled]
+    yield from numbers_judged(dialled, theirs, f"divingbell, {half}, numbers", wanted=True)
+    presidio, _ = asked("presidio", [sample.text for sample in dialled], install)
+    yield from numbers_judged(dialled, presidio, f"presidio, {half}, numbers", wanted=False)
     for peer in PEERS:
         try:
             theirs, _ = asked(peer, [sample.text for sample in samples], install)
@@ -155,6 +160,15 @@ def judged(
             target=target,
             runs=str(right[kind] + lost[kind]),
         )
+
+
+def numbers_judged(
+    samples: Sequence[Sample], found: Places, subject: str, wanted: bool
+) -> list[table.Row]:
+    """The row of telephone numbers, in a set that has no other kind in each of its texts."""
+    return [
+        row for row in judged(samples, found, subject, wanted) if row.measure.startswith("PHONE")
+    ]
 
 
 def judged_apart(samples: Sequence[Sample], found: Places, subject: str) -> Iterator[table.Row]:

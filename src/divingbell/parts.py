@@ -1,6 +1,7 @@
 """The parts of a Divingbell, each made of its settings: folders, gateway, backend."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
@@ -85,7 +86,19 @@ class Home:
 def dataset_server(server: Server, spool: Path, settings: Settings) -> Server:
     """Return the entry of a dataset server with what this process has to tell it."""
     told = {spooled_tables.VARIABLE: str(spool), "DIVINGBELL_HOME": str(profile.home())}
+    if settings.privacy in ("secrets", "personal"):
+        (spool / spooled_tables.RULES).write_text(_rules_on_fields(server.name, settings))
     return replace(server, args=(*server.args, "--backend", settings.backend), env=told)
+
+
+def _rules_on_fields(server: str, settings: Settings) -> str:
+    """Return which fields hold what is to be learned, for our own dataset server."""
+    from divingbell.border.privacy.choosing import KINDS_OF, chosen_fields
+
+    privacy, rules = settings.privacy or "off", settings.privacy_rules
+    kinds = sorted(KINDS_OF[privacy] | rules.patterns.keys())
+    fields = dict(chosen_fields(privacy, rules))
+    return json.dumps({"server": server, "fields": fields, "kinds": kinds})
 
 
 def make_gateway(

@@ -5,6 +5,7 @@ a statement from files and settings here is for the words of its error; the sess
 """
 
 import contextlib
+import json
 import os
 import shutil
 import warnings
@@ -15,6 +16,8 @@ from divingbell_inside import columns, dataset_sources, layout
 from divingbell_inside.dataset_sources import Refused, Source, literal, quoted
 
 TABLE = f"{layout.WORKSPACE}/table.parquet"
+VALUES = f"{layout.WORKSPACE}/values.json"
+MOST_VALUES_BYTES, MAX_VALUE = 8 << 20, 300
 SPILL = f"{layout.WORKSPACE}/.spill"
 FOLDERS = ("/data/", "/cache/", f"{layout.WORKSPACE}/")
 LOOKED_AT = 1000
@@ -247,6 +250,29 @@ def _width(kind: str) -> int:
     return WIDTHS.get(kind, OTHER) + 1
 
 
+def _values(request: Mapping[str, Any]) -> Answer:
+    """Write down the values of some columns, each once, as far as there is room."""
+    left, size = int(request["most"]), 2
+    found: dict[str, list[str]] = {}
+    with _database(request) as database:
+        selected = dataset_sources.selection(database, dataset_sources.scan(_source(request)))
+        asked = [(name, "{}::VARCHAR") for name in request["columns"]]
+        asked += [(name, "to_json({})::VARCHAR") for name in request["nested"]]
+        for name, written in asked:
+            text = written.format(quoted(name))
+            sql = f"SELECT DISTINCT {text} FROM ({selected}) WHERE {quoted(name)} IS NOT NULL"
+            for (value,) in database.execute(f"{sql} LIMIT {left + 1}").fetchall():
+                kept = value[:MAX_VALUE] if written.startswith("{") else value
+                size += len(json.dumps(kept)) + 2
+                if left <= 0 or size > MOST_VALUES_BYTES - len(request["columns"]) * 1000:
+                    break
+                found.setdefault(name, []).append(kept)
+                left -= 1
+    with open(VALUES, "w", encoding="utf-8") as file:
+        json.dump(found, file)
+    return {"all": left > 0 and size <= MOST_VALUES_BYTES}
+
+
 def _preview(database: Any, table: str) -> str:
     """Return the first rows as CSV, for those who can't take a file."""
     with warnings.catch_warnings():
@@ -265,4 +291,5 @@ _OPERATIONS = {
     "convert": _convert,
     "import": _import,
     "query": _query,
+    "values": _values,
 }

@@ -1,5 +1,7 @@
 """Tables that are kept: found as long as their file is the same."""
 
+import os
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -85,3 +87,55 @@ def test_a_spool_finds_its_own_files_alone(tmp_path: Path) -> None:
     assert spool.find(path.stem) == path
     assert spool.find("../x") is None
     assert spool.find("") is None
+
+
+async def test_folders_share_one_largest_size(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caches, "MOST_BYTES", 100)
+    other = Cache(tmp_path, Path("/other"))
+    old = await cache.keep(FILE, None, {}, content(60))
+    os.utime(old, (1, 1))
+    await other.keep(FILE, None, {}, content(60))
+    assert cache.find(FILE, None) is None
+    assert other.find(FILE, None) is not None
+    # What is known of the table has gone with it.
+    assert [path.name for path in old.parents[1].iterdir()] == [caches.TABLES]
+
+
+async def test_one_table_that_is_larger_than_all_may_be_stays(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(caches, "MOST_BYTES", 10)
+    await cache.keep(FILE, None, {}, content(60))
+    assert cache.find(FILE, None) is not None
+
+
+async def test_the_cache_of_a_folder_that_nobody_uses_goes(cache: Cache, tmp_path: Path) -> None:
+    await cache.keep(FILE, None, {}, content())
+    place = cache.tables.parent
+    long_ago = time.time() - caches.UNUSED - 60
+    os.utime(place, (long_ago, long_ago))
+    Cache(tmp_path, Path("/other"))
+    assert not place.exists()
+
+
+async def test_the_cache_of_a_folder_that_was_used_stays(cache: Cache, tmp_path: Path) -> None:
+    await cache.keep(FILE, None, {}, content())
+    place = cache.tables.parent
+    long_ago = time.time() - caches.UNUSED - 60
+    os.utime(place, (long_ago, long_ago))
+    assert cache.find(FILE, None) is not None  # this is a use
+    Cache(tmp_path, Path("/other"))
+    assert cache.find(FILE, None) is not None
+    os.utime(place, (long_ago, long_ago))
+    assert Cache(tmp_path, Path("/data")).find(FILE, None) is not None  # and so is this
+
+
+def test_a_spool_takes_the_values_beside_a_table_along(tmp_path: Path) -> None:
+    spool = Spool(tmp_path)
+    for _ in range(2 * MOST_FILES):
+        path = spool.new()
+        path.write_bytes(b"x")
+        path.with_suffix(".json").write_bytes(b"{}")
+    assert len(list(tmp_path.glob("*.json"))) <= MOST_FILES

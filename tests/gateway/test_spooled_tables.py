@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.spooled_tables import TABLE, take
+from divingbell.gateway.spooled_tables import MOST_VALUES, TABLE, take
 
 NAME = "0123456789abcdef" * 2 + ".parquet"
 
@@ -24,6 +24,24 @@ def test_a_table_is_taken_out_of_its_folder(tmp_path: Path) -> None:
         assert (table.rows, table.columns, table.memory, table.size) == (3, 2, 100, 4)
         assert table.read(10) == b"PAR1"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_values_beside_a_table_are_taken_with_it(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b"PAR1")
+    (tmp_path / NAME).with_suffix(".json").write_bytes(b'{"first_name": ["Ann"]}')
+    taken = take(tmp_path, meta())
+    assert taken is not None
+    with taken as table:
+        assert table.personal == '{"first_name": ["Ann"]}'
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_values_without_end_are_refused(tmp_path: Path) -> None:
+    (tmp_path / NAME).write_bytes(b"PAR1")
+    with (tmp_path / NAME).with_suffix(".json").open("wb") as values:
+        values.truncate(MOST_VALUES + 1)
+    with pytest.raises(ToolFailed, match="no list of values"):
+        take(tmp_path, meta())
 
 
 @pytest.mark.parametrize("nothing", [None, {}, {"other": 1}])

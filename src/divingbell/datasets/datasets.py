@@ -8,13 +8,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from divingbell import text
+from divingbell import logs, text
+from divingbell.datasets import definitions
 from divingbell.datasets import folder as folders
 from divingbell.datasets.cache import Cache
 from divingbell.datasets.folder import DataFile, Found
-from divingbell.datasets.sealed_reader import CACHE, DATA, SealedReader, Unanswered
+from divingbell.datasets.personal_columns import PersonalColumns
+from divingbell.datasets.sealed_reader import (
+    CACHE,
+    DATA,
+    IN_SESSION,
+    Answered,
+    SealedReader,
+    Unanswered,
+)
 from divingbell.datasets.spool import Spool
+from divingbell.gateway.spooled_tables import MOST_VALUES, VALUES
 from divingbell.models import MB
+
+log = logs.logger("divingbell")
 
 KEPT_UP_TO = 256 * MB
 """Bytes of a text file that is kept as Parquet; a larger one is read anew by each request."""
@@ -74,8 +86,16 @@ class Table:
 class Datasets:
     """All that can be asked about the datasets of one folder."""
 
-    def __init__(self, folder: Path, reader: SealedReader, cache: Cache, spool: Spool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        reader: SealedReader,
+        cache: Cache,
+        spool: Spool,
+        personal: PersonalColumns | None = None,
+    ) -> None:
         self._folder = folder
+        self._personal = personal
         self._reader = reader
         self._cache = cache
         self._spool = spool
@@ -155,7 +175,12 @@ class Datasets:
                 kept = self._cache.find(dataset.file, dataset.part)
                 if kept is not None:
                     linked = await asyncio.to_thread(self._spool.link, kept[0])
-                    return _table(linked, kept[1])
+                    table = _table(linked, kept[1])
+                    request = self._personal_in(table, definitions.IMPORT, _kept_source(kept[0]))
+                    if request is not None:
+                        async with self._reader.ask(request) as answered:
+                            await self._leave_values(answered, answered.facts, table)
+                    return table
             source = _kept_source(path)
         part = {"columns": columns, "where": where, "sample": sample, "limit": limit}
         return await self._made({"op": "import", "source": source, **part})
@@ -188,10 +213,34 @@ class Datasets:
                 with path.open("xb") as target:
                     async for piece in answered.table():
                         target.write(piece)
+                table = _table(path, answered.facts)
+                tool = definitions.QUERY if request["op"] == "query" else definitions.IMPORT
+                wanted = self._personal_in(table, tool, [IN_SESSION, "parquet", None])
+                if wanted is not None:
+                    await self._leave_values(answered, await answered.ask(wanted), table)
             except BaseException:
                 path.unlink(missing_ok=True)
                 raise
-            return _table(path, answered.facts)
+            return table
+
+    def _personal_in(self, table: Table, tool: str, source: SourceParts) -> dict[str, Any] | None:
+        if self._personal is None:
+            return None
+        return self._personal.request(tool, table.columns, source)
+
+    async def _leave_values(
+        self, answered: Answered, facts: Mapping[str, Any], table: Table
+    ) -> None:
+        """Leave the values of a table's personal columns beside it, for the gateway."""
+        if facts.get("all") is not True:
+            log.warning("a table has more personal values than are learned: the first ones are")
+        left = MOST_VALUES
+        with table.path.with_suffix(VALUES).open("xb") as target:
+            async for piece in answered.values():
+                left -= len(piece)
+                if left < 0:
+                    raise Unanswered("the dataset server's session gave an answer without end")
+                target.write(piece)
 
     async def _kept(self, dataset: Dataset) -> Path:
         """Return the Parquet file of a dataset, made if it is not there."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from divingbell.app import Divingbell
 from divingbell.datasets.cache import Cache
 from divingbell.datasets.datasets import Datasets
+from divingbell.datasets.personal_columns import PersonalColumns
 from divingbell.datasets.sealed_reader import SealedReader, settings_for
 from divingbell.datasets.server import DatasetServer
 from divingbell.datasets.spool import Spool
@@ -49,7 +50,8 @@ async def opened(
         made = Spool(place)
         sealed = settings_for(settings, folder, cache.tables)
         async with Divingbell.of(sealed, progress=progress).starting() as bell:
-            datasets = Datasets(folder, SealedReader(bell), cache, made)
+            personal = PersonalColumns.told_in(place)
+            datasets = Datasets(folder, SealedReader(bell), cache, made, personal)
             yield DatasetServer(datasets, made, names_files=spool is not None), bell
 
 

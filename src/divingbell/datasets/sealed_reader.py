@@ -21,7 +21,8 @@ from divingbell.shares import processors
 
 DATA, CACHE = "/data", "/cache"
 CODE = "from divingbell_inside import dataset_answers; dataset_answers.answer(request)"
-TABLE = "table.parquet"
+TABLE, VALUES = "table.parquet", "values.json"
+IN_SESSION = f"/workspace/{TABLE}"
 AT_ONCE = 4
 """Requests that are answered at the same time; others wait."""
 SHARE = 0.6
@@ -51,10 +52,23 @@ class Answered:
 
     facts: dict[str, Any]
     session: SessionHandle
+    given: Mapping[str, Any]
 
     def table(self) -> AsyncIterator[bytes]:
         """Return the table that it wrote, in pieces."""
         return self.session.files.stream(TABLE)
+
+    def values(self) -> AsyncIterator[bytes]:
+        """Return the values of columns that it wrote, in pieces."""
+        return self.session.files.stream(VALUES)
+
+    async def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the same session for more about what it has written.
+
+        Raises:
+            Unanswered: it refused, or came to an end.
+        """
+        return await _asked(self.session, {**request, **self.given})
 
 
 class SealedReader:
@@ -72,13 +86,17 @@ class SealedReader:
             Unanswered: it refused, or came to an end.
         """
         limits = self._bell.settings.limits
-        given = {**request, "threads": int(limits.cores), "memory": int(limits.memory * SHARE)}
+        given = {"threads": int(limits.cores), "memory": int(limits.memory * SHARE)}
         async with self._places, self._bell.session() as session:
-            try:
-                result = await session.run(CODE, context={"request": given})
-            except DivingbellError as error:
-                raise Unanswered(f"the dataset server can't answer: {error}") from None
-            yield Answered(_facts(result), session)
+            yield Answered(await _asked(session, {**request, **given}), session, given)
+
+
+async def _asked(session: SessionHandle, request: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        result = await session.run(CODE, context={"request": request})
+    except DivingbellError as error:
+        raise Unanswered(f"the dataset server can't answer: {error}") from None
+    return _facts(result)
 
 
 def _facts(result: Result) -> dict[str, Any]:

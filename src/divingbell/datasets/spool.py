@@ -5,6 +5,8 @@ import os
 import secrets
 from pathlib import Path
 
+from divingbell.gateway.spooled_tables import VALUES
+
 MOST_FILES, MOST_BYTES = 16, 2 << 30
 """What may lie there at once; the oldest go first."""
 
@@ -46,3 +48,4 @@ class Spool:
             total += size
             if number >= MOST_FILES or total > MOST_BYTES:
                 path.unlink(missing_ok=True)
+                path.with_suffix(VALUES).unlink(missing_ok=True)

@@ -547,6 +547,10 @@ class Pipeline:
     async def screen(self, request: Request) -> None:
         """Pass what goes back into a session over the border; clients have an exit of their own."""
         principal, origin = request.context.principal, request.tool.full_name
+        if request.table is not None and request.table.personal:
+            # A table is a file: what is personal in it is learned from its values, told apart.
+            told = {"content": [{"type": "text", "text": request.table.personal}]}
+            await self._border.outward(told, principal, "sandbox", origin)
         if request.wire is not None:
             request.wire = await self._border.outward(request.wire, principal, "sandbox", origin)
         elif request.by == "client" and type(self._border) is not OpenBorder:

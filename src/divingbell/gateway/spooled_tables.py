@@ -20,6 +20,12 @@ VARIABLE = "DIVINGBELL_SPOOL"
 """The variable in which the dataset server is told where to put tables."""
 TABLE = "divingbell/table"
 """The name under which its results say which file is the table."""
+RULES = "fields.json"
+"""The file in the spool that says which fields hold what is to be learned."""
+VALUES = ".json"
+"""The ending of a file beside a table: the values of its personal columns."""
+MOST_VALUES = 8 << 20
+"""Bytes of such a file: as much as is read of a text."""
 _NAME = re.compile(r"[0-9a-f]{32}\.parquet")
 MAX_REMARK = 300
 MOST_NUMBER = 1 << 62
@@ -28,8 +34,10 @@ MOST_NUMBER = 1 << 62
 class SpooledTable:
     """A table that is a Parquet file, which is gone from its folder already."""
 
-    def __init__(self, file: int, facts: Mapping[str, Any]) -> None:
+    def __init__(self, file: int, facts: Mapping[str, Any], personal: str = "") -> None:
         """Take over an open file; where that fails it is still the caller's."""
+        self.personal = personal
+        """The values of its personal columns as JSON: data, and nothing that is believed."""
         self.rows = _number(facts, "rows")
         self.columns = _number(facts, "columns")
         self.memory = _number(facts, "memory")
@@ -80,10 +88,23 @@ def take(folder: Path, meta: Mapping[str, Any] | None) -> SpooledTable | None:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise ToolFailed("the dataset server named what is no file", "tool_result")
         path.unlink(missing_ok=True)
-        return SpooledTable(file, facts)
+        return SpooledTable(file, facts, _personal(path.with_suffix(VALUES)))
     except BaseException:
         os.close(file)
         raise
+
+
+def _personal(path: Path) -> str:
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return ""
+    with os.fdopen(file, "rb") as values:
+        path.unlink(missing_ok=True)
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_VALUES:
+            raise ToolFailed("the dataset server left what is no list of values", "tool_result")
+        return values.read(MOST_VALUES).decode(errors="replace")
 
 
 def _number(facts: Mapping[str, Any], name: str) -> int:

@@ -1,10 +1,9 @@
 """Writing behind: items are taken at once, and written in a thread, as many together as wait."""
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Generic, TypeVar
 
 CLOSE_TIMEOUT = 5.0
@@ -56,9 +55,8 @@ class WriteBehind(Generic[Item]):
             self._closing.set()
             writing = self._thread.submit(self._end)
         self._thread.shutdown(wait=False)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(CLOSE_TIMEOUT):
-                await asyncio.wrap_future(writing)
+        # Not as a future of the loop: one that runs out of time would cancel what has not begun.
+        await asyncio.to_thread(wait, [writing], CLOSE_TIMEOUT)
 
     def _end(self) -> None:
         self._run()

@@ -1,10 +1,9 @@
-"""Shapes of e-mail addresses, telephone numbers and IP addresses."""
+"""Shapes of e-mail addresses and IP addresses."""
 
 import re
-from collections.abc import Callable
 
 from divingbell.border.privacy import validators
-from divingbell.border.privacy.numerals import TO, gate
+from divingbell.border.privacy.numerals import gate
 from divingbell.border.privacy.shape import BEGIN, Shape
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
@@ -31,191 +30,6 @@ _EMAIL = Shape(
     unless=_PASSWORD,
     # Quotation marks belong to it if there is a name between them, and not the end of a text.
     backwards=re.compile(r"\"\w[\w .+-]{0,60}\"(?![\w\\])|[\w.+-]{1,64}(?:'\w{1,2}(?!\w))?"),
-)
-
-_EXTENSION = r"(?: ?(?:x|ext\.?|#) ?\d{1,6})?"
-_NORTH_AMERICAN = rf"(?:\+?1[-. ])?(?:\(\d{{3}}\) ?-?|\d{{3}}[-. ])\d{{3}}[-.]\d{{4}}{_EXTENSION}"
-_NORTH_AMERICAN_SPACED = rf"(?:\(\d{{3}}\) ?|[2-9]\d{{2}} )[2-9]\d{{2}} \d{{4}}{_EXTENSION}"
-_PART = r"(?:[ .\-/]|[ .\-/]?\([0-9]{1,4}\)[ .\-/]?)?\d{1,8}"
-_INTERNATIONAL = rf"(?:\+[1-9]|\(\+[1-9]\d{{0,2}}\) ?\d)(?:{_PART}){{2,8}}{_EXTENSION}"
-_WITH_ZEROS = rf"00[1-9]\d{{0,2}}(?:[ .\-/]\d{{2,8}}){{2,6}}{_EXTENSION}"
-_AREA = r"\(0[1-9]\d{0,4}\)[ .\-/]?"
-_NATIONAL = (
-    rf"(?:{_AREA}\d{{2,8}}|0[1-9]\d{{0,4}}[ .\-/]\d{{2,8}})(?:[ .\-/]\d{{2,8}}){{0,4}}"
-    # As in Brazil and Mexico.
-    r"|(?:\(\d{2}\) ?|\d{2}[ -])9?[1-9]\d{3}-\d{4}"
-    # The code of a country or a region, and nine digits.
-    r"|\([1-9]\d{1,3}\) ?[2-9]\d{2} ?\d{3} ?\d{3}"
-)
-# Begins with a set of characters and looks behind it: `re` skips what is not in the set.
-# No later part of a card's number.
-# Nor of any other with letters: 12X-9055409-0367.
-_PHONE_DIGIT = r"[(+\d](?:(?<![\w.(+].)(?<!\d{4}[ -].)(?<!\w-.)|(?<=\\[nrt].))"
-# One blank at most: with two, the next column of a table begins.
-_ANY = rf"(?:(?<=[(+])\d)?(?:(?: \(?|[.\-/()]{{1,2}} ?)?\d){{6,14}}{_EXTENSION}"
-_PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
-_PHONE_WORDS = (
-    r"phone|mobile|mobil\b|\btel\b|\btel[.:]|t(?:é|e)l(?:é|e)(?:ph|foo?n)|fax|\bcell\b|whatsapp|\bsms\b"
-    r"|hotline|handy|m(?:ó|o)vil|voicemail|landline|rufnummer|\bcall me"
-    r"|\b(?:get|reach|catch) (?:me|us)|\bll(?:á|a)m(?:ame|enos|eme|ar)|\bchiama(?:mi|ci|r)|\banruf"
-    r"|\berreich|\bligue|\bzadzwo"
-    # To call, mobile and telephone in the languages of Europe and of those who write to it.
-    r"|\bcaller\b|contact[_ ](?:no|nr|num)|\bmsisdn|\bgsm\b|\btlf\b|\bph[.:]"
-    r"|\b(?:my|new) (?:new )?number"
-    r"|\bappele[rz]|\bjoindre|\bcellulare|\bcelular|\bsoita|puhelin"
-    r"|\bbel(?:len)? (?:ons|mij|me|naar)\b|\bnumeroon|\bcep\b|\bvolejte"
-    r"|\bzavolej|\bh(?:í|i)vj|\bsuna(?:ț|ţ|t)i|電話|携帯"
-)
-_WEAK_PHONE_WORDS = (
-    r"\bcall\b|\bcalling\b|\bcontact\b|\breach\b|\bdial|\bring\b|answering|messages? to"
-    r"|registered|\bdesk\b|\btext (?:me|us)"
-)
-_PHONE_WORDS_BEHIND = (
-    r"office|fax|mobile|\bcell\b|\bdesk\b|\bhome\b|phone"
-    r"|is the best (?:way|number) to (?:reach|call)"
-)
-_LABEL_OF_PHONE = (
-    # A field of its own, or a line in the foot of a letter.
-    r"(?:(?i:phone|mobile?|\btele?(?:f[oa]o?n)?|fax|\bcell|whatsapp(?: me)?|landline|\bhandy|\bcep"
-    r"|\btlf)"
-    r"(?i:[ _]?(?:no|nr|num(?:ber)?))?\.?[\"']?\s?[:=]\s?[\"']?"
-    r"|(?:\n|\\n|\|)[ \t]{0,3}[TFM](?:[:.] ?| ))"
-)
-_EXTENDED = re.compile(r" ?[xe#]")
-
-
-def _without_extension(number: str) -> str:
-    return _EXTENDED.split(number, 1)[0]
-
-
-def _of_length(least: int, most: int) -> Callable[[str], bool]:
-    def check(number: str) -> bool:
-        number = _without_extension(number)
-        length = len(validators.digits_of(number))
-        return least <= length <= most and not validators.is_time(number)
-
-    return check
-
-
-def _is_international(number: str) -> bool:
-    number = _without_extension(number)
-    return not _DECIMAL.fullmatch(number) and validators.is_international(number)
-
-
-def _is_meant_as_phone(number: str) -> bool:
-    number = _without_extension(number)
-    if number.isdecimal() and len(number) < (FEWEST_BARE - number.startswith("0")):
-        return False
-    return _is_written_as_phone(number)
-
-
-def _is_labelled_phone(number: str) -> bool:
-    number = _without_extension(number)
-    return len(validators.digits_of(number)) >= FEWEST_LABELLED and _is_written_as_phone(number)
-
-
-def _is_written_as_phone(number: str) -> bool:
-    if number.count("(") != number.count(")"):
-        return False
-    return not validators.is_time(number) and not _DECIMAL.fullmatch(number)
-
-
-FEWEST_LABELLED = 7
-"""Digits of a number that is the value of a field which is called a telephone number."""
-FEWEST_BARE = 9
-"""Digits of a number without anything between them: with fewer it is how many of something."""
-_DECIMAL = re.compile(r"\+?\d+\.\d+")
-_OTHER_NUMBER = re.compile(
-    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash)"
-    r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
-    # Another field than that of the word.
-    # A version of a program, such as Safari/605.1.15.
-    r"|[A-Za-z]/$"
-    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$",
-    re.IGNORECASE,
-)
-_OTHER_BEHIND = re.compile(r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone")
-
-
-def _phone_beside(words: str = "", words_behind: str = "", written: str = "") -> Shape:
-    return Shape(
-        "PHONE",
-        gate(r"\d(?:[ .\-/()]{0,2}\d){6,14}"),
-        re.compile(rf"{_PHONE_DIGIT}{written}{_ANY}{TO}"),
-        longest=60,
-        check=_is_meant_as_phone,
-        unless=_OTHER_NUMBER,
-        unless_reach=40,
-        unless_behind=_OTHER_BEHIND,
-        words=words,
-        words_behind=words_behind,
-    )
-
-
-_PHONES = (
-    Shape(
-        "PHONE",
-        gate(_NORTH_AMERICAN),
-        re.compile(f"{_PHONE_AT}(?:{_NORTH_AMERICAN}){TO}"),
-        longest=40,
-        check=_of_length(10, 11),
-    ),
-    Shape(
-        "PHONE",
-        gate(_NORTH_AMERICAN_SPACED),
-        re.compile(rf"{_PHONE_AT}(?:{_NORTH_AMERICAN_SPACED})(?! +\d){TO}"),
-        longest=40,
-    ),
-    Shape(
-        "PHONE",
-        rf"(?:\+[1-9]|\(\+[1-9]\d{{0,2}}\) ?\d)(?:{_PART}){{2,8}}\b",
-        re.compile(f"(?:(?<![\\w.+])|(?<=\\\\[nrt])){_INTERNATIONAL}{TO}"),
-        longest=60,
-        check=_is_international,
-    ),
-    Shape(
-        "PHONE",
-        gate(_WITH_ZEROS),
-        re.compile(f"{_PHONE_AT}{_WITH_ZEROS}{TO}"),
-        longest=60,
-        check=_of_length(10, 15),
-    ),
-    Shape(
-        "PHONE",
-        # Not the later part of a date.
-        r"(?:[^\w.\-/:]|\\[nrt])(?:\(0[1-9]\d{0,4}\)[ .\-/]?|0[1-9]\d{0,4}[ .\-/])"
-        r"(?:\d{5,8}|\d{2,8}[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,3})\b"
-        r"|\([1-9]\d{1,3}\) ?[2-9]\d{2} ?\d{3} ?\d{3}\b"
-        r"|(?:\(\d{2}\) ?|[^\w.\-/:]\d{2}[ -])9?[1-9]\d{3}-\d{4}\b",
-        re.compile(f"{_PHONE_AT}(?:{_NATIONAL}){TO}"),
-        longest=60,
-        check=_of_length(9, 13),
-    ),
-    Shape(
-        "PHONE",
-        # A zero for the trunk, and nothing between the digits.
-        gate(r"0[1-9]\d{8,9}"),
-        re.compile(rf"{_PHONE_AT}0[1-9]\d{{8,9}}{TO}"),
-        longest=12,
-        check=validators.is_trunk_number,
-        unless=_OTHER_NUMBER,
-        unless_reach=40,
-        unless_behind=_OTHER_BEHIND,
-    ),
-    Shape(
-        "PHONE",
-        _LABEL_OF_PHONE + r"[(+\d]",
-        re.compile(_LABEL_OF_PHONE),
-        longest=40,
-        rest=re.compile(rf"{_PHONE_DIGIT}{_ANY}{TO}"),
-        longest_rest=60,
-        check=_is_labelled_phone,
-        unless_behind=_OTHER_BEHIND,
-    ),
-    _phone_beside(_PHONE_WORDS),
-    _phone_beside(words_behind=_PHONE_WORDS_BEHIND),
-    # Beside weaker words, with something between the digits, or ten of them.
-    _phone_beside(_WEAK_PHONE_WORDS, written=r"(?=\d{9}|\d{0,9}[ .\-/()])"),
 )
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
@@ -256,4 +70,4 @@ _IPS = (
     ),
 )
 
-SHAPES = (_EMAIL, *_PHONES, *_IPS)
+SHAPES = (_EMAIL, *_IPS)

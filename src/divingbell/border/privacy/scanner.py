@@ -39,12 +39,14 @@ class Scanner:
         self._endings = endings.Endings(self._shapes)
         self._own = list(patterns or {})
         self._own_have_blanks = any(map(endings.may_have_blanks, (patterns or {}).values()))
-        owned = [
-            (number, gate) for number, shape in enumerate(self._shapes) for gate in shape.gates
-        ]
-        self._owners = [number for number, _ in owned]
+        owned: dict[Gate, list[int]] = {}
+        for number, shape in enumerate(self._shapes):
+            for gate in shape.gates:
+                owned.setdefault(gate, []).append(number)
+        self._owners = list(owned.values())
+        """The numbers of the shapes that have a gate, by its own."""
         own = (Gate(expression, has_start=True) for expression in (patterns or {}).values())
-        self._engine = engine((*(gate for _, gate in owned), *own, *views.gates()))
+        self._engine = engine((*owned, *own, *views.gates()))
         longest = (shape.longest_with_context for shape in self._shapes)
         # In disguise a value is longer: six characters for each, if all of it is escaped.
         self.longest = max(*longest, LONGEST_OWN, 2 * views.AROUND)
@@ -130,7 +132,8 @@ class _Scan:
         owners, own = self._scanner._owners, self._scanner._own
         for gate, start, end in hits:
             if gate < len(owners):
-                found += self._finds_at(owners[gate], end)
+                for number in owners[gate]:
+                    found += self._finds_at(number, end)
             elif gate < len(owners) + len(own):
                 found.append(Find(max(0, start), end, own[gate - len(owners)]))
             else:
@@ -164,10 +167,13 @@ class _Scan:
         shape = self._scanner._shapes[number]
         kind = shape.kind
         decided, (first, last) = self._decided.get(number, 0), self._last.get(kind, (0, 0))
+        if shape.rare_words:
+            known = decided
         # Most numbers are of several shapes of one kind, and let a gate through at each part.
-        if end < decided or first < end <= last:
+        elif end < decided or first < end <= last:
             return ()
-        known = max(decided, last) if end > last else decided
+        else:
+            known = max(decided, last) if end > last else decided
         self._decided[number], places = shape.look(self._text, end, known)
         if not places:
             return ()

@@ -27,7 +27,16 @@ LONGEST_BACKWARDS = 66
 BEGIN = r"(?:\b|\\[nrt])"
 """Where a value begins, in a gate."""
 
+_DIGIT = re.compile(r"\d")
 _ESCAPED = re.compile(r"(?<=\\)(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf])|(?<=%)[0-9a-fA-F]{2}")
+
+
+def _in_any_case(words: str) -> str:
+    """Return an expression for a gate, to whose engine only letters of ASCII have a case."""
+    return "".join(
+        letter if letter.isascii() or letter.upper() == letter else f"(?:{letter}|{letter.upper()})"
+        for letter in words
+    )
 
 
 def _always(value: str) -> bool:
@@ -64,6 +73,9 @@ class Shape:
     How they are written does not matter."""
     words_behind: str = ""
     """The same for words after it; one of either is enough."""
+    rare_words: str = ""
+    """Words before the value, as `words`, that are rare in all texts. The engine looks for them
+    alone and the gate is not used, so that there may be hundreds."""
     unless: "re.Pattern[str] | None" = None
     """What must not stand right before the value."""
     unless_reach: int = LONGEST_UNLESS
@@ -74,26 +86,33 @@ class Shape:
     @functools.cached_property
     def gates(self) -> list[Gate]:
         """The expressions for an engine."""
+        if self.rare_words:
+            return [Gate(f"(?i:{_in_any_case(self.rare_words)})")]
         if not self.words and not self.words_behind:
             return [Gate(self.gate)]
         gates = []
         if self.words:
-            gates.append(Gate(rf"(?i:{self.words})[\x00-\xff]{{0,{NEAR}}}?{self.gate}"))
+            words = _in_any_case(self.words)
+            gates.append(Gate(rf"(?i:{words})[\x00-\xff]{{0,{NEAR}}}?{self.gate}"))
         if self.words_behind:
-            behind = rf"[\x00-\xff]{{0,{NEAR_BEHIND}}}?(?i:{self.words_behind})"
+            words = _in_any_case(self.words_behind)
+            behind = rf"[\x00-\xff]{{0,{NEAR_BEHIND}}}?(?i:{words})"
             gates.append(Gate(f"{self.gate}{behind}"))
         return gates
 
     @functools.cached_property
     def reach(self) -> int:
-        """Characters before the end of a hit among which a match begins."""
+        """Characters before the end of a hit among which a match begins; after it, if that is a
+        rare word."""
+        if self.rare_words:
+            return NEAR + 1
         longest = self.longest_gate or self.longest
         return longest + (NEAR_BEHIND + LONGEST_WORDS if self.words_behind else 1)
 
     @property
     def longest_with_context(self) -> int:
         """Characters of a value together with all that decides about it."""
-        before = NEAR + LONGEST_WORDS if self.words else LONGEST_UNLESS
+        before = NEAR + LONGEST_WORDS if self.words or self.rare_words else LONGEST_UNLESS
         longest = max(self.reach, self.longest + 1)
         return before + LONGEST_BACKWARDS + longest + self.longest_rest
 
@@ -104,8 +123,10 @@ class Shape:
         as far as before it, so that hits in a row cost no more than one.
         """
         limit = end + self.reach
+        if self.rare_words and not _DIGIT.search(text, end, limit):
+            return limit, []
         found = []
-        at = max(decided, end - self.reach)
+        at = max(decided, end if self.rare_words else end - self.reach)
         last = limit + self.longest + 1
         while at < limit and (match := self.pattern.search(text, at, last)):
             if match.start() >= limit:

@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from divingbell.border.privacy import contacts, identities, payments, secrets
+from divingbell.border.privacy import contacts, identities, payments, phones, secrets
 from divingbell.border.privacy.kinds import KINDS
 from divingbell.border.privacy.shape import Shape
 from divingbell.errors import ConfigError
@@ -12,6 +12,7 @@ _SHAPES: tuple[Shape, ...] = (
     *payments.SHAPES,
     *identities.SHAPES,
     *contacts.SHAPES,
+    *phones.SHAPES,
 )
 _CHECKED_BY = {"PHONE": "phonenumbers", "NATIONAL_ID": "stdnum", "TAX_ID": "stdnum"}
 """Kinds whose values a package of the extra `privacy` checks."""

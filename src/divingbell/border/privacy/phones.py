@@ -1,0 +1,285 @@
+"""Shapes of telephone numbers: as countries write them, and beside words that speak of them."""
+
+import re
+from collections.abc import Callable
+
+from divingbell.border.privacy import phone_words, validators
+from divingbell.border.privacy.numerals import TO, gate
+from divingbell.border.privacy.shape import Shape
+
+_EXTENSION = r"(?: ?(?:x|ext\.?|#) ?\d{1,6})?"
+_NORTH_AMERICAN = rf"(?:\+?1[-. ])?(?:\(\d{{3}}\) ?-?|\d{{3}}[-. ])\d{{3}}[-.]\d{{4}}{_EXTENSION}"
+_NORTH_AMERICAN_SPACED = rf"(?:\(\d{{3}}\) ?|[2-9]\d{{2}} )[2-9]\d{{2}} \d{{4}}{_EXTENSION}"
+_PART = r"(?:[ .\-/]|[ .\-/]?\([0-9]{1,4}\)[ .\-/]?)?\d{1,8}"
+_PLUS = r"(?:\+[1-9]|(?:\(\+|\+\()[1-9]\d{0,2}\) ?\d)"
+_INTERNATIONAL = rf"{_PLUS}(?:{_PART}){{2,8}}{_EXTENSION}"
+_WITH_ZEROS = rf"00[1-9]\d{{0,2}}(?:[ .\-/]\d{{1,8}}){{2,6}}{_EXTENSION}"
+_AREA = r"\(0[1-9]\d{0,4}\)[ .\-/]?"
+_EASTERN = (
+    r"(?:[1-9]\d{1,4}|(?:8[ -])?\([1-9]\d{2,4}\)|8 0?\d{2,4})[ -]\d{3}-\d{2}-\d{2}"
+    r"|8[ -]0\d{3}[ -]\d{2}-\d{2}-\d{2}|[1-9]\d/\d{3}-\d{3,4}"
+)
+_NATIONAL = (
+    rf"(?:{_AREA}\d{{2,8}}|0[1-9]\d{{0,4}}[ .\-/]\d{{2,8}})(?:[ .\-/]\d{{2,8}}){{0,4}}"
+    # As in Brazil and Mexico.
+    r"|(?:\(\d{2}\) ?|\d{2}[ -])9?[1-9]\d{3}-\d{4}"
+    # The code of a country or a region, and nine digits; that of an area, and seven.
+    r"|\([1-9]\d{1,3}\) ?[2-9]\d{2} ?\d{3} ?\d{3}"
+    r"|\([2-9]\d{2}\) ?\d{7}"
+    # As in the east of Europe.
+    rf"|{_EASTERN}"
+)
+# Begins with a set of characters and looks behind it: `re` skips what is not in the set.
+# No later part of a card's number.
+# Nor of any other with letters: 12X-9055409-0367.
+# A bracket belongs to it if an area stands in it.
+_PHONE_DIGIT = (
+    r"[(+\d](?:(?<!\()|(?=\+?\d{1,5}\)))(?:(?<![\w.+].)(?<!\d{4}[ -].)(?<!\w-.)|(?<=\\[nrt].))"
+)
+# One blank at most: with two, the next column of a table begins.
+_STEP = r"(?: ?\(\d{1,5}\)[ .\-/]{0,2}\d|(?: |[.\-/]{1,2} ?)?\d)"
+_CODE = r"(?:(?<=\()\+?\d{1,5}\)|(?<=\+)\(\d{1,5}\))[ .\-/]{0,2}"
+_ANY = rf"(?:{_CODE}{_STEP}{{4,14}}|{_STEP}{{6,14}}){_EXTENSION}"
+_ANY_LABELLED = rf"(?:{_CODE})?{_STEP}{{4,14}}{_EXTENSION}"
+_PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
+# After a comma it is the next cell of a row: no group of a large number begins with a zero.
+_PHONE_AT_ZERO = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
+_PHONE_WORDS = (
+    rf"{phone_words.LATIN}|\bt(?:é|e)l\b|whatsapp|\bsms\b"
+    r"|hotline|handy|voicemail|landline|rufnummer|\bcall me"
+    r"|\b(?:get|reach|catch) (?:me|us)|\bll(?:á|a)m(?:ame|enos|eme|ar)|\bchiama(?:mi|ci|r)|\banruf"
+    r"|\berreich|\bligue|\bzadzwo"
+    # To call, mobile and telephone in the languages of Europe and of those who write to it.
+    r"|contact[_ ](?:no|nr|num)|\bmsisdn|\bgsm\b|\btlf\b|\bph[.:]"
+    r"|\b(?:my|your|ur|his|her|their|our|new) (?:new )?number|number to (?:reach|call)"
+    r"|\bappele[rz]|\bjoindre|\bsoita"
+    r"|\bbel(?:len)? (?:ons|mij|me|naar)\b|\bnumeroon|\bvolejte"
+    r"|\bzavolej|\bh(?:í|i)vj|\bsuna(?:ț|ţ|t)i"
+)
+_COMMON_PHONE_WORDS = r"\bcell\b|\bcaller\b"
+"""Those that stand in programs too."""
+_ALL_PHONE_WORDS = (_PHONE_WORDS, *phone_words.OTHER_SCRIPTS)
+_WEAK_PHONE_WORDS = (
+    r"\bcall\b|\bcalling\b|\bcallee\b|\brang\b|\bcontact(?:ed|able)?\b|\breach\b|\bdial"
+    r"|\bring\b|answering|messages? to"
+    r"|registered|\bdesk\b|\btext (?:me|us)"
+    r"|\bpod numer|\bpelo n(?:ú|u)mero|\bmi n(?:ú|u)mero"
+)
+_PHONE_WORDS_BEHIND = (
+    r"office|fax|mobile|\bsms\b|\bcell\b|\bdesk\b|\bhome\b|phone"
+    r"|\b(?:text|call) me\b|is the best (?:way|number) to (?:reach|call)"
+)
+_LINE_OF_LETTER = r"(?:\n|\\n|\|)[ \t]{0,3}[TFM](?:[:.] ?| )"
+"""A line in the foot of a letter."""
+_TO_VALUE = re.compile(
+    r"[^\W\d_]{0,12}(?:[ _-](?:no|nr|num[^\W\d_]{0,6}))?[\"')\]]{0,2}"
+    r"[ \t]?[:=：>.][ \t]?[\"'(\[]{0,3}(?=[(+\d])"
+)
+"""What stands between the name of a field and its value."""
+_EXTENDED = re.compile(r" ?[xe#]")
+
+
+def _without_extension(number: str) -> str:
+    return _EXTENDED.split(number, 1)[0]
+
+
+def _of_length(least: int, most: int) -> Callable[[str], bool]:
+    def check(number: str) -> bool:
+        number = _without_extension(number)
+        length = len(validators.digits_of(number))
+        return least <= length <= most and not validators.is_time(number)
+
+    return check
+
+
+def _is_international(number: str) -> bool:
+    number = _without_extension(number)
+    if _DECIMAL.fullmatch(number):
+        return False
+    # In so many groups nothing else is written, even if no such number was given out.
+    is_in_groups = len(_GROUPS.findall(number)) >= MANY_GROUPS
+    return validators.is_international(number) or (is_in_groups and _of_length(10, 14)(number))
+
+
+def _is_national(number: str) -> bool:
+    # With its area in brackets a number may be shorter.
+    return _of_length(9 - number.startswith("(0"), 13)(number)
+
+
+def _is_dialled_abroad(number: str) -> bool:
+    return validators.is_international(_without_extension(number)[2:])
+
+
+def _is_meant_as_phone(number: str) -> bool:
+    number = _without_extension(number)
+    fewest = FEWEST_BARE - number.startswith("0") if number.isdecimal() else FEWEST_GROUPED
+    if len(validators.digits_of(number)) < fewest:
+        return False
+    return _is_written_as_phone(number) and not _DECIMAL.fullmatch(number)
+
+
+def _is_beside_address(number: str) -> bool:
+    return _is_meant_as_phone(number) and not _AMOUNT_OR_ADDRESS.fullmatch(number)
+
+
+def _is_labelled_phone(number: str) -> bool:
+    number = _without_extension(number)
+    if len(validators.digits_of(number)) < FEWEST_LABELLED + number.isdecimal():
+        return False
+    is_decimal = _DECIMAL.fullmatch(number) and not _WITH_A_DOT.fullmatch(number)
+    return _is_written_as_phone(number) and not is_decimal
+
+
+def _is_written_as_phone(number: str) -> bool:
+    if len(validators.digits_of(number)) > MOST_DIGITS:
+        return False
+    return not validators.is_time(number) and not _DAY.fullmatch(number)
+
+
+MANY_GROUPS = 4
+MOST_DIGITS = 16
+FEWEST_LABELLED = 6
+"""Digits of a number that is the value of a field which is called a telephone number; one more
+without anything between them."""
+FEWEST_GROUPED = 7
+"""Digits of any other number beside such a word."""
+FEWEST_BARE = 8
+"""Digits of a number without anything between them: with fewer it is how many of something."""
+_GROUPS = re.compile(r"\d+")
+_DECIMAL = re.compile(r"\+?\d+\.\d+")
+_AMOUNT_OR_ADDRESS = re.compile(r"\d{1,2}[ .]\d{3}[ .]\d{3}|\d{1,3}(?:\.\d{1,3}){3}")
+_WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
+_DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_OTHER_NUMBER = re.compile(
+    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash)"
+    r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
+    # Another field than that of the word.
+    # A version of a program, such as Safari/605.1.15.
+    r"|[A-Za-z]/$"
+    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$",
+    re.IGNORECASE,
+)
+_OTHER_BEHIND = re.compile(r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone")
+
+
+_DIGITS = r"\d(?:[ .\-/()]{0,2}\d){6,14}"
+_GROUPED = r"(?=\d{0,9}[ .\-/()])"
+_GROUPED_OR_LONG = r"(?=\d{9}|\d{0,9}[ .\-/()])"
+_NEXT_CELL = r"[\"']?[ \t]?(?:[,;|\n\t]|·)[ \t]?[\"'<]?"
+
+
+def _phone_beside(
+    words: str = "", words_behind: str = "", rare_words: str = "", written: str = ""
+) -> Shape:
+    return Shape(
+        "PHONE",
+        gate(_DIGITS),
+        re.compile(rf"{_PHONE_DIGIT}{written}{_ANY}{TO}"),
+        longest=60,
+        check=_is_meant_as_phone,
+        unless=_OTHER_NUMBER,
+        unless_reach=40,
+        unless_behind=_OTHER_BEHIND,
+        words=words,
+        words_behind=words_behind,
+        rare_words=rare_words,
+    )
+
+
+def _labelled_phone(gate: str, label: "re.Pattern[str]", rare_words: str = "") -> Shape:
+    return Shape(
+        "PHONE",
+        gate,
+        label,
+        longest=40,
+        rest=re.compile(rf"{_PHONE_DIGIT}{_ANY_LABELLED}{TO}"),
+        longest_rest=60,
+        check=_is_labelled_phone,
+        unless=_OTHER_NUMBER,
+        unless_reach=40,
+        unless_behind=_OTHER_BEHIND,
+        rare_words=rare_words,
+    )
+
+
+SHAPES = (
+    Shape(
+        "PHONE",
+        gate(_NORTH_AMERICAN),
+        re.compile(f"{_PHONE_AT}(?:{_NORTH_AMERICAN}){TO}"),
+        longest=40,
+        check=_of_length(10, 11),
+    ),
+    Shape(
+        "PHONE",
+        gate(_NORTH_AMERICAN_SPACED),
+        re.compile(rf"{_PHONE_AT}(?:{_NORTH_AMERICAN_SPACED})(?! +\d){TO}"),
+        longest=40,
+    ),
+    Shape(
+        "PHONE",
+        rf"{_PLUS}(?:{_PART}){{2,8}}\b",
+        re.compile(f"(?:(?<![\\w.+])|(?<=\\\\[nrt])){_INTERNATIONAL}{TO}"),
+        longest=60,
+        check=_is_international,
+    ),
+    Shape(
+        "PHONE",
+        gate(_WITH_ZEROS),
+        re.compile(rf"(?:(?<![\w.+/-])|(?<=\\[nrt])){_WITH_ZEROS}{TO}"),
+        longest=60,
+        check=_is_dialled_abroad,
+    ),
+    Shape(
+        "PHONE",
+        # Not the later part of a date.
+        r"(?:[^\w.\-/:]|\\[nrt])(?:\(0[1-9]\d{0,4}\)[ .\-/]?|0[1-9]\d{0,4}[ .\-/])"
+        r"(?:\d{5,8}|\d{2,8}[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,3})\b"
+        r"|\([1-9]\d{1,3}\) ?[2-9]\d{2} ?\d{3} ?\d{3}\b|\([2-9]\d{2}\) ?\d{7}\b"
+        rf"|[^\w.\-/:](?:{_EASTERN})\b"
+        r"|(?:\(\d{2}\) ?|[^\w.\-/:]\d{2}[ -])9?[1-9]\d{3}-\d{4}\b",
+        re.compile(f"{_PHONE_AT_ZERO}(?:{_NATIONAL}){TO}"),
+        longest=60,
+        check=_is_national,
+    ),
+    Shape(
+        "PHONE",
+        # A zero for the trunk, and nothing between the digits.
+        gate(r"0[1-9]\d{8,9}"),
+        re.compile(rf"{_PHONE_AT_ZERO}0[1-9]\d{{8,9}}{TO}"),
+        longest=12,
+        check=validators.is_trunk_number,
+        unless=_OTHER_NUMBER,
+        unless_reach=40,
+        unless_behind=_OTHER_BEHIND,
+    ),
+    _labelled_phone(_LINE_OF_LETTER + r"[(+\d]", re.compile(_LINE_OF_LETTER)),
+    *(_labelled_phone("", _TO_VALUE, words) for words in _ALL_PHONE_WORDS),
+    *(_phone_beside(rare_words=words) for words in _ALL_PHONE_WORDS),
+    _phone_beside(_COMMON_PHONE_WORDS),
+    _phone_beside(words_behind=_PHONE_WORDS_BEHIND),
+    # In the cell or line before or after an e-mail address.
+    Shape(
+        "PHONE",
+        gate(_DIGITS),
+        re.compile(rf"{_PHONE_DIGIT}{_GROUPED}{_ANY}{TO}"),
+        longest=60,
+        check=_is_beside_address,
+        unless=_OTHER_NUMBER,
+        unless_reach=40,
+        words_behind=r"(?:[,;|\n\t]|·)[ \t]?[\"'<]?[\w.+-]{1,30}@",
+    ),
+    Shape(
+        "PHONE",
+        rf"@[\w.-]{{3,60}}{_NEXT_CELL}\(?{_DIGITS}\b",
+        re.compile(rf"@[\w.-]{{3,60}}{_NEXT_CELL}(?=[(\d])"),
+        longest=70,
+        longest_gate=130,
+        rest=re.compile(rf"{_PHONE_DIGIT}{_GROUPED}{_ANY}{TO}"),
+        longest_rest=60,
+        check=_is_beside_address,
+    ),
+    # Beside weaker words, with something between the digits, or ten of them.
+    _phone_beside(_WEAK_PHONE_WORDS, written=_GROUPED_OR_LONG),
+    _phone_beside(rare_words=phone_words.VERBS, written=_GROUPED_OR_LONG),
+)

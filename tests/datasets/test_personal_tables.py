@@ -1,0 +1,88 @@
+"""Personal columns of tables are learned from, so that what code prints of them has tokens."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from divingbell import Divingbell, Session
+from divingbell.border.privacy.fields import Fields
+from divingbell.datasets.personal_columns import PersonalColumns
+from tests.datasets import making
+
+ROWS = 3_000
+LINES = '{"customer": {"first_name": "Sunniva", "total": 3}}\n{"customer": {"total": 4}}\n'
+
+
+def _people() -> str:
+    rows = (f"{row},Given{row:05},{row} Long Lane,Oslo,Helper{row % 7:03}" for row in range(ROWS))
+    return "\n".join(("id,first_name,street,city,helped_by", *rows, ""))
+
+
+@pytest.fixture(scope="module")
+async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+    folder = tmp_path_factory.mktemp("people")
+    (folder / "people.csv").write_text(_people())
+    (folder / "lines.jsonl").write_text(LINES)
+    making.readable(folder)
+    rules = {"fields": {"data.*.helped_by": "person"}}
+    servers = {"data": {"datasets": str(folder)}}
+    async with (
+        Divingbell(privacy="personal", privacy_rules=rules, servers=servers) as bell,
+        bell.session() as session,
+    ):
+        yield session
+
+
+async def shown(session: Session, code: str) -> str:
+    result = await session.run(f"from servers.data import *\n{code}")
+    assert result.status == "ok", result.error
+    return result.text
+
+
+async def test_names_far_down_in_a_table_are_hidden_wherever_code_prints_them(
+    session: Session,
+) -> None:
+    text = await shown(
+        session,
+        "people = import_dataset('people')\n"
+        "last = people.iloc[-1]\n"
+        "print('so', last.first_name, 'lives in', last.street, 'of', last.city)",
+    )
+    assert "Given" not in text and "Long Lane" not in text
+    assert "[NAME_" in text and "[ADDRESS_" in text and "Oslo" in text
+    # The rows are those of the table: nothing in the sandbox has changed.
+    assert "2999 True" in await shown(
+        session, "print(people.id.iloc[-1], people.first_name.iloc[-1].startswith('Giv'))"
+    )
+
+
+async def test_a_column_that_the_settings_name_is_learned(session: Session) -> None:
+    code = "some = import_dataset('people', columns=['id', 'helped_by'], limit=7)\n"
+    text = await shown(session, code + "print('by', some.helped_by.iloc[6])")
+    assert "Helper" not in text and "[NAME_" in text
+
+
+async def test_what_a_query_gives_is_learned_by_the_names_of_its_columns(session: Session) -> None:
+    sql = "SELECT concat('ZOELLA', id) AS last_name FROM people ORDER BY id LIMIT 3"
+    text = await shown(session, f'print("it is", query_dataset("{sql}").last_name.iloc[2])')
+    assert "ZOELLA" not in text and "[NAME_" in text
+
+
+async def test_fields_within_a_column_are_learned(session: Session) -> None:
+    text = await shown(
+        session, "print('first', import_dataset('lines').customer.iloc[0]['first_name'])"
+    )
+    assert "Sunniva" not in text and "[NAME_" in text
+
+
+async def test_without_privacy_nothing_is_asked_for(tmp_path: Path) -> None:
+    assert PersonalColumns.told_in(tmp_path) is None
+
+
+def test_a_table_without_personal_columns_costs_no_second_request() -> None:
+    personal = PersonalColumns("data", Fields({"data.*.price": "NAME"}))
+    columns = [{"name": "id", "type": "BIGINT"}, {"name": "city", "type": "VARCHAR"}]
+    assert personal.request("import_dataset", columns, ["/x", "parquet", None]) is None
+    asked = personal.request("import_dataset", [{"name": "price", "type": "DOUBLE"}], [])
+    assert asked is not None and asked["columns"] == ["price"]
