@@ -10,6 +10,7 @@ import pytest
 from mcp import MCPError
 from pydantic import ValidationError
 
+from divingbell.border import binary
 from divingbell.border.border import OpenBorder, Reader
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp import exits, visible_definitions
@@ -125,3 +126,32 @@ async def test_what_is_large_is_made_visible_beside_the_event_loop(
     said = types.LoggingMessageNotificationParams(level="info", data=HUGE[kind])
     await way_out.model(said, Principal())
     assert (threading.get_ident() in workers) is (kind == "a small one")
+
+
+@pytest.mark.parametrize(
+    ("block", "walks"),
+    [
+        ({"type": "text", "text": "2"}, 0),
+        ({"type": "text", "text": "2" * exits.LONG}, 1),
+        ({"type": "image", "data": "aGVsbG8=", "mimeType": "image/png"}, 1),
+        ({"uri": "a://b", "blob": "aGVsbG8="}, 1),
+        ({"$bytes": "aGVsbG8="}, 1),
+    ],
+)
+async def test_base64_is_looked_for_only_where_some_may_be(
+    monkeypatch: pytest.MonkeyPatch, block: dict[str, str], walks: int
+) -> None:
+    class Other(OpenBorder):
+        """No open one, as far as the exits are concerned."""
+
+    begun: list[Any] = []
+    taken_out = binary.taken_out
+
+    def noted(value: Any) -> Any:
+        begun.append(value)
+        return taken_out(value)
+
+    answer = {"content": [block], "isError": False}
+    monkeypatch.setattr(binary, "taken_out", lambda value: noted(value))
+    shown = await exits.Exits(Other())._shown(answer, Principal("ann", "talk", "http"), dict)
+    assert shown == answer and sum(each is answer for each in begun) == walks
