@@ -222,7 +222,7 @@ class ApprovalsTold(Told):
     items: list[ApprovalTold]
 
 
-class AnswerGiven(Given):
+class WordGiven(Given):
     """A person's word: yes to this call, no, or yes to all like it in this run or session."""
 
     word: Literal["yes", "no", "always", "session"]

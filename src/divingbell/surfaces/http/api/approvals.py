@@ -6,7 +6,7 @@ from divingbell.gateway.policy.approvals import Answer
 from divingbell.surfaces.http.answers import as_json, nothing
 from divingbell.surfaces.http.operations import Call, Operation
 from divingbell.surfaces.http.problems import missing
-from divingbell.surfaces.http.wire import AnswerGiven, ApprovalsTold, Nothing
+from divingbell.surfaces.http.wire import ApprovalsTold, Nothing, WordGiven
 
 
 async def listed(call: Call, given: Nothing) -> ASGIApp:
@@ -19,7 +19,7 @@ async def listed(call: Call, given: Nothing) -> ASGIApp:
     return as_json(ApprovalsTold(items=items))
 
 
-async def answer(call: Call, given: AnswerGiven) -> ASGIApp:
+async def answer(call: Call, given: WordGiven) -> ASGIApp:
     """Answer a question; the first answer counts, wherever it comes from."""
     number = call.parameter("id")
     said = Answer(given.word, given.comment)
@@ -30,5 +30,5 @@ async def answer(call: Call, given: AnswerGiven) -> ASGIApp:
 
 OPERATIONS = (
     Operation("GET", "/approvals", "approve", listed, answers=ApprovalsTold),
-    Operation("POST", "/approvals/{id}", "approve", answer, AnswerGiven, status=204),
+    Operation("POST", "/approvals/{id}", "approve", answer, WordGiven, status=204),
 )
