@@ -71,6 +71,7 @@ SLOW = (
     "surfaces/cli/test_trusting.py",
     "surfaces/cli/test_vault.py",
     "surfaces/http",
+    "surfaces/http/console",
     "surfaces/mcp/passthrough/test_passthrough.py",
     "surfaces/mcp/test_border.py",
     "surfaces/mcp/test_conformance.py",

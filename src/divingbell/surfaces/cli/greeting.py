@@ -39,6 +39,9 @@ def at_stdin(options: "ServeOptions", settings: "Settings") -> None:
 def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings") -> None:
     """Say where it listens, and how a client is let in."""
     _show_address(url, "divingbell", guarded=guarded, made=made)
+    # Behind the # a browser sends it to nobody; the page takes it out of the address at once.
+    token = f"#token={made}" if made else ""
+    tell(f"the console, for a browser: {url.removesuffix('/mcp')}/{token}")
     tell_of_privacy(settings)
     if not os.isatty(_STDERR):
         return

@@ -19,7 +19,8 @@ def head(
     status: int, media_type: str = "", headers: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """Return the beginning of an answer."""
-    found = list(_ALWAYS)
+    given = {name.lower().encode("latin-1") for name in headers or ()}
+    found = [each for each in _ALWAYS if each[0] not in given]
     if media_type:
         found.append((b"content-type", media_type.encode("ascii")))
     found += [
@@ -59,6 +60,6 @@ def as_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = N
     return Answer(_ENCODER.encode(value), status, JSON, headers)
 
 
-def nothing() -> Answer:
+def nothing(headers: Mapping[str, str] | None = None) -> Answer:
     """Return an answer without content."""
-    return Answer(status=204)
+    return Answer(status=204, headers=headers)

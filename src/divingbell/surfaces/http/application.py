@@ -27,6 +27,7 @@ from divingbell.surfaces.http.api import (
     skills,
     tools,
 )
+from divingbell.surfaces.http.console import routes as console
 from divingbell.surfaces.http.conversations import MakeModel
 from divingbell.surfaces.http.guard import Door, Guard
 from divingbell.surfaces.http.jupyter.kernels import Kernels
@@ -52,7 +53,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *conversations.OPERATIONS,
     *me.OPERATIONS,
 )
-OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"})
+OPEN_PATHS = frozenset({"/healthz", "/readyz", "/openapi.json"}) | console.OPEN_PATHS
 """What is answered without a token."""
 _OPENING = (
     f"a request that opens a connection may have {MAX_OPENING:,} bytes at most: send less about "
@@ -93,12 +94,13 @@ def application(
     besides those of this machine. `make_model` makes the model of conversations, in the place of
     the settings.
     """
-    door = Door(tokens, hosts, OPEN_PATHS)
+    door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW)
     service = Service.of(bell, door, make_model)
     endpoint = Endpoint.of(bell, len(tokens or ()))
     kernels = Kernels(bell, service.queue)
     found: list[BaseRoute] = [
         *routes(service, OPERATIONS),
+        *console.routes(service),
         Route(PATH, Scoped("run", Weighed(endpoint))),
         *JupyterRoutes(kernels).routes(),
         Route("/healthz", Healthy()),

@@ -62,7 +62,7 @@ class Execution:
         return self.log.size + len(self.result) + len(self.work.code)
 
     def queued(self, place: int) -> None:
-        self.log.add("queued", {"place": place})
+        self.log.add("queued", {"execution": self.id, "place": place})
 
     def begin(self, cell: int) -> None:
         """Take note that its cell runs."""

@@ -163,6 +163,11 @@ def cookie_name(scope: Scope) -> str:
     return f"divingbell_{server[1] if server else 0}"
 
 
+def cookie_of(scope: Scope) -> str | None:
+    """Return the value of the console's cookie that came with a request."""
+    return _cookie(_headers(scope["headers"]), cookie_name(scope))
+
+
 def _headers(found: Iterable[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Return the headers that the guard looks at.
 
