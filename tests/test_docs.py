@@ -263,13 +263,14 @@ def _is_known(command: str) -> bool:
         words = words[1:]
     if len(words) == 1 or words[1].startswith("-"):
         return len(words) == 1 or words[1] in _help(str(COMMAND))
-    if re.search(rf"│ {re.escape(words[1])}\s", _help(str(COMMAND))) is None:
+    if re.search(rf"^ *│? *{re.escape(words[1])}\s", _help(str(COMMAND)), re.MULTILINE) is None:
         return False
     options = [word.split("=")[0] for word in words[2:] if re.match(r"--?[a-z]", word)]
     known = _help(str(COMMAND)) + _help(str(COMMAND), words[1])
     if (
         words[1] in ("audit", "datasets", "image", "policy", "profile", "skills", "token", "vault")
         and len(words) > 2
+        and not words[2].startswith("-")
     ):  # those with commands below them
         if re.search(rf"│ {re.escape(words[2])}\s", known) is None:
             return False

@@ -5,6 +5,8 @@ import asyncio
 import httpx2
 import pytest
 
+from divingbell.errors import ConfigError
+from divingbell.settings.config import load
 from tests.waiting import until
 
 API = "/api/v1/sessions"
@@ -85,3 +87,24 @@ async def test_what_can_not_be_used_is_told(anne: httpx2.AsyncClient, given: obj
     answer = await anne.post(API, json=given)
     assert answer.status_code == 422
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    "limits", [{"memory": "64GB"}, {"cores": 64}, {"processes": 100_000}, {"disk": 1 << 50}]
+)
+@pytest.mark.parametrize("path", [API, "/api/v1/execute"])
+async def test_no_client_gets_more_than_the_settings_allow(
+    anne: httpx2.AsyncClient, limits: dict[str, object], path: str
+) -> None:
+    given = {"limits": limits} | ({} if path == API else {"code": "1"})
+    answer = await anne.post(path, json=given)
+    assert (answer.status_code, answer.json()["code"]) == (422, "limit_too_large")
+
+
+def test_the_most_that_clients_may_ask_for_is_a_setting() -> None:
+    settings = load(None, {"service": {"limits": {"memory": "2GB"}}}, environment={})
+    most = settings.service.most(settings.limits)
+    assert (most.memory, most.cores) == (2 << 30, settings.limits.cores)
+    assert most.timeout == settings.limits.ceiling
+    with pytest.raises(ConfigError, match="memroy"):
+        load(None, {"service": {"limits": {"memroy": "2GB"}}}, environment={})

@@ -60,7 +60,7 @@ async def execute_once(call: Call, given: ExecuteOnceGiven) -> ASGIApp:
     """Run code in a session of its own, which ends with it."""
     place = Place(
         f"once-{secrets.token_hex(8)}",
-        limits_of(given.limits),
+        limits_of(call, given.limits),
         options_of(given.env, given.labels),
         once=True,
     )

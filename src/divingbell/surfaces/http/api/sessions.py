@@ -9,11 +9,12 @@ from starlette.types import ASGIApp
 
 from divingbell.session.base import SessionHandle
 from divingbell.session.options import SessionOptions, checked
+from divingbell.settings.config import with_limits
 from divingbell.surfaces.http import pages
 from divingbell.surfaces.http.answers import as_json, nothing
 from divingbell.surfaces.http.moments import as_text
 from divingbell.surfaces.http.operations import Call, Operation
-from divingbell.surfaces.http.problems import missing
+from divingbell.surfaces.http.problems import Refused, missing
 from divingbell.surfaces.http.wire import (
     CompleteGiven,
     CompletionsTold,
@@ -37,7 +38,7 @@ async def create(call: Call, given: SessionGiven) -> ASGIApp:
     owned, principal = call.service.bell.owned, call.visitor.principal()
     joined = owned.find(principal, name) is not None
     options = options_of(given.env, given.labels, given.idle_timeout)
-    session, _ = await owned.open(principal, name, limits_of(given.limits), options)
+    session, _ = await owned.open(principal, name, limits_of(call, given.limits), options)
     return as_json(described(call, name, session), 200 if joined else 201)
 
 
@@ -102,9 +103,23 @@ def session_of(call: Call) -> tuple[str, SessionHandle]:
     return name, session
 
 
-def limits_of(given: LimitsGiven | None) -> dict[str, Any]:
-    """Return the limits that were asked for."""
-    return {} if given is None else msgspec.structs.asdict(given)
+def limits_of(call: Call, given: LimitsGiven | None) -> dict[str, Any]:
+    """Return the limits that were asked for.
+
+    Raises:
+        ConfigError: one of them can't be used.
+        Refused: one is more than clients may ask for.
+    """
+    if given is None:
+        return {}
+    settings = call.service.bell.settings
+    asked = msgspec.structs.asdict(given)
+    limits, most = with_limits(settings.limits, asked), settings.service.most(settings.limits)
+    for name in asked:
+        if getattr(limits, name) > getattr(most, name):
+            words = f"the limit {name} may be {getattr(most, name):,} at most here: ask for less"
+            raise Refused(422, "limit_too_large", words)
+    return asked
 
 
 def options_of(
