@@ -16,8 +16,8 @@ from divingbell.errors import FileRefused
 from divingbell.shares.allowance import Allowance, Hold, counted
 from divingbell.surfaces.mcp import file_reads
 from divingbell.surfaces.mcp.file_reads import Reading
+from tests.surfaces.http.test_quotas import client, url
 from tests.surfaces.mcp.test_http import ANNE, HANDSHAKE
-from tests.surfaces.mcp.test_quotas import client, url
 from tests.waiting import PATIENCE, until
 
 __all__ = ["url"]
