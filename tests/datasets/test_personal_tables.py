@@ -86,3 +86,20 @@ def test_a_table_without_personal_columns_costs_no_second_request() -> None:
     assert personal.request("import_dataset", columns, ["/x", "parquet", None]) is None
     asked = personal.request("import_dataset", [{"name": "price", "type": "DOUBLE"}], [])
     assert asked is not None and asked["columns"] == ["price"]
+
+
+async def test_a_description_shows_no_values_of_personal_columns(tmp_path: Path) -> None:
+    (tmp_path / "guests.csv").write_text("first_name,city\nChiamaka,Lagos\n")
+    making.readable(tmp_path)
+    servers = {"data": {"datasets": str(tmp_path)}}
+    async with Divingbell(privacy="personal", servers=servers) as bell, bell.session() as session:
+        text = await shown(session, "print(describe_dataset('guests'))")
+    assert "Chiamaka" not in text
+    assert "first_name" in text and "Lagos" in text
+
+
+def test_values_that_nobody_knows_by_their_shape_come_first() -> None:
+    personal = PersonalColumns("data", Fields({}))
+    columns = [{"name": name, "type": "VARCHAR"} for name in ("email", "first_name", "street")]
+    asked = personal.request("import_dataset", columns, [])
+    assert asked is not None and asked["columns"] == ["first_name", "street", "email"]

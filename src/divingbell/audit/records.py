@@ -46,6 +46,8 @@ MOST_USERS = 1_000
 Record = dict[str, Any]
 Sort = Literal["refusal", "question", "approval"]
 Approval = ApprovalAsked | ApprovalAnswered
+ALLOWING = ("yes", "always", "session")
+"""Answers after which a call is made."""
 Countable = CallEnded | CellRefused | ExecutionRefused | Approval
 """What may cost its sender nothing."""
 
@@ -110,7 +112,9 @@ class Records:
         """Return the sort of what costs its sender nothing: it has gone nowhere, and has no other
         record. None for all else."""
         if isinstance(event, Approval):
-            return "approval"
+            # A yes lets a call leave, so that it has a record whatever else was asked before.
+            is_yes = isinstance(event, ApprovalAnswered) and event.word in ALLOWING
+            return None if is_yes else "approval"
         if not isinstance(event, CallEnded):
             return "refusal"
         if event.sent or event.call in self._started:

@@ -151,8 +151,13 @@ class Datasets:
             **self._facts_of(dataset),
             "rows": _number(facts, "rows"),
             "rows_are": words,
-            "columns": _columns(facts),
+            "columns": self._described(_columns(facts)),
         }
+
+    def _described(self, columns: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+        if self._personal is None:
+            return columns
+        return self._personal.without_examples(definitions.DESCRIBE, columns)
 
     async def import_table(
         self,

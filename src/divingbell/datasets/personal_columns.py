@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from divingbell.border.privacy import shapes
 from divingbell.border.privacy.fields import Fields
+from divingbell.border.privacy.kinds import KINDS
 from divingbell.gateway.spooled_tables import RULES
 
 MOST_COLUMNS = 32
@@ -39,15 +41,7 @@ class PersonalColumns:
         self, tool: str, columns: Sequence[Mapping[str, Any]], source: Sequence[str | int | None]
     ) -> dict[str, Any] | None:
         """Return what to ask a session for, about the table that a tool gives; None if nothing."""
-        fields = self._fields.of(f"{self._server}.{tool}")
-        plain, nested = [], []
-        for column in columns:
-            name, kind = str(column.get("name")), str(column.get("type"))
-            field = fields.field(name)
-            if kind.endswith("]") or kind.startswith(_NESTED):
-                nested.append(name)  # the names of fields are within it
-            elif field is not None and field.kind:
-                plain.append(name)
+        plain, nested = self._personal(tool, columns)
         if not plain and not nested:
             return None
         return {
@@ -57,3 +51,34 @@ class PersonalColumns:
             "nested": nested[:MOST_COLUMNS],
             "most": MOST_VALUES,
         }
+
+    def without_examples(
+        self, tool: str, columns: Sequence[Mapping[str, Any]]
+    ) -> list[Mapping[str, Any]]:
+        """Return columns as a tool describes them, without values of those that are personal."""
+        plain, nested = self._personal(tool, columns)
+        hidden = {*plain, *nested}
+        return [
+            {**column, "examples": []} if str(column.get("name")) in hidden else column
+            for column in columns
+        ]
+
+    def _personal(
+        self, tool: str, columns: Sequence[Mapping[str, Any]]
+    ) -> tuple[list[str], list[str]]:
+        """Return the names of personal columns, and of those that have fields within.
+
+        Those whose values nobody knows by their shape come first: for others there may be no room.
+        """
+        fields = self._fields.of(f"{self._server}.{tool}")
+        plain: list[tuple[bool, str]] = []
+        nested = []
+        for column in columns:
+            name, kind = str(column.get("name")), str(column.get("type"))
+            field = fields.field(name)
+            if kind.endswith("]") or kind.startswith(_NESTED):
+                nested.append(name)  # the names of fields are within it
+            elif field is not None and field.kind:
+                has_shape = field.kind in KINDS and shapes.of_kinds(frozenset({field.kind}))
+                plain.append((bool(has_shape), name))
+        return [name for _, name in sorted(plain, key=lambda each: each[0])], nested

@@ -212,3 +212,23 @@ def test_text_around_it_loses_no_find(text: str) -> None:
         for place in range(find.start - len(before), find.end - len(before))
     }
     assert all(covered >= {*range(find.start, find.end)} for find in ALL.finds(text))
+
+
+@pytest.mark.parametrize("text", ["電話1", "телефон 1", "phone 1 ", "telefono fax mobile phone 1"])
+def test_words_about_telephones_without_a_number_cost_no_look(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = []
+    look = Shape.look
+
+    def counted(self: Shape, *given: Any) -> Any:
+        looked.append(self)
+        return look(self, *given)
+
+    monkeypatch.setattr(Shape, "look", counted)
+    scanner = Scanner(KINDS)
+    assert scanner.finds(text * 500) == []
+    assert not looked
+    [find] = scanner.finds(f"{text * 500} phone: 555-123-4567")
+    assert find.kind == "PHONE"
+    assert len(looked) < 100

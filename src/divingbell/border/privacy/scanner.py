@@ -1,5 +1,6 @@
 """The scanner: finds values by their shapes."""
 
+import re
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 
 from divingbell.border.privacy import endings, shapes, views
@@ -15,6 +16,12 @@ LONGEST_GATE = 400
 """Characters that a match of a gate has at most; a little more than the longest has."""
 LONGEST_OWN = 256
 """Characters of a find of a pattern from the settings: of longer ones, the last so many."""
+
+
+_FEW_DIGITS = re.compile(r"\d(?:[ .\-/()+]{0,4}\d){4}")
+"""Fewer than any number beside a rare word has, and as far apart as any of its digits are."""
+LONGEST_DIGITS = 21
+"""Characters of these."""
 
 
 class Scanner:
@@ -114,6 +121,8 @@ class _Scan:
         """Up to where a shape has decided, by its number."""
         self._last: dict[str, tuple[int, int]] = {}
         """The last find of a kind."""
+        self._digits = -1
+        """Where digits begin that may be those of a number, as far as that was looked for."""
         self.disguised: list[int] = []
         """Where disguises end, sorted."""
 
@@ -168,6 +177,8 @@ class _Scan:
         kind = shape.kind
         decided, (first, last) = self._decided.get(number, 0), self._last.get(kind, (0, 0))
         if shape.rare_words:
+            if self._digits_from(end) > end + shape.reach + shape.longest:
+                return ()
             known = decided
         # Most numbers are of several shapes of one kind, and let a gate through at each part.
         elif end < decided or first < end <= last:
@@ -179,6 +190,14 @@ class _Scan:
             return ()
         self._last[kind] = places[-1]
         return [Find(start, stop, kind) for start, stop in places]
+
+    def _digits_from(self, end: int) -> int:
+        """Return where the next digits of a number begin, or a place before that: what is asked for
+        place by place, by many words in a row, is looked for once."""
+        if self._digits < end:
+            match = _FEW_DIGITS.search(self._text, end, end + PIECE)
+            self._digits = match.start() if match else end + PIECE - LONGEST_DIGITS
+        return self._digits
 
 
 def _near(text: str, start: int, end: int, finders: Sequence[views.Finder]) -> Iterator[Find]:

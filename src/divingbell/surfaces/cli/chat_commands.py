@@ -240,7 +240,10 @@ class Commands:
         conversation = self._conversation
         place = await conversation.room.place()
         told = {"off": "everything", "secrets": "all but secrets"}
-        what = told.get(conversation.settings.privacy or "off", "no secrets and no personal data")
+        found_only = (
+            "no secrets and no personal data that is found, which names alone often are not"
+        )
+        what = told.get(conversation.settings.privacy or "off", found_only)
         self._printer.note(f"privacy is {conversation.settings.privacy}: the model reads {what}")
         found = set[str]()
         for entry in place.agent.history:

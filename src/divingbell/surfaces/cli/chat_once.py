@@ -9,6 +9,7 @@ from typing import Any
 from divingbell.agent.events import AgentEvent, CellEnded, CellStarted, Done, Notice, StopReason
 from divingbell.agent.model import ModelFailed
 from divingbell.border.vault import tokens
+from divingbell.escapes import clean
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.terminal.costs import cost_of_answer, words_for
 
@@ -65,7 +66,8 @@ class Collected:
         """Return what goes to stdout, with these values in the places of their tokens."""
         if as_json:
             return [tokens.replaced(self.to_json(), lambda token: _in_json(token, values))]
-        text = "" if self.done is None else self.done.text.strip()
+        # A pipe may lead to a terminal: there, words must not act on it either.
+        text = "" if self.done is None else clean(self.done.text).strip()
         return [tokens.replaced(text, lambda token: values.get(token, token))] if text else []
 
     def to_json(self) -> str:

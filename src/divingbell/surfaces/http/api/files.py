@@ -3,6 +3,7 @@
 import mimetypes
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from email.utils import formatdate
 from typing import Annotated
 from urllib.parse import quote
@@ -60,7 +61,23 @@ async def listed(call: Call, given: FilesPage) -> ASGIApp:
     _, session = session_of(call)
     found = await session.files.list(given.path)
     part, after = pages.page(found, given, lambda each: each.path)
+    if not call.visitor.may("reveal"):
+        names = await _shown(call, [each.path for each in part])
+        part = [replace(each, path=name) for each, name in zip(part, names, strict=True)]
     return as_json(FilesTold(items=[_told(each) for each in part], next=after))
+
+
+async def _shown(call: Call, names: list[str]) -> list[str]:
+    """Return the names of files as those may read them who may not see personal data."""
+    return await call.service.bell.border.outward(names, call.visitor.principal())
+
+
+def _check_reader(call: Call) -> None:
+    """Refuse the content of files, which is given as it is, to those who may not see all of it."""
+    is_hidden = call.service.bell.border.holds_back(call.visitor.principal())
+    if is_hidden and not call.visitor.may("reveal"):
+        words = "files are given as they are, with personal data in them: this takes `reveal`"
+        raise Refused(403, "forbidden", words)
 
 
 async def put(call: Call, given: Nothing) -> ASGIApp:
@@ -74,6 +91,7 @@ async def put(call: Call, given: Nothing) -> ASGIApp:
 
 async def get(call: Call, given: Nothing) -> ASGIApp:
     """Return a file, or the range of its bytes that is asked for."""
+    _check_reader(call)
     _, session = session_of(call)
     path = call.parameter("path")
     if call.scope["method"] == "HEAD":
