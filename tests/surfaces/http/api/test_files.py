@@ -87,15 +87,14 @@ async def test_what_does_not_fit_the_disk_is_refused(anne: httpx2.AsyncClient) -
 
 async def test_personal_data_in_files_takes_a_scope() -> None:
     plain, all_of_them = frozenset({"run", "read"}), frozenset(SCOPES)
+    folder = "/api/v1/sessions/s/files"
+    path = f"{folder}/ann@example-firm.com.txt"
     async with Divingbell(privacy="personal", pool=0) as bell:
         for scopes, status in ((plain, 403), (all_of_them, 200)):
             tokens = Tokens({"anne": hash_of(ANNE)}, scopes)
             async with served(bell, tokens) as site, site.client(ANNE) as anne:
                 await anne.post("/api/v1/sessions", json={"id": "s"})
-                folder = "/api/v1/sessions/s/files"
-                await anne.put(
-                    f"{folder}/ann@example-firm.com.txt", content=b"ann@example-firm.com"
-                )
+                await anne.put(path, content=b"ann@example-firm.com")
                 listed = (await anne.get(folder)).json()["items"][0]["path"]
                 assert ("ann@" in listed) == (status == 200)
                 read = await anne.get(path)
