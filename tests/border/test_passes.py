@@ -102,15 +102,16 @@ async def test_large_arguments_are_looked_at_by_one_thread_once(
     assert counted == {"walks": 2, "threads": 1}
 
 
-async def test_an_exit_sizes_an_answer_up_once_and_walks_through_it_once(
+async def test_an_exit_walks_through_a_short_answer_twice_and_does_no_more(
     border: PrivacyBorder, counted: Counter[str]
 ) -> None:
     answer = {"content": [{"type": "text", "text": "2"}], "isError": False}
     assert await Exits(border)._over(answer, ANN, dict) == answer
-    assert counted == {"sizes": 1, "walks": 1}
+    # To see that it is short and all text, and at the border.
+    assert counted == {"walks": 2}
 
 
-async def test_one_answer_of_a_server_is_three_walks(
+async def test_one_answer_of_a_server_is_four_walks(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Any, counted: Counter[str]
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -120,7 +121,7 @@ async def test_one_answer_of_a_server_is_three_walks(
             await client.call_tool("execute_python", {"code": "1 + 1"})
             counted.clear()
             await client.call_tool("execute_python", {"code": "1 + 1"})
-            assert counted["walks"] == 3  # through the event, the result and the answer
+            assert counted["walks"] == 4  # through the event, the result, and the answer twice
         await surface.close()
 
 
