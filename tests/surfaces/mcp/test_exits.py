@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from divingbell.border import binary
 from divingbell.border.border import OpenBorder, Reader
+from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp import exits, visible_definitions
 from divingbell.text import everywhere, is_hiding
@@ -71,6 +72,7 @@ async def test_the_words_of_an_unforeseen_error_are_for_the_log_alone(
     async def answered(_: Any) -> Any:
         return {"content": []}
 
+    BLOTTER.scanner()  # without it the log leaves more out than it must
     context: Any = SimpleNamespace(method="resources/read", params={}, request=None)
     ways = ((exits.Exits(), failed), (exits.Exits(Broken()), refused))
     for way_out, request in (*ways, (exits.Exits(Broken()), answered)):
@@ -80,7 +82,7 @@ async def test_the_words_of_an_unforeseen_error_are_for_the_log_alone(
         assert caught.value.error == types.ErrorData(
             code=types.INTERNAL_ERROR, message="internal error: the log of divingbell says more"
         )
-        assert "resources/read" in caplog.text and "/home/anne/." in caplog.text
+        assert "resources/read" in caplog.text and ".secret" in caplog.text
 
 
 async def test_parameters_that_are_not_valid_stay_an_error_of_the_client() -> None:
