@@ -808,6 +808,12 @@ class Divingbell(Running[_Divingbell]):
         )
         return made
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether the sandbox is up."""
+        found: bool = self._face(self._of.is_ready)
+        return found
+
     @contextmanager
     def session(
         self,
