@@ -80,7 +80,7 @@ class Session(SessionHandle):
         return self._seen.expires_at
 
     def consumption(self) -> Consumption:
-        return self._seen.consumption()
+        return self._handle.consumption()
 
     @property
     def cells(self) -> int:
