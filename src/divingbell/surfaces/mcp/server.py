@@ -106,6 +106,8 @@ class Surface:
 
     def __init__(self, bell: Divingbell) -> None:
         self._bell = bell
+        self._settings = bell.settings
+        """As they were when it was made: what is passed through was chosen by them."""
         self.owned = bell.owned
         entries = {entry.name: entry for entry in bell.settings.servers if isinstance(entry, Entry)}
         host = bell.gateway.host
@@ -161,7 +163,7 @@ class Surface:
 
     def _mode(self, user: str) -> ServeMode:
         """Return the mode that this user has: that of an experiment, else that of the settings."""
-        return mode_of(self._bell.settings, user)
+        return mode_of(self._settings, user)
 
     def _passing(self, user: str) -> Passthrough:
         """Return what is passed through for this user."""
