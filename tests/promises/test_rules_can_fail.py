@@ -73,7 +73,7 @@ def without_lines_of_their_own(patch: pytest.MonkeyPatch) -> None:
     ask = approvals.Approvals._queue
 
     async def as_one(self: Any, approval: Any, *told: Any) -> Any:
-        return await ask(self, replace(approval, user="everybody"), *told)
+        return await ask(self, replace(approval, key="everybody", run=0), *told)
 
     patch.setattr(approvals.Approvals, "_queue", as_one)
     patch.setattr(admission, "_PATIENCE", 3.0)
