@@ -13,7 +13,7 @@ from divingbell.surfaces.http.problems import MEDIA_TYPE, Problem
 
 _TYPED = re.compile(r"\{(\w+):\w+\}")
 _REFERENCE = "#/components/schemas/{name}"
-PROBLEMS = (400, 401, 403, 404, 405, 409, 413, 415, 421, 422, 429, 500, 503)
+PROBLEMS = (400, 401, 403, 404, 405, 409, 413, 414, 415, 421, 422, 429, 500, 503)
 """Statuses that every operation may have; each says what to do next."""
 MORE = {"PUT": (507,), "GET": (406, 416)}
 
