@@ -45,6 +45,13 @@ class Place:
         """Ask the agent, and keep what is said."""
         return (self.keeper or self.agent).ask(text)
 
+    async def forget(self) -> None:
+        """Forget the conversation, also where it is kept."""
+        if self.keeper is None:
+            self.agent.forget()
+        else:
+            await self.keeper.forget()
+
     async def keep(self) -> None:
         """Keep the conversation as it is now."""
         if self.keeper is not None:
