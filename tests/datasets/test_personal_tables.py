@@ -103,3 +103,15 @@ def test_values_that_nobody_knows_by_their_shape_come_first() -> None:
     columns = [{"name": name, "type": "VARCHAR"} for name in ("email", "first_name", "street")]
     asked = personal.request("import_dataset", columns, [])
     assert asked is not None and asked["columns"] == ["first_name", "street", "email"]
+
+
+def test_the_log_says_of_how_many_columns_nothing_is_learned(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    personal = PersonalColumns("data", Fields({"data.*.c*": "NAME"}))
+    columns = [{"name": f"c{number}", "type": "VARCHAR"} for number in range(33)]
+    assert personal.request("import_dataset", columns[:32], []) is not None
+    assert not caplog.records
+    asked = personal.request("import_dataset", columns, [])
+    assert asked is not None and len(asked["columns"]) == 32
+    assert "1 columns more" in caplog.text

@@ -84,10 +84,24 @@ class Conversation:
         """Values that have a token, and were not looked at yet."""
 
     def join(self, other: "Conversation") -> None:
-        """Know the tokens of another conversation of the same user, whose session it reaches."""
+        """Know the tokens of another conversation of the same user, whose session it reaches, and
+        find what is learned there.
+
+        What was learned in one that is too long ago stays known.
+        """
         with self._guard:
-            if other is not self and other not in self._joined:
-                self._joined = [*self._joined[1 - MOST_JOINED :], other]
+            if other is self or other in self._joined[-1:]:
+                return
+            joined = [*(each for each in self._joined if each is not other), other]
+            for each in joined[:-MOST_JOINED]:
+                self._keep_learned(each)
+            self._joined = joined[-MOST_JOINED:]
+            self.screen.learned_elsewhere = tuple(each.screen.learned for each in self._joined)
+
+    def _keep_learned(self, other: "Conversation") -> None:
+        refused = self.screen.learned.add_all_of(other.screen.learned)
+        if refused:
+            log.warning("%d values of another connection found no room: they are shown", refused)
 
     def entry_of(self, token: str) -> Entry | None:
         """Return what a token stands for, if it is one that was given out here."""
@@ -354,8 +368,10 @@ class Conversation:
         """The value that was found, without the escapes that it was written with."""
         if kind == "PRIVATE_KEY":
             return _ESCAPED_LINE_END.sub("\n", piece)
-        known = self.screen.learned.meant_by(piece)
-        return known if known != piece or kind in AS_WRITTEN else views.undisguised(piece)
+        for learned in self.screen.all_learned:
+            if (known := learned.meant_by(piece)) != piece:
+                return known
+        return piece if kind in AS_WRITTEN else views.undisguised(piece)
 
     def _token(self, value: str, kind: str, origin: str) -> str:
         """The token of a value. One that was sealed in other letters, large for small, is sealed

@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from divingbell import logs
 from divingbell.border.privacy import shapes
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.kinds import KINDS
 from divingbell.gateway.spooled_tables import RULES
+
+log = logs.logger("divingbell")
 
 MOST_COLUMNS = 32
 MOST_VALUES = 50_000
@@ -44,6 +47,13 @@ class PersonalColumns:
         plain, nested = self._personal(tool, columns)
         if not plain and not nested:
             return None
+        if left_out := len(plain[MOST_COLUMNS:]) + len(nested[MOST_COLUMNS:]):
+            log.warning(
+                "a table has %d columns more that may be personal than are learned from (%d): "
+                "what they say is shown",
+                left_out,
+                MOST_COLUMNS,
+            )
         return {
             "op": "values",
             "source": list(source),

@@ -290,3 +290,29 @@ def test_other_values_that_are_ordinary_words_are_found_in_any_letters() -> None
     known.add([("Silver", "PASSWORD"), ("young", "NAME")])
     # Whoever writes a name in small letters is taken at their word.
     assert len(known.finds("silver Silver young Young")) == 4
+
+
+def test_all_of_another_is_found_and_not_built_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = Learned(), Learned()
+    ours.add([("Zelda Okoye", "NAME")])
+    theirs.add([(f"Given{number}", "NAME") for number in range(100)])
+    with monkeypatch.context() as patch:
+        patch.setattr(learned, "_Generation", None)
+        assert ours.add_all_of(theirs) == ours.add_all_of(theirs) == 0
+    text = "Zelda Okoye, Given7"
+    assert len(ours.finds(text)) == 2 and len(theirs.finds(text)) == 1
+    # However many there were, one look goes through few automata.
+    for number in range(30):
+        other = Learned()
+        other.add([(f"Another{number}", "NAME")])
+        assert ours.add_all_of(other) == 0
+    assert len(ours._generations) <= learned.MOST_GENERATIONS
+    assert len(ours.finds("Another0 Another17 Another29 Given99")) == 4
+
+
+def test_of_another_that_finds_no_room_it_is_said_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = Learned(), Learned()
+    ours.add([("Zelda", "NAME"), ("Okoye", "NAME")])
+    theirs.add([("Okoye", "NAME"), ("Leeson", "NAME"), ("Robert", "NAME")])
+    monkeypatch.setattr(learned, "MOST_VALUES", 3)
+    assert ours.add_all_of(theirs) == 2

@@ -272,3 +272,12 @@ def test_threads_may_learn_at_once() -> None:
 
     with ThreadPoolExecutor(4) as threads:
         assert sum(threads.map(learn, range(20))) == len(known) == 400
+
+
+@pytest.mark.parametrize("written", ["1985-03-12 00:00:00", "1985-03-12T00:00:00.000Z"])
+def test_a_day_of_birth_with_a_time_is_known_without_it(written: str) -> None:
+    known = Learned()
+    Learner(Fields(), known).learn([{"dob": written, "created": "2024-05-06 07:08:09"}], "crm.list")
+    for text in (f"since {written} or so", "since 1985-03-12 or so"):
+        assert [find.kind for find in known.finds(text)] == ["BIRTH_DATE"]
+    assert known.finds("on 2024-05-06") == []

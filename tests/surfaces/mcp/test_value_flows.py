@@ -9,13 +9,13 @@ from divingbell import Divingbell
 from divingbell.border.vault.tokens import TOKEN
 from tests.gateway.galley import ENTRY
 from tests.surfaces.mcp.conftest import Era, text_of
-from tests.surfaces.mcp.test_http import ANNE, connected, run, served
+from tests.surfaces.mcp.test_http import ANNE, BERT, connected, run, served
 
 MAIL = "zelda.s@harbour.example.org"
 
 
-@pytest.fixture
-async def url(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+@pytest.fixture(scope="module")
+async def url(anyio_backend: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     entry = {**ENTRY, "direct": ["*"]}
     flow = {"from": "crm.*", "to": "slack.*", "action": "deny", "kinds": ["personal"]}
     with pytest.MonkeyPatch.context() as patch:
@@ -58,6 +58,19 @@ async def test_a_model_and_its_code_have_the_same_token_and_neither_posts_it(
         assert "True" in await run(client, f"servers.crm.echo({MAIL!r}) == {mail!r}")
         # Another tool sends it back, in a session that has not got it from its source.
         told = await run(
-            client, f"servers.slack.echo(servers.time.echo({mail!r}))", session_id="other"
+            client, f"servers.slack.echo(servers.time.echo({mail!r}))", session_id=f"other-{era}"
         )
         assert f"{mail} came from crm.echo" in told
+
+
+async def test_a_second_connection_reads_no_name_in_a_session_that_the_first_has_filled(
+    url: str,
+) -> None:
+    person = json.dumps({"last_name": "Sayrefitz"})
+    code = f"said = servers.time.echo({person!r})\nopen('people.txt', 'w').write(said)"
+    async with connected(url, BERT, "legacy") as first, connected(url, BERT, "legacy") as second:
+        await run(first, code, session_id="shared")
+        listed = [each.uri for each in (await second.list_resources()).resources]
+        [file] = [uri for uri in listed if "people.txt" in str(uri)]
+        read = (await second.read_resource(file)).model_dump_json()
+        assert "Sayrefitz" not in read and "[NAME_" in read

@@ -3,6 +3,7 @@
 import bisect
 import functools
 import html
+import itertools
 import json
 import re
 import threading
@@ -49,6 +50,8 @@ COMMON = frozenset({
 STEP = 16
 """So many times as large is each generation of values as the one after it. With 100,000 values
 there are three at most, and a value that is added is built into each of them a few times."""
+MOST_GENERATIONS = 8
+"""Where values of others are added as they are, without being built anew."""
 PIECE = 1 << 17
 
 _WORD = re.compile(r"\w")
@@ -178,6 +181,28 @@ class Learned:
             if forms:
                 self._grow(forms)
         return refused
+
+    def add_all_of(self, other: "Learned") -> int:
+        """Learn all that another one knows. Return how many values found no room: all, or none.
+
+        What it has built is shared: to build it again would take a second, and an event loop may
+        wait for this.
+        """
+        with other._lock:
+            known, theirs = frozenset(other._known), other._generations
+        with self._lock:
+            fresh = known - self._known
+            if len(self._known) + len(fresh) > MOST_VALUES:
+                return len(fresh)
+            self._known |= fresh
+            both = {*self._generations, *(theirs if fresh else ())}
+            generations = sorted(both, key=lambda each: len(each.forms), reverse=True)
+            if small := generations[MOST_GENERATIONS - 1 :]:
+                forms = itertools.chain.from_iterable(each.forms for each in small)
+                generations[MOST_GENERATIONS - 1 :] = [_Generation([*forms])]
+            self.longest = max(self.longest, other.longest)
+            self._generations = (*generations,)
+            return 0
 
     def _grow(self, forms: list[_Form]) -> None:
         generations = list(self._generations)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,6 +46,8 @@ _LONGEST_NUMBER = 40
 _LONGEST_OF_PERSON = 120
 _LEAST_SECRET = 8
 _LEAST_DIGITS = 4
+_DAY_WITH_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[T ]\d\d:\d\d[\d:.,+Z -]{0,20}")
+"""A day of birth as databases keep it, with a time that is nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +337,8 @@ class _Reading:
             kind = "EMAIL"
         if kind and (field.is_meant or _may_be(text, kind)):
             self.values.setdefault(text[:LONGEST], kind)
+            if kind == "BIRTH_DATE" and (day := _DAY_WITH_TIME.fullmatch(text)):
+                self.values.setdefault(day[1], kind)
 
 
 def _is_told_apart(part: _Part) -> bool:

@@ -1,5 +1,6 @@
 """Shapes of telephone numbers: as countries write them, and beside words that speak of them."""
 
+import dataclasses
 import re
 from collections.abc import Callable
 
@@ -31,16 +32,21 @@ _NATIONAL = (
 )
 # Begins with a set of characters and looks behind it: `re` skips what is not in the set.
 # No later part of a card's number.
-# Nor of any other with letters: 12X-9055409-0367.
+# Nor of any other with letters, 12X-9055409-0367, unless it begins with a bracket or a plus.
 # A bracket belongs to it if an area stands in it.
 _PHONE_DIGIT = (
-    r"[(+\d](?:(?<!\()|(?=\+?\d{1,5}\)))(?:(?<![\w.+].)(?<!\d{4}[ -].)(?<!\w-.)|(?<=\\[nrt].))"
+    r"[(+\d](?:(?<!\()|(?=\+?\d{1,5}\)))"
+    r"(?:(?<![\w.+].)(?<!\d{4}[ -].)(?<!\w-\d)|(?<=\\[nrt].))"
 )
+_AREA_WITHIN = r" ?\(\d{1,5}\)[ .\-/]{0,2}\d"
 # One blank at most: with two, the next column of a table begins.
-_STEP = r"(?: ?\(\d{1,5}\)[ .\-/]{0,2}\d|(?: |[.\-/]{1,2} ?)?\d)"
+_STEP = rf"(?:{_AREA_WITHIN}|(?: |[.\-/]{{1,2}} ?)?\d)"
+# Behind so many digits a slash parts two numbers, unless little follows it: 030 1234567/68.
+_LAST = r"(?=\d{1,4}+(?![ .\-]?\d|/\d{5}))"
+_LATER_STEP = rf"(?:{_AREA_WITHIN}|(?: |[.\-]{{1,2}} ?|/{_LAST})?\d)"
 _CODE = r"(?:(?<=\()\+?\d{1,5}\)|(?<=\+)\(\d{1,5}\))[ .\-/]{0,2}"
-_ANY = rf"(?:{_CODE}{_STEP}{{4,14}}|{_STEP}{{6,14}}){_EXTENSION}"
-_ANY_LABELLED = rf"(?:{_CODE})?{_STEP}{{4,14}}{_EXTENSION}"
+_ANY = rf"(?:{_CODE}{_STEP}{{4,6}}|{_STEP}{{6}}){_LATER_STEP}{{0,8}}{_EXTENSION}"
+_ANY_LABELLED = rf"(?:{_CODE})?{_STEP}{{4,6}}{_LATER_STEP}{{0,8}}{_EXTENSION}"
 _PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 # After a comma it is the next cell of a row: no group of a large number begins with a zero.
 _PHONE_AT_ZERO = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
@@ -71,7 +77,7 @@ _PHONE_WORDS_BEHIND = (
 )
 _LINE_OF_LETTER = r"(?:\n|\\n|\|)[ \t]{0,3}[TFM](?:[:.] ?| )"
 """A line in the foot of a letter."""
-_TO_VALUE = re.compile(
+_TO_VALUE = (
     r"[^\W\d_]{0,12}(?:[ _-](?:no|nr|num[^\W\d_]{0,6}))?[\"')\]]{0,2}"
     r"[ \t]?[:=：>.][ \t]?[\"'(\[]{0,3}(?=[(+\d])"
 )
@@ -166,120 +172,116 @@ _DIGITS = r"\d(?:[ .\-/()]{0,2}\d){6,14}"
 _GROUPED = r"(?=\d{0,9}[ .\-/()])"
 _GROUPED_OR_LONG = r"(?=\d{9}|\d{0,9}[ .\-/()])"
 _NEXT_CELL = r"[\"']?[ \t]?(?:[,;|\n\t]|·)[ \t]?[\"'<]?"
+_ADDRESS_BEFORE = rf"@[\w.-]{{3,60}}{_NEXT_CELL}"
+_TRUNK = r"0[1-9]\d{8,9}"
+_ADDRESS_BEHIND = r"(?:[,;|\n\t]|·)[ \t]?[\"'<]?[\w.+-]{1,30}@"
 
 
-def _phone_beside(
+def _written(
+    pattern: str,
+    check: Callable[[str], bool] = bool,
+    *,
+    gates: str,
+    longest: int = 60,
+) -> Shape:
+    """A number that needs no words beside it."""
+    return Shape("PHONE", gates, re.compile(f"{pattern}{TO}"), longest, check=check)
+
+
+def _unless_another(shape: Shape) -> Shape:
+    """The same, but for numbers that are called otherwise: of an order, of a version."""
+    return dataclasses.replace(
+        shape, unless=_OTHER_NUMBER, unless_reach=40, unless_behind=_OTHER_BEHIND
+    )
+
+
+def _beside(
     words: str = "", words_behind: str = "", rare_words: str = "", written: str = ""
 ) -> Shape:
-    return Shape(
-        "PHONE",
-        gate(_DIGITS),
-        re.compile(rf"{_PHONE_DIGIT}{written}{_ANY}{TO}"),
-        longest=60,
-        check=_is_meant_as_phone,
-        unless=_OTHER_NUMBER,
-        unless_reach=40,
-        unless_behind=_OTHER_BEHIND,
-        words=words,
-        words_behind=words_behind,
-        rare_words=rare_words,
+    """A number that words before it or behind it speak of."""
+    number = _written(f"{_PHONE_DIGIT}{written}{_ANY}", _is_meant_as_phone, gates=gate(_DIGITS))
+    return dataclasses.replace(
+        _unless_another(number), words=words, words_behind=words_behind, rare_words=rare_words
     )
 
 
-def _labelled_phone(gate: str, label: "re.Pattern[str]", rare_words: str = "") -> Shape:
-    return Shape(
+def _after(
+    before: str,
+    number: str = _ANY_LABELLED,
+    check: Callable[[str], bool] = _is_labelled_phone,
+    *,
+    gates: str = "",
+    longest: int = 40,
+    rare_words: str = "",
+) -> Shape:
+    """A number right after something that says what it is, such as the name of its field."""
+    label = Shape(
         "PHONE",
-        gate,
-        label,
-        longest=40,
-        rest=re.compile(rf"{_PHONE_DIGIT}{_ANY_LABELLED}{TO}"),
+        gates,
+        re.compile(before),
+        longest,
+        rest=re.compile(f"{_PHONE_DIGIT}{number}{TO}"),
         longest_rest=60,
-        check=_is_labelled_phone,
-        unless=_OTHER_NUMBER,
-        unless_reach=40,
-        unless_behind=_OTHER_BEHIND,
+        check=check,
         rare_words=rare_words,
     )
+    return _unless_another(label)
 
 
 SHAPES = (
-    Shape(
-        "PHONE",
-        gate(_NORTH_AMERICAN),
-        re.compile(f"{_PHONE_AT}(?:{_NORTH_AMERICAN}){TO}"),
-        longest=40,
-        check=_of_length(10, 11),
+    _written(f"{_PHONE_AT}(?:{_NORTH_AMERICAN})", _of_length(10, 11), gates=gate(_NORTH_AMERICAN)),
+    _written(
+        rf"{_PHONE_AT}(?:{_NORTH_AMERICAN_SPACED})(?! +\d)", gates=gate(_NORTH_AMERICAN_SPACED)
     ),
-    Shape(
-        "PHONE",
-        gate(_NORTH_AMERICAN_SPACED),
-        re.compile(rf"{_PHONE_AT}(?:{_NORTH_AMERICAN_SPACED})(?! +\d){TO}"),
-        longest=40,
+    _written(
+        rf"(?:(?<![\w.+])|(?<=\\[nrt])){_INTERNATIONAL}",
+        _is_international,
+        gates=rf"{_PLUS}(?:{_PART}){{2,8}}\b",
     ),
-    Shape(
-        "PHONE",
-        rf"{_PLUS}(?:{_PART}){{2,8}}\b",
-        re.compile(f"(?:(?<![\\w.+])|(?<=\\\\[nrt])){_INTERNATIONAL}{TO}"),
-        longest=60,
-        check=_is_international,
+    _written(
+        rf"(?:(?<![\w.+/-])|(?<=\\[nrt])){_WITH_ZEROS}",
+        _is_dialled_abroad,
+        gates=gate(_WITH_ZEROS),
     ),
-    Shape(
-        "PHONE",
-        gate(_WITH_ZEROS),
-        re.compile(rf"(?:(?<![\w.+/-])|(?<=\\[nrt])){_WITH_ZEROS}{TO}"),
-        longest=60,
-        check=_is_dialled_abroad,
-    ),
-    Shape(
-        "PHONE",
+    _written(
+        f"{_PHONE_AT_ZERO}(?:{_NATIONAL})",
+        _is_national,
         # Not the later part of a date.
-        r"(?:[^\w.\-/:]|\\[nrt])(?:\(0[1-9]\d{0,4}\)[ .\-/]?|0[1-9]\d{0,4}[ .\-/])"
+        gates=r"(?:[^\w.\-/:]|\\[nrt])(?:\(0[1-9]\d{0,4}\)[ .\-/]?|0[1-9]\d{0,4}[ .\-/])"
         r"(?:\d{5,8}|\d{2,8}[ .\-/]\d{2,8}(?:[ .\-/]\d{2,8}){0,3})\b"
         r"|\([1-9]\d{1,3}\) ?[2-9]\d{2} ?\d{3} ?\d{3}\b|\([2-9]\d{2}\) ?\d{7}\b"
         rf"|[^\w.\-/:](?:{_EASTERN})\b"
         r"|(?:\(\d{2}\) ?|[^\w.\-/:]\d{2}[ -])9?[1-9]\d{3}-\d{4}\b",
-        re.compile(f"{_PHONE_AT_ZERO}(?:{_NATIONAL}){TO}"),
-        longest=60,
-        check=_is_national,
     ),
-    Shape(
-        "PHONE",
-        # A zero for the trunk, and nothing between the digits.
-        gate(r"0[1-9]\d{8,9}"),
-        re.compile(rf"{_PHONE_AT_ZERO}0[1-9]\d{{8,9}}{TO}"),
-        longest=12,
-        check=validators.is_trunk_number,
-        unless=_OTHER_NUMBER,
-        unless_reach=40,
-        unless_behind=_OTHER_BEHIND,
+    # A zero for the trunk, and nothing between the digits.
+    _unless_another(
+        _written(
+            rf"{_PHONE_AT_ZERO}{_TRUNK}",
+            validators.is_trunk_number,
+            gates=gate(_TRUNK),
+            longest=12,
+        )
     ),
-    _labelled_phone(_LINE_OF_LETTER + r"[(+\d]", re.compile(_LINE_OF_LETTER)),
-    *(_labelled_phone("", _TO_VALUE, words) for words in _ALL_PHONE_WORDS),
-    *(_phone_beside(rare_words=words) for words in _ALL_PHONE_WORDS),
-    _phone_beside(_COMMON_PHONE_WORDS),
-    _phone_beside(words_behind=_PHONE_WORDS_BEHIND),
+    _after(_LINE_OF_LETTER, gates=_LINE_OF_LETTER + r"[(+\d]"),
+    *(_after(_TO_VALUE, rare_words=words) for words in _ALL_PHONE_WORDS),
+    *(_beside(rare_words=words) for words in _ALL_PHONE_WORDS),
+    _beside(_COMMON_PHONE_WORDS),
+    _beside(words_behind=_PHONE_WORDS_BEHIND),
     # In the cell or line before or after an e-mail address.
-    Shape(
-        "PHONE",
-        gate(_DIGITS),
-        re.compile(rf"{_PHONE_DIGIT}{_GROUPED}{_ANY}{TO}"),
-        longest=60,
-        check=_is_beside_address,
-        unless=_OTHER_NUMBER,
-        unless_reach=40,
-        words_behind=r"(?:[,;|\n\t]|·)[ \t]?[\"'<]?[\w.+-]{1,30}@",
+    dataclasses.replace(
+        _beside(words_behind=_ADDRESS_BEHIND, written=_GROUPED), check=_is_beside_address
     ),
-    Shape(
-        "PHONE",
-        rf"@[\w.-]{{3,60}}{_NEXT_CELL}\(?{_DIGITS}\b",
-        re.compile(rf"@[\w.-]{{3,60}}{_NEXT_CELL}(?=[(\d])"),
-        longest=70,
+    dataclasses.replace(
+        _after(
+            rf"{_ADDRESS_BEFORE}(?=[(\d])",
+            f"{_GROUPED}{_ANY}",
+            _is_beside_address,
+            gates=rf"{_ADDRESS_BEFORE}\(?{_DIGITS}\b",
+            longest=70,
+        ),
         longest_gate=130,
-        rest=re.compile(rf"{_PHONE_DIGIT}{_GROUPED}{_ANY}{TO}"),
-        longest_rest=60,
-        check=_is_beside_address,
     ),
     # Beside weaker words, with something between the digits, or ten of them.
-    _phone_beside(_WEAK_PHONE_WORDS, written=_GROUPED_OR_LONG),
-    _phone_beside(rare_words=phone_words.VERBS, written=_GROUPED_OR_LONG),
+    _beside(_WEAK_PHONE_WORDS, written=_GROUPED_OR_LONG),
+    _beside(rare_words=phone_words.VERBS, written=_GROUPED_OR_LONG),
 )

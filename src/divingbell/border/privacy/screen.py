@@ -32,27 +32,37 @@ class Screen:
     def __init__(self, scanner: Scanner, learned: Learned) -> None:
         self._scanner = scanner
         self.learned = learned
+        self.learned_elsewhere: tuple[Learned, ...] = ()
+        """Values of others that are looked for here, too."""
+
+    @property
+    def all_learned(self) -> list[Learned]:
+        """Those that have any values."""
+        return [each for each in (self.learned, *self.learned_elsewhere) if len(each)]
+
+    @property
+    def _finders(self) -> tuple[views.Finder, ...]:
+        return (self._scanner, *self.all_learned)
 
     @property
     def longest(self) -> int:
         """The most characters that a find can have together with what decides about it."""
-        return max(self._scanner.longest, self.learned.longest)
+        return max(self._scanner.longest, *(each.longest for each in self.all_learned), 0)
 
     def finds(self, text: str) -> list[Find]:
         """Return all finds, sorted and disjoint: what overlaps is one, of the longest's kind."""
-        more = (self.learned,) if len(self.learned) else ()
-        found = self._scanner.finds(text, *more)
+        found = self._scanner.finds(text, *self.all_learned)
         if not overwriting.occurs(text):
             return found
-        near = overwriting.finds(text, (self._scanner, self.learned))
+        near = overwriting.finds(text, self._finders)
         return merged(itertools.chain(found, *near))
 
     def scanning(self, text: str) -> Generator[None, None, list[Find]]:
         """Do the same, and yield after each piece of 32 kB: an event loop can give way there."""
-        found = yield from self._scanner.scanning(text, self.learned)
+        found = yield from self._scanner.scanning(text, *self.all_learned)
         if not overwriting.occurs(text):
             return found
-        for near in overwriting.finds(text, (self._scanner, self.learned)):
+        for near in overwriting.finds(text, self._finders):
             found += near
             yield
         return merged(found)
@@ -88,7 +98,8 @@ class Screen:
         return end
 
     def _first_open(self, text: str) -> int:
-        return min(self._scanner.open_from(text), self.learned.open_from(text))
+        learned = (each.open_from(text) for each in self.all_learned)
+        return min(self._scanner.open_from(text), *learned, len(text))
 
     def _hidden_from(self, text: str, since: int, found: list[Find]) -> int:
         """Where a value begins that is found only if there is a disguise near it, as may follow."""
@@ -96,8 +107,7 @@ class Screen:
         if since == len(text) or not views.may_escape(text[first:]):
             return len(text)
         near = [find for find in found if find.end > first]
-        finders = (self._scanner, self.learned)
-        for find in views.finds_without_disguise(text[first:], finders):
+        for find in views.finds_without_disguise(text[first:], self._finders):
             hidden = Find(first + find.start, first + find.end, find.kind)
             if hidden.start >= len(text) - FOLLOWING and merged([*near, hidden]) != near:
                 return hidden.start
