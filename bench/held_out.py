@@ -1,6 +1,6 @@
 """Sentences and values that no shape was written by: other templates, values by Faker.
 
-    python held_out.py [TIMES] [usual|more|other|numbers]
+    python held_out.py [TIMES] [usual|more|other|numbers|later]
 
 Runs in the environment of the peers, which has Faker, and prints samples as JSON: the text, the
 places and kinds of its values, the number of its template, and whether this has any words. One
@@ -11,6 +11,7 @@ and turns those that were seen into even ones; none is changed to be found. `oth
 values of countries of which none was there for choosing by. `numbers` is a set of telephone numbers
 alone, whose halves differ in their templates and in their countries: half of its values are by
 Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
+`later` is another one, of which all is held out, with values of the countries of that half.
 """
 
 import datetime
@@ -24,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import held_out_texts
+import later_number_texts
 import number_texts
 import phonenumbers
 from faker import Faker
@@ -210,6 +212,16 @@ def numbers(times: int) -> list[dict[str, Any]]:
     return made
 
 
+def later_numbers(times: int) -> list[dict[str, Any]]:
+    """So many telephone numbers at least, and as many sentences without any, all held out."""
+    filler, made = NumberFiller(1), []
+    for lines in (later_number_texts.TEXTS, later_number_texts.LOOK_ALIKES):
+        for turn in range(times):
+            place = turn % len(lines)
+            made.append(_sample(filler, 2 * place + 1, lines[place]))
+    return made
+
+
 def numbered(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, str]]:
     """Templates with their numbers: even ones for all that were seen."""
     lines = [*((line, 0) for line in first), *((line, _half(line)) for line in second)]
@@ -248,5 +260,6 @@ if __name__ == "__main__":
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     sets = {"usual": COUNTRIES, "more": MORE_COUNTRIES, "other": OTHER_COUNTRIES}
     name = sys.argv[2] if len(sys.argv) > 2 else "usual"
-    made = numbers(wanted) if name == "numbers" else samples(wanted, sets[name])
+    alone = {"numbers": numbers, "later": later_numbers}
+    made = alone[name](wanted) if name in alone else samples(wanted, sets[name])
     json.dump(made, sys.stdout)
