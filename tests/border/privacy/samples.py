@@ -56,6 +56,12 @@ FOUND = {
         "it says [0612345679] there",
         "[53 91313-3706]",
         "[0564285160] is the best way to reach her",
+        "merged Iveta Poška ([3312 2068]) into",
+        "(7, 'Claudine Sels', '[7612 8476]', 'x')",
+        "<td>Ole Berg</td><td>[22 45 57 14]</td>",
+        "it is [8 (739) 648-9167]",
+        "Kontakt: [934 18 52 07]",
+        "switchboard [2234 4827]",
     ),
     "IP": (
         "from [8.8.8.8] port 22",
@@ -161,6 +167,10 @@ FOUND = {
 """By kind; what is to be found stands in brackets."""
 
 NOT_FOUND = (
+    "Vincent van Gogh (1853-1890), painter",
+    "Anna Berg, 12.30-13.30",
+    "Acme Holding, 938 921 776 EUR",
+    "New York, 10001-1234",
     "mobile: 425991, desktop: 753832",
     "phone calls in 20261118",
     "phone_id=25581135089 carrier=9",

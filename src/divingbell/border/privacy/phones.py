@@ -175,7 +175,7 @@ _OTHER_BESIDE_NAME = re.compile(
     # Thousands, hours, the code of a place in America.
     r"\d{1,3}(?:[ .]\d{3})+|\d{1,2}\.\d\d ?- ?\d{1,2}\.\d\d|\d{5}-\d{4}"
 )
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
 _WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
 _DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 _OTHER_NUMBER = re.compile(
