@@ -11,7 +11,7 @@ and turns those that were seen into even ones; none is changed to be found. `oth
 values of countries of which none was there for choosing by. `numbers` is a set of telephone numbers
 alone, whose halves differ in their templates and in their countries: half of its values are by
 Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
-`later` is another one, of which all is held out, with values of the countries of that half.
+`later` is the same with templates that were written after most shapes.
 """
 
 import datetime
@@ -213,12 +213,16 @@ def numbers(times: int) -> list[dict[str, Any]]:
 
 
 def later_numbers(times: int) -> list[dict[str, Any]]:
-    """So many telephone numbers at least, and as many sentences without any, all held out."""
-    filler, made = NumberFiller(1), []
-    for lines in (later_number_texts.TEXTS, later_number_texts.LOOK_ALIKES):
-        for turn in range(times):
-            place = turn % len(lines)
-            made.append(_sample(filler, 2 * place + 1, lines[place]))
+    """The same of templates that were written later; those that were seen are for choosing by."""
+    made = []
+    for half, texts, look_alikes in (
+        (0, later_number_texts.TEXTS, later_number_texts.LOOK_ALIKES),
+        (1, later_number_texts.UNSEEN, later_number_texts.UNSEEN_LOOK_ALIKES),
+    ):
+        filler = NumberFiller(half)
+        for lines in (texts, look_alikes):
+            places = (turn % len(lines) for turn in range(times))
+            made += [_sample(filler, 2 * place + half, lines[place]) for place in places]
     return made
 
 

@@ -129,7 +129,7 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     theirs = [scanner.finds(sample.text) for sample in others]
     yield from judged(others, theirs, f"divingbell, {half}, other countries", wanted=False)
     yield from judged_apart(others, theirs, f"divingbell, {half}, other countries")
-    for name in ("numbers", *(() if tuned else ("later",))):
+    for name in ("numbers", "later"):
         dialled = held_out(2 * times, tuned, install, name)
         theirs = [scanner.finds(sample.text) for sample in dialled]
         yield from numbers_judged(dialled, theirs, f"divingbell, {half}, {name}", wanted=True)

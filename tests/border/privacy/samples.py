@@ -62,6 +62,8 @@ FOUND = {
         "it is [8 (739) 648-9167]",
         "Kontakt: [934 18 52 07]",
         "switchboard [2234 4827]",
+        "我的电话是[131 2345 3349]。",
+        "제 전화번호는 [030-101-7745]입니다.",
     ),
     "IP": (
         "from [8.8.8.8] port 22",
@@ -82,6 +84,7 @@ FOUND = {
         "[3530111333300000]",
         "[6200000000000005]",
         "card: [630427373398]",
+        "卡号是[4111 1111 1111 1111]。",
         "[630427373398]",
         "card [675868344978]",
         r"a\n[4111111111111111]\n",
@@ -167,6 +170,9 @@ FOUND = {
 """By kind; what is to be found stands in brackets."""
 
 NOT_FOUND = (
+    "03/14/2006 09:18:18 INFO sms sent",
+    "Telefonrechnung 203046271, Betrag 37.32 EUR",
+    "Your phone will arrive, parcel 678368534809.",
     "Vincent van Gogh (1853-1890), painter",
     "Anna Berg, 12.30-13.30",
     "Acme Holding, 938 921 776 EUR",

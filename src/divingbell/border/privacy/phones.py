@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable
 
 from divingbell.border.privacy import phone_words, validators
-from divingbell.border.privacy.numerals import TO, gate
+from divingbell.border.privacy.numerals import JOINED, TO, gate
 from divingbell.border.privacy.shape import Shape
 
 _EXTENSION = r"(?: ?(?:x|ext\.?|#) ?\d{1,6})?"
@@ -38,7 +38,7 @@ _NATIONAL = (
 # A bracket belongs to it if an area stands in it.
 _PHONE_DIGIT = (
     r"[(+\d](?:(?<!\()|(?=\+?\d{1,5}\)))"
-    r"(?:(?<![\w.+].)(?<!\d{4}[ -].)(?<!\w-\d)|(?<=\\[nrt].))"
+    rf"(?:(?<!{JOINED}.)(?<![.+].)(?<!\d{{4}}[ -].)(?<!\w-\d)|(?<=\\[nrt].))"
 )
 _AREA_WITHIN = r" ?\(\d{1,5}\)[ .\-/]{0,2}\d"
 # One blank at most: with two, the next column of a table begins.
@@ -49,9 +49,11 @@ _LATER_STEP = rf"(?:{_AREA_WITHIN}|(?: |[.\-]{{1,2}} ?|/{_LAST})?\d)"
 _CODE = r"(?:(?<=\()\+?\d{1,5}\)|(?<=\+)\(\d{1,5}\))[ .\-/]{0,2}"
 _ANY = rf"(?:{_CODE}{_STEP}{{4,6}}|{_STEP}{{6}}){_LATER_STEP}{{0,8}}{_EXTENSION}"
 _ANY_LABELLED = rf"(?:{_CODE})?{_STEP}{{4,6}}{_LATER_STEP}{{0,8}}{_EXTENSION}"
-_PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
+_PHONE_AT = rf"(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 # After a comma it is the next cell of a row: no group of a large number begins with a zero.
-_PHONE_AT_ZERO = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
+_PHONE_AT_ZERO = (
+    rf"(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
+)
 _PHONE_WORDS = (
     rf"{phone_words.LATIN}|\bt(?:é|e)l\b|whatsapp|\bsms\b"
     r"|hotline|handy|voicemail|landline|rufnummer|\bcall me"
@@ -69,7 +71,7 @@ _COMMON_PHONE_WORDS = r"\bcell\b|\bcaller\b"
 _ALL_PHONE_WORDS = (_PHONE_WORDS, *phone_words.OTHER_SCRIPTS)
 _WEAK_PHONE_WORDS = (
     r"\bcall\b|\bcalling\b|\bcallee\b|\brang\b|\bcontact(?:ed|able)?\b|\breach\b|\bdial"
-    r"|\bring\b|answering|messages? to"
+    r"|\bring\b|answering|messages? to|\bcall ?back"
     r"|registered|\bdesk\b|\btext (?:me|us)"
     r"|\bpod numer|\bpelo n(?:ú|u)mero"
     # Whose number it is.
@@ -179,7 +181,9 @@ _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
 _DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 _OTHER_NUMBER = re.compile(
-    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash)"
+    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash"
+    r"|parcel|package|shipment|receipt|contract|meter|rechnung|bestellung|auftrag|vertrag"
+    r"|facture|commande|pedido|factura|contrato|fattura|ordine|faktur[aey]?|заказ|сч[её]т|订单|注文)"
     r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
@@ -269,7 +273,7 @@ SHAPES = (
         longest=40,
     ),
     _written(
-        rf"(?:(?<![\w.+])|(?<=\\[nrt])){_INTERNATIONAL}",
+        rf"(?:(?<!{JOINED})(?<![.+])|(?<=\\[nrt])){_INTERNATIONAL}",
         _is_international,
         gates=rf"{_PLUS}(?:{_PART}){{2,8}}\b",
     ),

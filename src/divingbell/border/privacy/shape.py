@@ -130,12 +130,12 @@ class Shape:
         at = max(decided, end if self.rare_words else end - self.reach)
         while at < limit and (match := self._next(text, at, limit, last)):
             place = self._place(text, match)
-            if not place or not self.check(text[place[0] : place[1]]):
+            if not place:
                 at = match.start() + 1
                 continue
-            if self._is_meant(text, *place):
+            if self.check(text[place[0] : place[1]]) and self._is_meant(text, *place):
                 found.append(place)
-            # What is not meant as a whole is not in part, either.
+            # What is none as a whole is none in part, either.
             at = max(match.end(), place[1])
         return max(limit, at), found
 
