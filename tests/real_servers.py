@@ -188,6 +188,14 @@ def _run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None
         missing(f"{Path(command[0]).name} can't install: {done.stderr.strip()[-400:]}")
 
 
+def need_program(name: str) -> str:
+    """The path of a program that Debian has in a package of the same name."""
+    found = shutil.which(name)
+    if found is None:
+        missing(f"there is no {name}: apt install {name}")
+    return found
+
+
 def missing(reason: str) -> NoReturn:
     if os.environ.get("CI"):
         pytest.fail(reason)

@@ -3,16 +3,15 @@
 import asyncio
 import os
 import re
-import shutil
 import socket
 import ssl
 from pathlib import Path
 
-import pytest
 import yaml
 
 from divingbell.host import descriptors
 from divingbell.settings.config import PREFIX, Settings, load
+from tests import real_servers
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 PATIENCE = 60.0
@@ -64,11 +63,8 @@ async def _asked(port: int) -> bytes:
     return found
 
 
-@pytest.mark.skipif(
-    shutil.which("caddy") is None and not os.environ.get("CI"),
-    reason="there is no caddy: apt install caddy",
-)
 async def test_a_proxy_ends_tls_and_passes_requests_on(tmp_path: Path) -> None:
+    real_servers.need_program("caddy")
     server = await asyncio.start_server(_answer, "127.0.0.1", 0)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -6,35 +6,26 @@ import importlib.util
 import itertools
 import json
 import math
-import os
 import re
-import shutil
 import socket
 import subprocess
 import sys
 import urllib.parse
 import urllib.request
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
-import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
-
-from divingbell import Divingbell
-from divingbell.agent.opening import open_agent
-from divingbell.agent.scripted import Says, ScriptedModel
 from divingbell.journal.metrics import Metrics, Surroundings
-from divingbell.principal import Principal
+from divingbell.surfaces.auth import SCOPES, Tokens, hash_of
+from tests import real_servers
 from tests.gateway.galley import galley
+from tests.surfaces.http.serving import ANNE, Site, Talking, served
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = ROOT / "deploy" / "grafana" / "divingbell.json"
+MONITOR = "the-token-of-the-monitor"
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 PATIENCE = 60.0
 SERIES = re.compile(r"\bdivingbell_\w+")
@@ -42,10 +33,6 @@ CODE = """
 from servers.galley import add, echo
 print([add(number, 1) for number in range(20)], echo("anna.larsen@example.com " * 20)[:30])
 """
-needs_prometheus = pytest.mark.skipif(
-    shutil.which("prometheus") is None and not os.environ.get("CI"),
-    reason="there is no prometheus: apt install prometheus",
-)
 
 
 def _script() -> ModuleType:
@@ -81,8 +68,8 @@ def test_dashboard_and_alerts_ask_for_series_that_there_are_and_the_dashboard_fo
     assert {name for text in expressions for name in SERIES.findall(text)} <= made
 
 
-@needs_prometheus
 def test_alerts_come_when_they_should() -> None:
+    real_servers.need_program("prometheus")
     for what in (("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml")):
         ran = subprocess.run(["promtool", *what], cwd=ALERTS.parent, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stdout + ran.stderr
@@ -91,32 +78,14 @@ def test_alerts_come_when_they_should() -> None:
         assert f"alertname: {name}\n" in tested
 
 
-@needs_prometheus
 def test_the_example_of_a_configuration_is_one() -> None:
+    real_servers.need_program("prometheus")
     check = ["promtool", "check", "config", "--syntax-only", "prometheus.yml"]
     ran = subprocess.run(check, cwd=ALERTS.parent, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
 
 
 # A real run
-
-
-@contextlib.asynccontextmanager
-async def _served(metrics: Metrics) -> AsyncIterator[int]:
-    """Serve the metrics at a free port."""
-
-    async def answer(request: Request) -> Response:
-        return Response(await metrics.render(), media_type=metrics.content_type)
-
-    app = Starlette(routes=[Route("/metrics", answer)])
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-        task = asyncio.create_task(server.serve([listener]))
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            server.should_exit = True
-            await task
 
 
 @contextlib.contextmanager
@@ -126,6 +95,7 @@ def _prometheus(folder: Path, target: int) -> Iterator[str]:
     config.write_text(
         "scrape_configs:\n- job_name: divingbell\n  scrape_interval: 250ms\n"
         f"  scrape_timeout: 250ms\n  static_configs: [{{targets: ['127.0.0.1:{target}']}}]\n"
+        f"  authorization: {{credentials: {MONITOR}}}\n"
         f"rule_files: ['{ALERTS}']\n"
     )
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -154,33 +124,35 @@ def _asked(address: str, query: str) -> list[Any]:
     return [each for each in found if not math.isnan(float(each["value"][1]))]
 
 
-async def _work(bell: Divingbell, number: int) -> None:
-    """Do a bit of everything that is counted, in a conversation of its own."""
-    name = f"conversation-{number}"
-    session, _ = await bell.owned.open(Principal("anna", name, "http"), name)
-    assert (await session.run(CODE)).status == "ok"
-    await session.run("1 / 0")
-    await session.run("from servers.galley import fail\nfail('now')")
-    async with bell.session(user="bert") as other:
-        agent = await open_agent(bell, other, ScriptedModel([Says("Well.")]))
-        async for _ in agent.ask("How are you?"):
-            pass
+async def _work(site: Site, number: int) -> None:
+    """Do a bit of everything that is counted, in sessions of their own."""
+    async with site.client() as client:
+        for code in (CODE, "1 / 0", "from servers.galley import fail\nfail('now')"):
+            path = f"/api/v1/sessions/session-{number}/execute"
+            answer = await client.post(path, json={"code": code})
+            assert answer.status_code == 200, answer.text
+        await client.get("/api/v1/sessions/nobodys")
+        made = await client.post("/api/v1/conversations", json={})
+        talk = f"/api/v1/conversations/{made.json()['id']}"
+        told = await client.post(f"{talk}/messages", json={"text": "How are you?"})
+        assert "I have nothing to say." in told.text, told.text
+        await client.delete(talk)
 
 
-@needs_prometheus
 async def test_every_query_of_the_dashboard_is_answered_after_a_real_run(tmp_path: Path) -> None:
+    real_servers.need_program("prometheus")
     rules = {"rules": [{"tools": ["galley.fail"], "action": "deny", "when": {"message": "now"}}]}
     settings: Any = {"metrics": "on", "token_price": 3.0, "privacy": "personal"}
-    async with galley(rules, **settings) as (bell, _):
-        assert bell.metrics is not None
-        async with _served(bell.metrics) as port:
-            with _prometheus(tmp_path, port) as address:
-                left, rounds = _queries(), itertools.count(1)
-                async with asyncio.timeout(PATIENCE):
-                    while left:
-                        await _work(bell, next(rounds))
-                        answers = [await asyncio.to_thread(_asked, address, each) for each in left]
-                        left = [
-                            each for each, found in zip(left, answers, strict=True) if not found
-                        ]
-                        print(len(left), "queries have no answer yet:", *left, sep="\n")
+    digests = {"anne": hash_of(ANNE), "monitor": hash_of(MONITOR)}
+    async with (
+        galley(rules, **settings) as (bell, _),
+        served(bell, Tokens(digests, frozenset(SCOPES)), Talking().made) as site,
+    ):
+        with _prometheus(tmp_path, site.port) as address:
+            left, rounds = _queries(), itertools.count(1)
+            async with asyncio.timeout(PATIENCE):
+                while left:
+                    await _work(site, next(rounds))
+                    answers = [await asyncio.to_thread(_asked, address, each) for each in left]
+                    left = [each for each, found in zip(left, answers, strict=True) if not found]
+                    print(len(left), "queries have no answer yet:", *left, sep="\n")

@@ -10,6 +10,7 @@ from typing import Any
 import httpx2
 
 from divingbell import Divingbell
+from divingbell.agent.scripted import Line, Says, ScriptedModel
 from divingbell.surfaces.auth import SCOPES, Tokens, hash_of
 from divingbell.surfaces.http import listening
 from divingbell.surfaces.http.application import Application, application
@@ -61,6 +62,20 @@ async def served(
         finally:
             serving.cancel()
             await asyncio.wait([serving])
+
+
+class Talking:
+    """A model whose lines a test gives."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self.model = ScriptedModel(iter(self._next, None))
+
+    def _next(self) -> Line | None:
+        return self.lines.pop(0) if self.lines else Says("I have nothing to say.")
+
+    async def made(self) -> ScriptedModel:
+        return self.model
 
 
 @dataclass

@@ -5,6 +5,7 @@ import re
 import socket
 from collections.abc import AsyncIterator
 
+import httpx2
 import pytest
 
 from divingbell import Divingbell
@@ -13,6 +14,7 @@ from divingbell.surfaces.auth import Tokens, hash_of
 from divingbell.surfaces.http import connections, listening
 from divingbell.surfaces.http.application import application
 from divingbell.surfaces.http.connections import Protocol
+from tests.surfaces.http.serving import Site
 from tests.waiting import PATIENCE, until
 
 TOKEN = "anne-has-a-long-token"
@@ -226,4 +228,108 @@ async def test_requests_that_have_waited_are_answered_each(
     writer.write(request_sent)
     await answers(reader, 1)
     assert len(handled) == PIPELINED + 1
+    writer.close()
+
+
+ASKED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = KNOWN.replace(b"Content-Length: 100", b"Transfer-Encoding: chunked")
+NO_REQUESTS = {
+    "two lengths": KNOWN + b"Content-Length: 3\r\n\r\n" + b" " * 100,
+    "a length and chunks": KNOWN + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "chunks twice": CHUNKED + b"Transfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+    "a length with a sign": KNOWN.replace(b": 100", b": +100") + b"\r\n",
+    "a space before the colon": ASKED + b"Content-Length : 3\r\n\r\nabc",
+    "a line break alone": ASKED + b"X: y\nContent-Length: 3\r\n\r\nabc",
+    "a header in two lines": ASKED + b"Transfer-Encoding:\r\n chunked\r\n\r\n0\r\n\r\n",
+    "a chunk of no size": CHUNKED + b"\r\nx\r\n",
+    "a chunk that is longer than it says": CHUNKED + b"\r\n1\r\nabc\r\n0\r\n\r\n",
+    "another version": b"GET /healthz HTTP/2.0\r\nHost: localhost\r\n\r\n",
+    "another server's address": b"GET http://elsewhere/healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a tunnel": b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a long header": ASKED + b"X: " + b"x" * (2 * connections.MAX_HEAD),
+    "a long name": ASKED + b"x" * (2 * connections.MAX_HEAD),
+    "many headers": ASKED + b"X: y\r\n" * connections.MAX_HEAD,
+    "a long line": b"GET /" + b"x" * (2 * connections.MAX_HEAD),
+    "a long header behind chunks": CHUNKED + b"\r\n1\r\n{\r\n0\r\nX: " + b"x" * (1 << 18),
+}
+
+
+@pytest.mark.parametrize("sent", NO_REQUESTS.values(), ids=NO_REQUESTS)
+async def test_what_others_could_read_in_another_way_is_no_request(
+    site: Site, handled: list[str], sent: bytes
+) -> None:
+    """Nothing that stands behind it is taken for a request of its own."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(sent + ASKED + b"\r\n")
+    assert b"200 OK" not in await all_of(reader)
+    assert "/healthz" not in handled
+    writer.close()
+
+
+async def test_headers_behind_a_body_are_not_taken_for_those_before_it(site: Site) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    stranger = CHUNKED.replace(TOKEN.encode(), b"x" * 20)
+    trailer = f"0\r\nAuthorization: Bearer {TOKEN}\r\n\r\n".encode()
+    writer.write(stranger + b"Connection: close\r\n\r\n1\r\n{\r\n" + trailer)
+    assert (await all_of(reader)).startswith(b"HTTP/1.1 401 ")
+    writer.close()
+
+
+async def test_whoever_is_refused_before_the_body_sends_no_second_request(site: Site) -> None:
+    """It may send the body or leave it out, so nobody knows where the next request begins."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(HEAD + b"Expect: 100-continue\r\n\r\n" + ASKED + b"\r\n")
+    answer = await all_of(reader)
+    assert answer.startswith(b"HTTP/1.1 401 ") and answer.count(b"HTTP/1.1") == 1
+    assert b"connection: close" in answer
+    writer.close()
+
+
+async def test_another_protocol_is_answered_and_ends_the_connection(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(ASKED + b"Connection: Upgrade\r\nUpgrade: h2c\r\n\r\n" + ASKED + b"\r\n")
+    answer = await all_of(reader)
+    assert answer.startswith(b"HTTP/1.1 200 ") and answer.count(b"HTTP/1.1") == 1
+    assert not caplog.records
+    writer.close()
+
+
+@pytest.mark.parametrize("size", [1, 7], ids=["a byte", "seven bytes"])
+async def test_a_request_may_come_in_pieces(site: Site, size: int) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    sent = (ASKED + b"\r\n") * 2
+    for start in range(0, len(sent), size):
+        writer.write(sent[start : start + size])
+        await asyncio.sleep(0)
+    await answers(reader, 2)
+    writer.close()
+
+
+async def test_a_body_that_comes_on_is_waited_for(
+    site: Site, anne: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is set anew for each large piece of it, and for no less."""
+    set_to: list[float | None] = []
+    wait_before = Protocol._wait
+
+    def wait(self: Protocol, seconds: float | None) -> None:
+        set_to.append(seconds)
+        wait_before(self, seconds)
+
+    monkeypatch.setattr(Protocol, "_wait", wait)
+    await anne.post("/api/v1/sessions", json={"id": "analysis"})
+    set_to.clear()
+    pieces, piece = 5, connections.BODY_PIECE
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    length = b"Content-Length: %d" % (pieces * piece + 1)
+    path = b"/api/v1/sessions/analysis/files/large"
+    head = KNOWN.replace(b"Content-Length: 100", length).replace(b"POST /mcp", b"PUT " + path)
+    writer.write(head + b"\r\n" + b" " * piece * pieces)
+    await until(lambda: set_to.count(connections.BODY_TIMEOUT) >= 3, "much of it is there")
+    writer.write(b" ")
+    async with asyncio.timeout(PATIENCE):
+        assert (await reader.readline()).split()[1] in (b"200", b"201")
+    assert set_to.count(connections.BODY_TIMEOUT) <= 1 + pieces
     writer.close()

@@ -69,7 +69,7 @@ async def test_cells_of_a_user_wait_for_their_turn_and_are_told_their_place() ->
         async with anne.stream("POST", path, json={"code": "2"}, headers=EVENTS) as answer:
             events = heard(answer)
             first = await anext(events)
-            assert (first.name, first.data) == ("queued", {"place": 1})
+            assert (first.name, first.data["place"]) == ("queued", 1)
             full = await anne.post(f"{API}/sessions/third/execute", json={"code": "3"})
             assert full.status_code == 429 and full.json()["code"] == "queue_full"
             await anne.post(f"{API}/sessions/first/interrupt")

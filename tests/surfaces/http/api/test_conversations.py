@@ -12,33 +12,19 @@ import pytest
 from mcp_types import ElicitRequestFormParams
 
 from divingbell import Divingbell
-from divingbell.agent.scripted import Line, Says, ScriptedModel
+from divingbell.agent.scripted import Says
 from divingbell.errors import ConfigError
 from divingbell.surfaces.auth import Tokens, hash_of
 from divingbell.surfaces.http import conversations
 from divingbell.surfaces.http.conversation import Conversation
 from divingbell.surfaces.http.conversations import MOST_OF_USER
-from tests.surfaces.http.serving import ANNE, BERT, Heard, Site, heard, known, served
+from tests.surfaces.http.serving import ANNE, BERT, Heard, Site, Talking, heard, known, served
 from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.anyio
 API = "/api/v1/conversations"
 PAGE = Path(__file__).parents[4] / "docs" / "agents.md"
 SLOW = Says("Looking.", "import time; print('on'); time.sleep(30)")
-
-
-class Talking:
-    """A model whose lines a test gives."""
-
-    def __init__(self) -> None:
-        self.lines: list[Line] = []
-        self.model = ScriptedModel(iter(self._next, None))
-
-    def _next(self) -> Line | None:
-        return self.lines.pop(0) if self.lines else Says("I have nothing to say.")
-
-    async def made(self) -> ScriptedModel:
-        return self.model
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """A real browser, driven by Playwright from an environment of its own."""
 
 import contextlib
-import shutil
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -35,11 +34,8 @@ async def playwright_here() -> AsyncIterator[Any]:
 
 async def launched(playwright: Any, *flags: str) -> Any:
     """The system's own Chromium."""
-    program = shutil.which("chromium")
-    if program is None:
-        real_servers.missing("chromium is not installed")
     return await playwright.chromium.launch(
-        executable_path=program,
+        executable_path=real_servers.need_program("chromium"),
         args=[*FLAGS, *flags],
         # Connections that it makes ahead of time are among what is looked at.
         ignore_default_args=["--disable-background-networking"],
@@ -79,11 +75,14 @@ class Console:
     async def begin(self, session: str) -> None:
         """Take a session of its own, with one empty cell."""
         kept = f'{{"session": "{session}", "cells": []}}'
+        await self.show("cells")
         await self.page.evaluate("kept => sessionStorage.setItem('divingbell.cells', kept)", kept)
         await self.page.reload()
 
     async def write(self, code: str, number: int = 1) -> Any:
-        """Write code into a cell; returns the cell."""
+        """Write code into a cell, a new one if it is not there; returns the cell."""
+        if number > 1:
+            await self.page.get_by_role("button", name="Cell", exact=True).click()
         cell = self.page.get_by_role("article", name=f"Cell {number}", exact=True)
         await cell.locator(".cm-content").fill(code)
         return cell

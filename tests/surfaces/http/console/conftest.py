@@ -8,14 +8,35 @@ import pytest
 
 from divingbell import Divingbell
 from tests import real_servers
+from tests.skills.samples import made
 from tests.surfaces.http.console.browsing import Console, launched, playwright_here
-from tests.surfaces.http.serving import Site, served
+from tests.surfaces.http.serving import Site, Talking, served
 
 
 @pytest.fixture(scope="package")
-async def site(bell: Divingbell) -> AsyncIterator[Site]:
-    async with served(bell) as site:
-        yield site
+def script() -> Talking:
+    """What the model of the chat page says."""
+    return Talking()
+
+
+@pytest.fixture(scope="package")
+async def site(script: Talking) -> AsyncIterator[Site]:
+    """A server with all that pages show: tools, a rule that asks, skills, an audit log, a model."""
+    command, arguments = real_servers.fixture("workshop")
+    rules = [{"tools": ["shop.complain"], "action": "ask", "reason": "it is loud"}]
+    async with Divingbell(
+        pool=1,
+        copy_after=0.05,
+        interrupt_grace=0.5,
+        audit="on",
+        agent={"mode": "code"},
+        servers={"shop": {"command": command, "args": arguments}},
+        policy={"rules": rules},
+    ) as bell:
+        for answer in (1, 2):
+            await bell.skills.add(made(code=f"def run():\n    return {answer}\n"), user="anne")
+        async with served(bell, make_model=script.made) as site:
+            yield site
 
 
 @pytest.fixture
@@ -38,12 +59,21 @@ async def browser(playwright: Any) -> AsyncIterator[Any]:
     await browser.close()
 
 
-@pytest.fixture
-async def console(site: Site, browser: Any) -> AsyncIterator[Console]:
-    """The page, signed in, in a window of its own."""
-    context = await browser.new_context(viewport={"width": 1280, "height": 860})
+@pytest.fixture(scope="package")
+async def window(site: Site, browser: Any) -> AsyncIterator[Console]:
+    """The page, signed in: one for all, since most of the time goes into loading it."""
+    context = await browser.new_context(
+        viewport={"width": 1280, "height": 860}, reduced_motion="reduce"
+    )
     yield await Console.opened(context, site)
     await context.close()
+
+
+@pytest.fixture
+async def console(window: Console) -> Console:
+    """The page, without what it has complained of before."""
+    window.complaints.clear()
+    return window
 
 
 @pytest.fixture(scope="package")
