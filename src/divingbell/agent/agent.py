@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from divingbell.agent import fences
 from divingbell.agent.code_tool import NAME as EXECUTE
-from divingbell.agent.code_tool import CodeTool, code_so_far
+from divingbell.agent.code_tool import CodeTool, Turn, code_so_far
 from divingbell.agent.context import Context, was_cut
 from divingbell.agent.events import (
     AgentEvent,
@@ -110,6 +110,10 @@ class Agent:
     def tell(self, event: AgentEvent) -> None:
         """Have an event shown that happens while a cell runs."""
         self._happened.append(event)
+
+    def take_turns(self, turn: Turn) -> None:
+        """Have each cell wait for its turn, where others run cells as well."""
+        self._code.turn = turn
 
     @property
     def total(self) -> ModelUsage:
