@@ -1,7 +1,8 @@
 """The tool execute_python of an agent: code for its session."""
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from pydantic_core import from_json
@@ -25,6 +26,7 @@ DESCRIPTION = (
 MAX_IMAGES = 8
 MAX_IMAGE_BYTES = 4 << 20
 SILENT = "[no output: print what you want to see]"
+Turn = Callable[[], AbstractAsyncContextManager[None]]
 DEFINITION = ModelTool(
     NAME,
     DESCRIPTION,
@@ -45,6 +47,8 @@ class CodeTool:
         self._session = session
         self._most = most_tokens
         self._asker = asker
+        self.turn: Turn = contextlib.nullcontext
+        """What each cell waits for before it runs."""
         self.failed_in_a_row = 0
 
     async def run(
@@ -56,7 +60,7 @@ class CodeTool:
         yield CellStarted(call.id, code)
         result: Result | None = None
         stream = self._session.stream(code, asker=self._asker)
-        async with contextlib.aclosing(stream) as events:
+        async with self.turn(), contextlib.aclosing(stream) as events:
             async for event in events:
                 if event.type == "done":
                     result = event.result

@@ -6,16 +6,10 @@ They stand in the file of the totals (divingbell.journal.totals), in a table of 
 import sqlite3
 from dataclasses import dataclass
 
+from divingbell.journal.day_table import DayTable
 from divingbell.models import Ledger
 
-TABLE = "tool_combinations"
-SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS {TABLE} (
-    day TEXT NOT NULL, user TEXT NOT NULL, tools TEXT NOT NULL,
-    executions INTEGER NOT NULL,
-    PRIMARY KEY (day, user, tools)
-) WITHOUT ROWID;
-"""
+TABLE = DayTable("tool_combinations", ("executions",), by=("tools",))
 MOST_TOOLS = 5
 """Tools that a combination names; of one with more the rest is "…"."""
 MOST_A_DAY = 1_000
@@ -42,26 +36,19 @@ def add(connection: sqlite3.Connection, day: str, user: str, ledger: Ledger) -> 
     tools = BETWEEN.join([*names[:MOST_TOOLS], *rest])
     if not _is_known(connection, day, tools):
         tools = OTHERS
-    connection.execute(
-        f"INSERT INTO {TABLE} VALUES (?, ?, ?, 1) "
-        "ON CONFLICT (day, user, tools) DO UPDATE SET executions = executions + 1",
-        (day, user, tools),
-    )
+    TABLE.add(connection, (day, user, tools), {"executions": 1})
 
 
 def _is_known(connection: sqlite3.Connection, day: str, tools: str) -> bool:
     """Whether a combination is there, or there is room for it."""
     [(count, found)] = connection.execute(
-        f"SELECT count(DISTINCT tools), total(tools = ?) FROM {TABLE} WHERE day = ?", (tools, day)
+        f"SELECT count(DISTINCT tools), total(tools = ?) FROM {TABLE.name} WHERE day = ?",
+        (tools, day),
     )
     return bool(found) or count < MOST_A_DAY
 
 
 def read(connection: sqlite3.Connection, since: str) -> tuple[Combination, ...]:
     """Return those from a day on, the most frequent first."""
-    rows = connection.execute(
-        f"SELECT tools, sum(executions) FROM {TABLE} WHERE day >= ? "
-        "GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 100",
-        (since,),
-    )
+    rows = TABLE.sums(connection, "tools", (since,), order="2 DESC, 1", most=100)
     return tuple(Combination(*row) for row in rows)

@@ -7,21 +7,16 @@ is.
 """
 
 import sqlite3
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from divingbell.journal import tokens
+from divingbell.journal.day_table import DayTable
 from divingbell.journal.events import CallEnded
 from divingbell.models import Ledger
 
-TABLE = "serve_arm_days"
-_COUNTED = ("executions", "calls", "direct_calls", "read", "direct")
-SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS {TABLE} (
-    day TEXT NOT NULL, user TEXT NOT NULL, arm TEXT NOT NULL,
-    {", ".join(f"{name} INTEGER NOT NULL" for name in _COUNTED)},
-    PRIMARY KEY (day, user, arm)
-) WITHOUT ROWID;
-"""
+TABLE = DayTable(
+    "serve_arm_days", ("executions", "calls", "direct_calls", "read", "direct"), by=("arm",)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,22 +67,11 @@ def tokens_of(event: CallEnded) -> int:
 
 def add(connection: sqlite3.Connection, day: str, user: str, used: Used) -> None:
     """Add what was used."""
-    values = [getattr(used, item.name) for item in fields(Used)[1:]]
-    sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTED)
-    marks = ", ".join("?" for _ in _COUNTED)
-    connection.execute(
-        f"INSERT INTO {TABLE} VALUES (?, ?, ?, {marks}) "
-        f"ON CONFLICT (day, user, arm) DO UPDATE SET {sums}",
-        (day, user, used.arm, *values),
-    )
+    amounts = {name: getattr(used, name) for name in TABLE.counted}
+    TABLE.add(connection, (day, user, used.arm), amounts)
 
 
 def read(connection: sqlite3.Connection, since: str) -> dict[str, ServeArmSums]:
     """Return the sums from a day on, by arm."""
-    sums = ", ".join(f"sum({name})" for name in _COUNTED)
-    rows = connection.execute(
-        f"SELECT arm, count(DISTINCT user), {sums} FROM {TABLE} WHERE day >= ? "
-        "GROUP BY arm ORDER BY arm",
-        (since,),
-    )
+    rows = TABLE.sums(connection, "arm", (since,), count="user")
     return {arm: ServeArmSums(*values) for arm, *values in rows}

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 from divingbell import logs
 from divingbell.errors import ConfigError
@@ -22,6 +21,7 @@ from divingbell.host import owned_folder
 from divingbell.journal import arm_totals, combination_totals, serve_arm_totals
 from divingbell.journal.arm_totals import ArmSums
 from divingbell.journal.combination_totals import Combination
+from divingbell.journal.day_table import DayTable, is_there
 from divingbell.journal.events import (
     AnswerEnded,
     CallEnded,
@@ -45,28 +45,6 @@ MAX_NAME = 200
 GATHERING = 1.0
 """Seconds that ledgers wait to be written together: else each is, just when its answer leaves."""
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
-_DAYS, _TOOLS = "model_days", "model_tools"
-_REFUSED = "refused_days"
-_OLD_DAYS, _OLD_TOOLS = "days", "tools"
-_SCHEMA = f"""
-CREATE TABLE IF NOT EXISTS {_DAYS} (
-    day TEXT NOT NULL, user TEXT NOT NULL,
-    executions INTEGER NOT NULL, calls INTEGER NOT NULL,
-    code_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, overhead_tokens INTEGER NOT NULL,
-    direct_definition_tokens INTEGER NOT NULL, direct_call_tokens INTEGER NOT NULL,
-    images INTEGER NOT NULL, estimated INTEGER NOT NULL,
-    PRIMARY KEY (day, user)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS {_TOOLS} (
-    day TEXT NOT NULL, user TEXT NOT NULL, tool TEXT NOT NULL,
-    calls INTEGER NOT NULL, tokens INTEGER NOT NULL,
-    PRIMARY KEY (day, user, tool)
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS {_REFUSED} (
-    day TEXT NOT NULL, user TEXT NOT NULL, executions INTEGER NOT NULL,
-    PRIMARY KEY (day, user)
-) WITHOUT ROWID;
-{arm_totals.SCHEMA}{combination_totals.SCHEMA}{serve_arm_totals.SCHEMA}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +88,13 @@ class Sums:
         return self.saved / self.direct if self.direct else 0.0
 
 
-_COUNTED = tuple(item.name for item in fields(Sums))
+_DAYS = DayTable("model_days", tuple(item.name for item in fields(Sums)))
+_TOOLS = DayTable("model_tools", ("calls", "tokens"), by=("tool",))
+_REFUSED = DayTable("refused_days", ("executions",))
+_TABLES = (
+    _DAYS, _TOOLS, _REFUSED, arm_totals.TABLE, combination_totals.TABLE, serve_arm_totals.TABLE
+)  # fmt: skip
+_OLD_DAYS, _OLD_TOOLS = "days", "tools"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +180,7 @@ class Totals:
             with self._connection:
                 for day, user, ledger in batch:
                     if ledger is None:
-                        _add_refusal(self._connection, day, user)
+                        _REFUSED.add(self._connection, (day, user), {"executions": 1})
                     elif isinstance(ledger, AnswerEnded):
                         arm_totals.add(self._connection, day, user, ledger)
                     elif isinstance(ledger, Used):
@@ -233,11 +217,12 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.executescript(_SCHEMA)
+        connection.executescript("".join(table.schema for table in _TABLES))
         with connection:
             oldest = _first_day(KEPT_DAYS)
-            for table in _tables(connection):
-                connection.execute(f"DELETE FROM {table} WHERE day < ?", (oldest,))
+            for name in (_OLD_DAYS, _OLD_TOOLS, *(table.name for table in _TABLES)):
+                if is_there(connection, name):
+                    connection.execute(f"DELETE FROM {name} WHERE day < ?", (oldest,))
     except BaseException:
         connection.close()
         raise
@@ -245,29 +230,14 @@ def _open(path: Path) -> sqlite3.Connection:
 
 
 def _add(connection: sqlite3.Connection, day: str, user: str, ledger: Ledger) -> None:
-    values = {"executions": 1} | {
-        name: int(getattr(ledger, name)) for name in _COUNTED if name != "executions"
-    }
-    names = ", ".join(_COUNTED)
-    marks = ", ".join("?" for _ in _COUNTED)
-    sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in _COUNTED)
-    connection.execute(
-        f"INSERT INTO {_DAYS} (day, user, {names}) VALUES (?, ?, {marks}) "
-        f"ON CONFLICT (day, user) DO UPDATE SET {sums}",
-        (day, user, *(values[name] for name in _COUNTED)),
-    )
-    connection.executemany(
-        f"INSERT INTO {_TOOLS} VALUES (?, ?, ?, ?, ?) ON CONFLICT (day, user, tool) "
-        "DO UPDATE SET calls = calls + excluded.calls, tokens = tokens + excluded.tokens",
-        [(day, user, _storable(use.name), use.calls, use.tokens) for use in ledger.tools],
-    )
-
-
-def _add_refusal(connection: sqlite3.Connection, day: str, user: str) -> None:
-    connection.execute(
-        f"INSERT INTO {_REFUSED} VALUES (?, ?, 1) "
-        "ON CONFLICT (day, user) DO UPDATE SET executions = executions + 1",
-        (day, user),
+    amounts = {name: getattr(ledger, name) for name in _DAYS.counted if name != "executions"}
+    _DAYS.add(connection, (day, user), {"executions": 1, **amounts})
+    _TOOLS.add_all(
+        connection,
+        [
+            ((day, user, _storable(use.name)), {"calls": use.calls, "tokens": use.tokens})
+            for use in ledger.tools
+        ],
     )
 
 
@@ -287,22 +257,17 @@ def report(path: Path, days: int, user: str | None = None) -> Report:
     try:
         with _reading(path) as connection:
             since = (_first_day(days),)
-            tables = _tables(connection)
-            older = _older(connection, since) if _OLD_DAYS in tables else 0
-            arms = arm_totals.read(connection, *since) if arm_totals.TABLE in tables else {}
-            if _DAYS not in tables:
-                return Report(Sums(), {}, {}, (), (), older)
             if user is not None:
                 return _report_of(connection, since[0], user)
             return Report(
-                older=older,
-                arms=arms,
-                combinations=_combinations(connection, *since, tables),
-                serve_arms=_serve_arms(connection, *since, tables),
-                refused=_refused(connection, since) if _REFUSED in tables else {},
-                total=Sums(*_sums(connection, "''", since).get("", ())),
-                days={k: Sums(*v) for k, v in _sums(connection, "day", since).items()},
-                users={k: Sums(*v) for k, v in _sums(connection, "user", since).items()},
+                older=_older(connection, since),
+                arms=arm_totals.read(connection, *since),
+                combinations=combination_totals.read(connection, *since),
+                serve_arms=serve_arm_totals.read(connection, *since),
+                refused=dict(_REFUSED.sums(connection, "user", since)),
+                total=_total(connection, since),
+                days=_sums(connection, "day", since),
+                users=_sums(connection, "user", since),
                 servers=_uses(connection, _SERVER, since),
                 tools=_uses(connection, "tool", since),
             )
@@ -316,8 +281,8 @@ def _report_of(connection: sqlite3.Connection, since: str, user: str) -> Report:
     """Return the sums of one user: what is of others, or of all together, is not in it."""
     wanted = (since, _storable(user))
     return Report(
-        total=Sums(*_sums(connection, "''", wanted).get("", ())),
-        days={k: Sums(*v) for k, v in _sums(connection, "day", wanted).items()},
+        total=_total(connection, wanted),
+        days=_sums(connection, "day", wanted),
         users={},
         servers=_uses(connection, _SERVER, wanted),
         tools=_uses(connection, "tool", wanted),
@@ -338,52 +303,17 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 _SERVER = "substr(tool, 1, instr(tool || '.', '.') - 1)"
 
 
-def _where(wanted: tuple[str, ...]) -> str:
-    """Return the condition for a first day, or for that and a user."""
-    return "day >= ?" if len(wanted) == 1 else "day >= ? AND user = ?"
+def _sums(connection: sqlite3.Connection, group: str, wanted: tuple[str, ...]) -> dict[str, Sums]:
+    return {key: Sums(*values) for key, *values in _DAYS.sums(connection, group, wanted)}
 
 
-def _sums(
-    connection: sqlite3.Connection, group: str, wanted: tuple[str, ...]
-) -> dict[str, tuple[Any, ...]]:
-    names = ", ".join(f"sum({name})" for name in _COUNTED)
-    rows = connection.execute(
-        f"SELECT {group}, {names} FROM {_DAYS} WHERE {_where(wanted)} GROUP BY 1 ORDER BY 1", wanted
-    )
-    return {row[0]: tuple(row[1:]) for row in rows}
-
-
-def _tables(connection: sqlite3.Connection) -> set[str]:
-    """Return the names of our tables that are there."""
-    found = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    more = {arm_totals.TABLE, combination_totals.TABLE, serve_arm_totals.TABLE}
-    return found & {_DAYS, _TOOLS, _REFUSED, _OLD_DAYS, _OLD_TOOLS, *more}
-
-
-def _serve_arms(
-    connection: sqlite3.Connection, since: str, tables: set[str]
-) -> dict[str, ServeArmSums]:
-    """Return them; an earlier version has made no table of them."""
-    is_there = serve_arm_totals.TABLE in tables
-    return serve_arm_totals.read(connection, since) if is_there else {}
-
-
-def _combinations(
-    connection: sqlite3.Connection, since: str, tables: set[str]
-) -> tuple[Combination, ...]:
-    """Return them; an earlier version has made no table of them."""
-    is_there = combination_totals.TABLE in tables
-    return combination_totals.read(connection, since) if is_there else ()
-
-
-def _refused(connection: sqlite3.Connection, since: tuple[str]) -> dict[str, int]:
-    rows = connection.execute(
-        f"SELECT user, sum(executions) FROM {_REFUSED} WHERE day >= ? GROUP BY 1 ORDER BY 1", since
-    )
-    return {user: int(count) for user, count in rows}
+def _total(connection: sqlite3.Connection, wanted: tuple[str, ...]) -> Sums:
+    return _sums(connection, "''", wanted).get("", Sums())
 
 
 def _older(connection: sqlite3.Connection, since: tuple[str]) -> int:
+    if not is_there(connection, _OLD_DAYS):
+        return 0
     [(count,)] = connection.execute(
         f"SELECT coalesce(sum(executions), 0) FROM {_OLD_DAYS} WHERE day >= ?", since
     )
@@ -393,11 +323,7 @@ def _older(connection: sqlite3.Connection, since: tuple[str]) -> int:
 def _uses(
     connection: sqlite3.Connection, group: str, wanted: tuple[str, ...]
 ) -> tuple[ToolTotal, ...]:
-    rows = connection.execute(
-        f"SELECT {group}, sum(calls), sum(tokens) FROM {_TOOLS} WHERE {_where(wanted)} "
-        "GROUP BY 1 ORDER BY 3 DESC, 1 LIMIT 100",
-        wanted,
-    )
+    rows = _TOOLS.sums(connection, group, wanted, order="3 DESC, 1", most=100)
     return tuple(ToolTotal(*row) for row in rows)
 
 

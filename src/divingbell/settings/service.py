@@ -24,7 +24,7 @@ class ServiceSettings:
     """The `[service]` table."""
 
     cells: Cells = 64
-    """Cells that run at once over the HTTP API, of all users."""
+    """Cells that run at once, of all users: over the API, MCP, Jupyter and in conversations."""
     cells_of_user: Cells = 8
     """The same of one user; more of them wait, and users take turns."""
     waiting: Cells = 512

@@ -4,6 +4,8 @@ import asyncio
 
 import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import Divingbell
 from tests.surfaces.http.serving import ANNE, EVENTS, Site, heard, served
@@ -21,7 +23,7 @@ async def _begun(client: httpx2.AsyncClient, session: str, code: str) -> asyncio
         return [each["state"] for each in listed["items"]] == ["running"]
 
     await until(runs, "the cell runs")
-    return task  # type: ignore[return-value]
+    return task
 
 
 async def test_a_server_that_ends_cancels_what_is_left_and_delivers_it() -> None:
@@ -50,7 +52,7 @@ async def test_a_server_that_ends_waits_for_cells() -> None:
         code = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.01)\n'whole'"
         running = await _begun(anne, "short", code)
         draining = asyncio.create_task(site.app.drain())
-        await until(lambda: site.app._service and site.app._service.executions.draining, "it ends")
+        await until(lambda: site.app._service and site.app._service.queue.draining, "it ends")
         await anne.put(f"{API}/sessions/short/files/go", content=b"")
         answer = await running
         assert isinstance(answer, httpx2.Response) and answer.json()["value"] == "whole"
@@ -76,6 +78,29 @@ async def test_cells_of_a_user_wait_for_their_turn_and_are_told_their_place() ->
             names = [each.name async for each in events]
         assert names == ["started", "result", "done"]
         await running
+
+
+async def test_cells_of_mcp_wait_in_the_same_queue() -> None:
+    room = {"cells_of_user": 1, "waiting_of_user": 1}
+    async with (
+        Divingbell(pool=0, interrupt_grace=0.5, service=room) as bell,
+        served(bell) as site,
+        site.client(ANNE) as anne,
+        site.client(ANNE) as beside,
+        Client(streamable_http_client(f"{site.url}/mcp", http_client=beside)) as mcp,
+    ):
+        running = await _begun(anne, "first", "while True: pass")
+        waiting = asyncio.create_task(mcp.call_tool("execute_python", {"code": "1+1"}))
+        assert site.app._service is not None
+        queue = site.app._service.queue
+        await until(lambda: queue.waiting == 1, "the cell waits")
+        full = await mcp.call_tool("execute_python", {"code": "2", "session_id": "other"})
+        assert full.is_error and "wait already" in str(full.content)
+        await anne.post(f"{API}/sessions/first/interrupt")
+        told = (await waiting).structured_content
+        assert told is not None and told["value"] == 2
+        await running
+        assert (queue.running, queue.waiting) == (0, 0)
 
 
 @pytest.mark.parametrize("word", ["cancel", "keep"])

@@ -65,7 +65,8 @@ async def serving(
         entry = greeting["mcpServers"]["divingbell"]
         draining = asyncio.create_task(_drain(process.stderr))
         yield Serving(entry["url"], entry, process)
-        process.send_signal(signal.SIGTERM)
+        if process.returncode is None:
+            process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE):
             assert await process.wait() == 143
             await draining

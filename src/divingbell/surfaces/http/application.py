@@ -101,7 +101,7 @@ def application(
 
     door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW, count=count)
     service = Service.of(bell, door, make_model)
-    endpoint = Endpoint.of(bell, len(tokens or ()))
+    endpoint = Endpoint.of(bell, len(tokens or ()), service.queue.turn)
     kernels = Kernels(bell, service.queue)
     found: list[BaseRoute] = [
         *routes(service, OPERATIONS),

@@ -13,6 +13,7 @@ from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentMode
 from divingbell.surfaces.http.conversation import Conversation
 from divingbell.surfaces.http.problems import AGAIN, Refused
+from divingbell.surfaces.http.queue import Queue
 from divingbell.surfaces.http.visitor import Visitor
 
 MOST_OF_USER = 20
@@ -24,9 +25,10 @@ MakeModel = Callable[[], Awaitable[Model]]
 class Conversations:
     """The conversations of all users, by user and id. They are gone when the server ends."""
 
-    def __init__(self, bell: Divingbell, make_model: MakeModel | None = None) -> None:
+    def __init__(self, bell: Divingbell, queue: Queue, make_model: MakeModel | None = None) -> None:
         """`make_model` takes the place of the settings, for a model of the program's own."""
         self._bell = bell
+        self._queue = queue
         self._make_model = make_model
         self._model: asyncio.Task[Model] | None = None
         self._found: dict[tuple[str, str], Conversation] = {}
@@ -115,6 +117,7 @@ class Conversations:
             history=() if before is None else before.history,
             mode=conversation.mode,
         )
+        agent.take_turns(lambda: self._queue.turn(visitor.user, session.id))
         if before is not None:
             agent.purse.total = before.purse.total
         return agent

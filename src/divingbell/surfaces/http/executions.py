@@ -14,7 +14,7 @@ from divingbell.journal.events import CellStarted, JournalEvent
 from divingbell.session.base import SessionHandle
 from divingbell.session.options import SessionOptions
 from divingbell.surfaces.http.execution import LOST, Execution, Work, with_note
-from divingbell.surfaces.http.problems import AGAIN, Refused
+from divingbell.surfaces.http.problems import Refused
 from divingbell.surfaces.http.queue import Queue, Ticket
 from divingbell.surfaces.http.visitor import Visitor
 
@@ -26,8 +26,6 @@ MOST_BYTES = 32 << 20
 """Bytes of their logs and results. The newest is kept however large it is."""
 KEPT_FOR = 3600.0
 """Seconds that one is kept after its end."""
-CANCEL_TIMEOUT = 5.0
-"""Seconds for cells to end that were interrupted."""
 Key = tuple[str, bytes]
 """An Idempotency-Key, and the hash of what was asked for with it."""
 
@@ -90,8 +88,6 @@ class Executions:
         self._running: dict[str, list[Execution]] = {}
         """By the key of a session, those whose code is on its way there."""
         self._closing: set[asyncio.Task[Any]] = set()
-        self.draining = False
-        """Whether nothing new is begun, because the server ends."""
 
     def watch(self, event: JournalEvent) -> None:
         """Take note of cells that begin (a subscriber of the journal)."""
@@ -116,9 +112,6 @@ class Executions:
                 words = "this Idempotency-Key came with another request: use a new one"
                 raise Refused(422, "idempotency_key_reused", words)
             return earlier
-        if self.draining:
-            words = "the server is about to end: try again when it is back"
-            raise Refused(503, "draining", words).retry_after(AGAIN)
         execution = Execution(visitor.user, place.session, work, key)
         ticket = self._queue.enter(visitor.user, place.session, execution.queued)
         mine.begin(execution)
@@ -165,21 +158,13 @@ class Executions:
         elif execution.state == "queued":
             execution.task.cancel()
 
-    async def drain(self, seconds: float) -> None:
-        """Begin nothing new, give what runs so many seconds, and cancel what is left then."""
-        self.draining = True
-        tasks = [each.task for each in self.active() if each.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
-        left = self.active()
-        for execution in left:
+    async def cancel_all(self) -> None:
+        """Cancel what has not ended: what waits has its record at once, the rest soon."""
+        for execution in self.active():
             await self.cancel(execution)
-        if tasks := [each.task for each in left if each.task is not None]:
-            await asyncio.wait(tasks, timeout=CANCEL_TIMEOUT)
 
     async def close(self) -> None:
         """Cancel what still runs, and wait until all of it has its record."""
-        self.draining = True
         tasks = [each.task for each in self.active() if each.task is not None]
         for task in tasks:
             task.cancel()

@@ -87,8 +87,10 @@ async def serve(
         await asyncio.shield(serving)
     except asyncio.CancelledError:
         # Those who ask meanwhile are still answered, if only that it ends.
-        with contextlib.suppress(asyncio.CancelledError):
+        try:
             await app.drain()
+        except asyncio.CancelledError:
+            server.force_exit = True
         raise
     finally:
         server.should_exit = True

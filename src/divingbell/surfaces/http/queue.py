@@ -1,12 +1,14 @@
 """The queue of cells: so many at once, so many of one user, and users in turn."""
 
 import asyncio
+import contextlib
 import itertools
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 
 from divingbell.amounts import amount
+from divingbell.errors import CapacityError
 from divingbell.surfaces.http.problems import AGAIN, Refused
 
 
@@ -51,6 +53,36 @@ class Queue:
         """Those in which a cell runs."""
         self.running = 0
         self.waiting = 0
+        self.draining = False
+        """Whether nobody may enter any more, because the server ends."""
+        self.closed = False
+        """Whether nobody is let in any more."""
+
+    @contextlib.asynccontextmanager
+    async def turn(self, user: str, session: str) -> AsyncIterator[None]:
+        """Wait for the turn of a cell, and have it until the end of the block.
+
+        Raises:
+            CapacityError: too many wait already, or the server ends.
+        """
+        try:
+            ticket = self.enter(user, session)
+        except Refused as refusal:
+            raise CapacityError(str(refusal)) from None
+        try:
+            if ticket.turn is not None:
+                await _let_in(ticket.turn)
+            yield
+        finally:
+            self.leave(ticket)
+
+    def close(self) -> None:
+        """Let nobody in any more; those who wait are refused."""
+        self.draining = self.closed = True
+        for user in self._users.values():
+            for ticket in user.waiting:
+                if ticket.turn is not None and not ticket.turn.done():
+                    ticket.turn.set_exception(_ending())
 
     def enter(
         self, user: str, session: str, tell: Callable[[int], None] = lambda place: None
@@ -58,8 +90,10 @@ class Queue:
         """Return a ticket, which may be let in already.
 
         Raises:
-            Refused: too many wait, of this user or of all.
+            Refused: too many wait, of this user or of all; or the server ends.
         """
+        if self.draining:
+            raise _ending()
         ticket = Ticket(user, session, tell)
         known = self._users.setdefault(user, _User())
         if self.running < self._room.at_once and not self.waiting and self._may(known, ticket):
@@ -109,6 +143,8 @@ class Queue:
 
     def _advance(self) -> None:
         """Let in as many as there are places for, and tell the others where they are."""
+        if self.closed:
+            return
         moved = True
         while moved and self.waiting and self.running < self._room.at_once:
             moved = False
@@ -138,3 +174,15 @@ class Queue:
                 if place != ticket.place:
                     ticket.place = place
                     ticket.tell(place)
+
+
+async def _let_in(turn: asyncio.Future[None]) -> None:
+    try:
+        await turn
+    except Refused as refusal:
+        raise CapacityError(str(refusal)) from None
+
+
+def _ending() -> Refused:
+    words = "the server is about to end: try again when it is back"
+    return Refused(503, "draining", words).retry_after(AGAIN)

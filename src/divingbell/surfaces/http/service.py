@@ -2,17 +2,20 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from divingbell.app import Divingbell
+from divingbell.session.base import SessionHandle
 from divingbell.surfaces.http.conversations import Conversations, MakeModel
 from divingbell.surfaces.http.executions import Executions
 from divingbell.surfaces.http.guard import Door
 from divingbell.surfaces.http.pending import Pending
 from divingbell.surfaces.http.queue import Queue, Room
 
+CANCEL_TIMEOUT = 5.0
+"""Seconds for cells to end that were interrupted, beside `interrupt_grace`."""
 DRAIN_LOOK = 0.05
 """Seconds between two looks at whether cells still run."""
 
@@ -39,7 +42,8 @@ class Service:
         queue = Queue(room)
         executions = Executions(bell, queue)
         pending = Pending(executions.of_cell)
-        return cls(bell, door, executions, queue, pending, Conversations(bell, make_model))
+        conversations = Conversations(bell, queue, make_model)
+        return cls(bell, door, executions, queue, pending, conversations)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -52,6 +56,7 @@ class Service:
             try:
                 yield
             finally:
+                self.queue.close()
                 await self.conversations.close()
                 await self.executions.close()
                 if self._tasks:
@@ -59,17 +64,38 @@ class Service:
 
     async def drain(self) -> None:
         """Begin nothing new, and give all cells that run their time, by whichever way they came."""
-        settings = self.bell.settings.service
-        self.executions.draining = True
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(settings.drain_timeout):
-                while any(session.busy for session in self.bell.sessions()):  # noqa: ASYNC110
+        settings = self.bell.settings
+        self.queue.draining = True
+        if not await self._idle(settings.service.drain_timeout):
+            self.queue.closed = True
+            await self.executions.cancel_all()
+            self.queue.close()
+            await asyncio.gather(*(session.interrupt() for session in self._at_work()))
+            await self._idle(settings.interrupt_grace + CANCEL_TIMEOUT)
+
+    async def _idle(self, seconds: float) -> bool:
+        """Wait until no cell runs or waits; return whether it came to that in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                while self._is_busy():  # noqa: ASYNC110 (nothing tells)
                     await asyncio.sleep(DRAIN_LOOK)
-        await self.executions.drain(0)
+        except TimeoutError:
+            return False
+        return True
+
+    def _is_busy(self) -> bool:
+        asked = self.queue.running or self.queue.waiting or self.executions.active()
+        return bool(asked or self._at_work())
+
+    def _at_work(self) -> Sequence[SessionHandle]:
+        """Return the sessions in which something runs, by whichever way it came."""
+        if not self.bell.is_ready:
+            return []
+        return [session for session in self.bell.sessions() if session.busy]
 
     def is_ready(self) -> bool:
         """Whether code can be run."""
-        return self.bell.is_ready and not self.executions.draining
+        return self.bell.is_ready and not self.queue.draining
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something whose request has gone."""

@@ -18,6 +18,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell.app import Divingbell
+from divingbell.surfaces.mcp.execution import Turn
 from divingbell.surfaces.mcp.openings import MAX_CONNECTIONS, Openings
 from divingbell.surfaces.mcp.server import Surface
 
@@ -47,9 +48,10 @@ class Endpoint:
         self._app = AuthContextMiddleware(Openings(inner, manager))
 
     @classmethod
-    def of(cls, bell: Divingbell, users: int) -> "Endpoint":
-        """Return the endpoint of a Divingbell that so many users have tokens for."""
-        surface = Surface(bell)
+    def of(cls, bell: Divingbell, users: int, turn: Turn) -> "Endpoint":
+        """Return the endpoint of a Divingbell that so many users have tokens for. `turn` is what
+        cells wait for before they run."""
+        surface = Surface(bell, turn)
         manager = StreamableHTTPSessionManager(
             surface.server,
             security_settings=_OTHERS_LOOK,

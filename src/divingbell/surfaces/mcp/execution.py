@@ -6,7 +6,8 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
 from itertools import groupby
 from typing import Any
@@ -55,6 +56,15 @@ async def execute(session: SessionHandle, arguments: Mapping[str, Any], teller: 
                 await teller.tell(event)
     assert result is not None
     return result
+
+
+Turn = Callable[[str, str], AbstractAsyncContextManager[None]]
+"""Has a cell of a user, in a session, wait for its turn, or raises CapacityError."""
+
+
+def at_once(user: str, session: str) -> AbstractAsyncContextManager[None]:
+    """Have a cell run at once: a process that is one client's own has nobody who waits."""
+    return contextlib.nullcontext()
 
 
 class Teller:

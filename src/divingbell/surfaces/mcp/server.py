@@ -38,6 +38,7 @@ from divingbell.surfaces.mcp.callers import (
 )
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.definitions import NAME, Texts
+from divingbell.surfaces.mcp.execution import Turn, at_once
 from divingbell.surfaces.mcp.exits import Exits
 from divingbell.surfaces.mcp.file_reads import Reading
 from divingbell.surfaces.mcp.passthrough import passthrough
@@ -104,8 +105,9 @@ class _Server(Server[Any]):
 class Surface:
     """Answers the clients of one Divingbell, in both eras, over whichever transport."""
 
-    def __init__(self, bell: Divingbell) -> None:
+    def __init__(self, bell: Divingbell, turn: Turn = at_once) -> None:
         self._bell = bell
+        self._turn = turn
         self._settings = bell.settings
         """As they were when it was made: what is passed through was chosen by them."""
         self.owned = bell.owned
@@ -314,7 +316,8 @@ class Surface:
             ledgers.open_conversation(session.key, lambda tool: not passing.passes(tool))
         if searched := self._searched.pop(channel.principal, ""):
             ledgers.of(session.key).note_shown(searched)
-        result = await execution.execute(session, given, teller)
+        async with self._turn(channel.user, session.id):
+            result = await execution.execute(session, given, teller)
         if self._subscriptions.wants(channel.principal):
             self._subscriptions.files_changed(
                 channel.principal, *await self._files.look(channel.principal)

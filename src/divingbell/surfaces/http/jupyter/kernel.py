@@ -241,7 +241,7 @@ class Kernel:
         """Wait for the turn of a cell.
 
         Raises:
-            Refused: too many wait already.
+            Refused: too many wait already, or the server ends.
             Interrupted: somebody has interrupted it.
         """
         ticket = self._ticket = self._queue.enter(self.session.user or "", self.name)
@@ -250,6 +250,7 @@ class Kernel:
                 await asyncio.wait([ticket.turn])
                 if ticket.turn.cancelled():
                     raise Interrupted("the cell was interrupted before it began")
+                ticket.turn.result()
             yield
         finally:
             self._ticket = None
