@@ -177,6 +177,10 @@ def test_a_reply_that_is_cut_is_not_run_and_has_an_exit_status(
         (["--model", "nobody:x", "-p", "hello"], "names no provider"),
         (["-p", " "], "the question is empty"),
         (["--model", "anthropic:claude-sonnet-5"], "export ANTHROPIC_API_KEY=…"),
+        (
+            ["--model", "openai-chat:x", "--base-url", "http://h/v1", "--resume", "nothing"],
+            "there is no conversation 'nothing'",
+        ),
         (["--json"], "--json needs a question"),
         (["--demo", "-p", "x"], "exclude each other"),
         (["--demo", "--resume"], "--resume is for conversations that are kept"),
