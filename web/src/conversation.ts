@@ -13,7 +13,7 @@ export type Turn =
   | { kind: "thinking"; text: string }
   | { kind: "code"; call: string; code: string; shown: Shown[]; result: Result | null; running: boolean }
   | { kind: "tool"; call: string; name: string; arguments: string; text: string; failed: boolean }
-  | { kind: "question"; id: string; asked: Asked; open: boolean }
+  | { kind: "question"; id: string; asked: Asked; open: boolean; approval: boolean }
   | { kind: "notice"; text: string };
 
 /** A question as MCP's elicitation has it: words, and the fields of the answer. */
@@ -39,6 +39,9 @@ export interface Conversation {
 }
 
 const ATTEMPTS = 5;
+
+/** The session of the conversation that the page shows: its questions stand there. */
+export const sessionInSight = signal("");
 
 export function newConversation(id: string): Conversation {
   const talk = { id, turns: signal<Turn[]>([]), answering: signal(false), trouble: signal(""), tokens: signal(0) };
@@ -99,7 +102,7 @@ function take(talk: Conversation, event: ServerEvent): void {
   else if (event.event === "failed") talk.trouble.value = String(data["detail"]);
   else if (event.event === "cancelled") push(talk, { kind: "notice", text: "The answer was stopped." });
   else if (event.event === "approval" || event.event === "question")
-    push(talk, { kind: "question", id: String(data["id"]), asked: data["asked"] as unknown as Asked, open: true });
+    push(talk, { kind: "question", id: String(data["id"]), asked: data["asked"] as unknown as Asked, open: true, approval: event.event === "approval" });
   else if (event.event === "approval_ended" || event.event === "question_ended") closeQuestion(talk, String(data["id"]));
   else if (event.event === "text") grow(talk, "model", text);
   else if (event.event === "thinking") grow(talk, "thinking", text);

@@ -4,7 +4,9 @@ import { effect, signal } from "@preact/signals";
 import type { VNode } from "preact";
 
 import { post } from "./api";
+import { sessionInSight } from "./conversation";
 import { approvals, connected, end, may, me, signedIn, waiting } from "./live";
+import type { Approval } from "./model";
 import * as notebook from "./notebook";
 import { Notices } from "./notices";
 import { Approvals } from "./pages/approvals";
@@ -127,7 +129,7 @@ async function left(): Promise<void> {
 
 /** The approval that has waited longest, on whatever page one is. */
 function Dock({ hidden }: { hidden: boolean }) {
-  const elsewhere = approvals.value.filter((each) => !isInSight(each.execution));
+  const elsewhere = approvals.value.filter((each) => !isInSight(each));
   const [first, ...more] = elsewhere;
   if (hidden || !first || !may("approve")) return null;
   return (
@@ -138,7 +140,8 @@ function Dock({ hidden }: { hidden: boolean }) {
   );
 }
 
-/** Whether the page shows the approval itself, in the cell that waits. */
-function isInSight(execution: string | null): boolean {
+/** Whether the page shows the approval itself, in the cell or the conversation that waits. */
+function isInSight({ execution, session }: Approval): boolean {
+  if (route.value.page === "chat") return session === sessionInSight.value;
   return route.value.page === "cells" && notebook.cells.value.some(({ run }) => execution !== null && run.execution.value === execution);
 }

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { get, type Page, path, post, remove } from "../api";
-import { ask, type Conversation, newConversation, recall, type Turn } from "../conversation";
+import { ask, type Conversation, newConversation, recall, sessionInSight, type Turn } from "../conversation";
 import { moment, seconds, shortCount } from "../format";
 import { may, me } from "../live";
 import { told } from "../notebook";
@@ -65,15 +65,21 @@ function Thread({ id, session, changed }: { id: string; session: string; changed
     turns.current?.scrollTo({ top: turns.current.scrollHeight });
   }, [count, answering]);
 
+  useEffect(() => {
+    if (session) sessionInSight.value = session;
+  }, [session]);
+  useEffect(() => () => void (sessionInSight.value = ""), []);
+
   const sent = async (text: string): Promise<void> => {
     let current = talk;
     if (!current.id) {
-      const made = await post<{ id: string }>("conversations").catch((error: Error) => {
+      const made = await post<Talk>("conversations").catch((error: Error) => {
         talk.trouble.value = error.message;
         return null;
       });
       if (!made) return;
       current = newConversation(made.id);
+      sessionInSight.value = made.session;
       setTalk(current);
       history.replaceState(null, "", link("chat", made.id));
     }
@@ -85,7 +91,7 @@ function Thread({ id, session, changed }: { id: string; session: string; changed
       <div class="turns" ref={turns} tabIndex={0} role="log" aria-label="Conversation">
         {count === 0 && !answering && <Empty />}
         {talk.turns.value.map((turn, at) => <TurnBox key={at} turn={turn} talk={talk} />)}
-        {session && <ApprovalsOf session={session} />}
+        {sessionInSight.value && <ApprovalsOf session={sessionInSight.value} />}
         {answering && <p class="foot"><span class="pulse" /> answering</p>}
         {talk.trouble.value && <p class="refusal" role="alert">{talk.trouble.value}</p>}
       </div>
@@ -139,6 +145,8 @@ function TurnBox({ turn, talk }: { turn: Turn; talk: Conversation }) {
   const mark = marker(talk.id);
   if (turn.kind === "person") return <div class="turn person">{mark(turn.text)}</div>;
   if (turn.kind === "model") return <div class="turn model"><Markdown text={turn.text} mark={mark} /></div>;
+  // Who may approve has the card with the four words in its place.
+  if (turn.kind === "question" && turn.approval && may("approve")) return null;
   if (turn.kind === "question") return turn.open ? <QuestionCard key={turn.id} id={turn.id} asked={turn.asked} conversation={talk.id} /> : null;
   if (turn.kind === "notice") return <p class="note">{turn.text}</p>;
   if (turn.kind === "thinking")
