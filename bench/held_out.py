@@ -1,6 +1,6 @@
 """Sentences and values that no shape was written by: other templates, values by Faker.
 
-    python held_out.py [TIMES] [usual|more|other|numbers]
+    python held_out.py [TIMES] [usual|more|other|numbers|later]
 
 Runs in the environment of the peers, which has Faker, and prints samples as JSON: the text, the
 places and kinds of its values, the number of its template, and whether this has any words. One
@@ -11,6 +11,7 @@ and turns those that were seen into even ones; none is changed to be found. `oth
 values of countries of which none was there for choosing by. `numbers` is a set of telephone numbers
 alone, whose halves differ in their templates and in their countries: half of its values are by
 Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
+`later` is the same with templates that were written after most shapes.
 """
 
 import datetime
@@ -24,6 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import held_out_texts
+import later_number_texts
 import number_texts
 import phonenumbers
 from faker import Faker
@@ -210,6 +212,20 @@ def numbers(times: int) -> list[dict[str, Any]]:
     return made
 
 
+def later_numbers(times: int) -> list[dict[str, Any]]:
+    """The same of templates that were written later; those that were seen are for choosing by."""
+    made = []
+    for half, texts, look_alikes in (
+        (0, later_number_texts.TEXTS, later_number_texts.LOOK_ALIKES),
+        (1, later_number_texts.UNSEEN, later_number_texts.UNSEEN_LOOK_ALIKES),
+    ):
+        filler = NumberFiller(half)
+        for lines in (texts, look_alikes):
+            places = (turn % len(lines) for turn in range(times))
+            made += [_sample(filler, 2 * place + half, lines[place]) for place in places]
+    return made
+
+
 def numbered(first: Sequence[str], second: Sequence[str]) -> list[tuple[int, str]]:
     """Templates with their numbers: even ones for all that were seen."""
     lines = [*((line, 0) for line in first), *((line, _half(line)) for line in second)]
@@ -248,5 +264,6 @@ if __name__ == "__main__":
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 500
     sets = {"usual": COUNTRIES, "more": MORE_COUNTRIES, "other": OTHER_COUNTRIES}
     name = sys.argv[2] if len(sys.argv) > 2 else "usual"
-    made = numbers(wanted) if name == "numbers" else samples(wanted, sets[name])
+    alone = {"numbers": numbers, "later": later_numbers}
+    made = alone[name](wanted) if name in alone else samples(wanted, sets[name])
     json.dump(made, sys.stdout)

@@ -129,11 +129,12 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     theirs = [scanner.finds(sample.text) for sample in others]
     yield from judged(others, theirs, f"divingbell, {half}, other countries", wanted=False)
     yield from judged_apart(others, theirs, f"divingbell, {half}, other countries")
-    dialled = held_out(2 * times, tuned, install, "numbers")
-    theirs = [scanner.finds(sample.text) for sample in dialled]
-    yield from numbers_judged(dialled, theirs, f"divingbell, {half}, numbers", wanted=True)
-    presidio, _ = asked("presidio", [sample.text for sample in dialled], install)
-    yield from numbers_judged(dialled, presidio, f"presidio, {half}, numbers", wanted=False)
+    for name in ("numbers", "later"):
+        dialled = held_out(2 * times, tuned, install, name)
+        theirs = [scanner.finds(sample.text) for sample in dialled]
+        yield from numbers_judged(dialled, theirs, f"divingbell, {half}, {name}", wanted=True)
+        presidio, _ = asked("presidio", [sample.text for sample in dialled], install)
+        yield from numbers_judged(dialled, presidio, f"presidio, {half}, {name}", wanted=False)
     for peer in PEERS:
         try:
             theirs, _ = asked(peer, [sample.text for sample in samples], install)

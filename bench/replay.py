@@ -289,9 +289,9 @@ async def measure(chosen: argparse.Namespace) -> list[Row]:
     """Return the rows of the parts that were chosen."""
     parts = {
         "alone": lambda: alone(chosen.tasks),
-        "policy": lambda: policy(chosen.tasks),
+        "policy": lambda: policy(chosen.beside),
         "others": lambda: among_others(chosen.among, chosen.others),
-        "few": lambda: few_tools(chosen.tasks),
+        "few": lambda: few_tools(chosen.beside),
         "heavy": heavy,
     }
     rows: list[Row] = []
@@ -325,14 +325,13 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="few tasks, 5 other servers")
     parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
     parser.add_argument("--tasks", type=int, metavar="N", help="of the 115 tasks")
-    parser.add_argument(
-        "--among", type=int, metavar="N", help="tasks with the policy, and beside others"
-    )
+    parser.add_argument("--among", type=int, metavar="N", help="of them, beside other servers")
     live.add_options(parser)
     add_outputs(parser)
     chosen = parser.parse_args()
     chosen.others = OTHERS[:1] if chosen.quick else OTHERS
     chosen.tasks = chosen.tasks or (3 if chosen.quick else 115)
+    chosen.beside = 1 if chosen.quick else chosen.tasks
     chosen.among = chosen.among or (1 if chosen.quick else 23)
     return chosen
 

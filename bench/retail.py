@@ -6,12 +6,12 @@ the shop refuses is an error of the tool.
 """
 
 import ast
-import copy
 import functools
 import gzip
 import json
 import operator
 import os
+import pickle
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -87,13 +87,15 @@ class Shop:
         """Put everything back to how it was in the beginning."""
         self.calls.clear()
         # Products are never changed, and they are the largest part.
-        self.users: dict[str, Record] = copy.deepcopy(data()["users"])
-        self.orders: dict[str, Record] = copy.deepcopy(data()["orders"])
+        self.users: dict[str, Record]
+        self.orders: dict[str, Record]
+        self.users, self.orders = pickle.loads(_beginning())
         self.products: Mapping[str, Record] = data()["products"]
 
     def state(self) -> str:
-        """Return all that calls can change, as text that can be compared."""
-        return json.dumps([self.users, self.orders], sort_keys=True)
+        """Return all that calls have changed, as text that can be compared."""
+        changed = [_changed(self.users, data()["users"]), _changed(self.orders, data()["orders"])]
+        return json.dumps(changed, sort_keys=True)
 
     def call(self, name: str, arguments: Record) -> Any:
         """Do what a tool does, and return its result.
@@ -260,6 +262,17 @@ class Shop:
         kind = "payment" if amount > 0 else "refund"
         entry = {"transaction_type": kind, "amount": abs(amount)}
         order["payment_history"].append(entry | {"payment_method_id": payment_method_id})
+
+
+@functools.cache
+def _beginning() -> bytes:
+    """Users and orders, packed: to unpack them takes a fifth of the time of a deep copy."""
+    return pickle.dumps((data()["users"], data()["orders"]))
+
+
+def _changed(now: Mapping[str, Record], before: Mapping[str, Record]) -> Record:
+    """Return the records that are not as they were; None for one that is gone."""
+    return {key: now.get(key) for key in {*now, *before} if now.get(key) != before.get(key)}
 
 
 def _found(records: Mapping[str, Record], key: str, what: str) -> Record:

@@ -35,6 +35,7 @@ LAYERS = (
 )
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
 BESIDE = {
+    ("agent", "datasets"),
     ("border", "settings"),
     ("command", "models"),
     ("border", "settings"),

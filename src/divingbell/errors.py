@@ -48,6 +48,11 @@ class ProfileError(DivingbellError):
 class CapacityError(DivingbellError):
     code = "capacity"
 
+    def __init__(self, message: str, *, of_user: bool = False) -> None:
+        super().__init__(message)
+        self.of_user = of_user
+        """Whether one user has taken all places of theirs; others may have some."""
+
 
 class RateExceeded(DivingbellError):
     """Raised for an execution that did not begin: its user has used up a rate of the policy."""
@@ -129,6 +134,35 @@ class ToolFailed(DivingbellError):
     def __init__(self, message: str, code: ToolFailure = "tool_error") -> None:
         super().__init__(message)
         self.code = code
+
+
+Refusal = Literal[
+    "bad_request",
+    "conversation_busy",
+    "cursor_gone",
+    "draining",
+    "event_unknown",
+    "forbidden",
+    "idempotency_key_reused",
+    "internal",
+    "invalid_request",
+    "limit_too_large",
+    "method_not_allowed",
+    "not_acceptable",
+    "not_found",
+    "not_in_a_frame",
+    "not_ready",
+    "queue_full",
+    "range_not_satisfiable",
+    "too_large",
+    "too_many_conversations",
+    "too_many_requests",
+    "unauthorized",
+    "unsupported_media_type",
+    "wrong_host",
+    "wrong_origin",
+]
+"""The codes of requests over HTTP that were refused before anything of this package was asked."""
 
 
 class ServiceUnreachable(DivingbellError):

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from divingbell_inside import columns, dataset_sources, layout
-from divingbell_inside.dataset_sources import Refused, Source, literal, quoted
+from divingbell_inside.dataset_sources import Estimate, Refused, Source, literal, quoted
 
 TABLE = f"{layout.WORKSPACE}/table.parquet"
 VALUES = f"{layout.WORKSPACE}/values.json"
@@ -22,6 +22,8 @@ SPILL = f"{layout.WORKSPACE}/.spill"
 FOLDERS = ("/data/", "/cache/", f"{layout.WORKSPACE}/")
 LOOKED_AT = 1000
 """Rows that are looked at for a description."""
+COUNTED = 1_000_000
+"""Rows of a table whose missing values are counted in all of it."""
 EXAMPLES, MAX_EXAMPLE = 3, 60
 MEASURED = 10_000
 """Rows whose texts are measured, to tell how much memory all will take."""
@@ -109,15 +111,17 @@ def _describe(request: Mapping[str, Any]) -> Answer:
     with open(source.path, "rb"):
         pass  # a file that can't be read says so plainly here
     with _database(request) as database:
+        dataset_sources.check(database, source)
         selected = dataset_sources.selection(database, dataset_sources.scan(source))
         described = database.execute(f"DESCRIBE {selected}").fetchall()
         first = f"SELECT * FROM ({selected}) LIMIT {LOOKED_AT}"
         # As text: for times with zones DuckDB would want a package for Python.
         rows = database.execute(f"SELECT COLUMNS(*)::VARCHAR FROM ({first})").fetchall()
         found = dataset_sources.estimate(database, source)
+        missing = _missing(database, selected, [row[0] for row in described], found, len(rows))
     return {
         "columns": [
-            {"name": name, "type": kind, **_examples([row[place] for row in rows])}
+            {"name": name, "type": kind, **_examples([row[place] for row in rows], missing[place])}
             for place, (name, kind, *_) in enumerate(described)
         ],
         "rows": found.rows,
@@ -125,11 +129,22 @@ def _describe(request: Mapping[str, Any]) -> Answer:
     }
 
 
-def _examples(values: Sequence[Any]) -> Answer:
+def _missing(
+    database: Any, selected: str, names: Sequence[str], found: Estimate, looked_at: int
+) -> list[str]:
+    """Return how much of each column is missing; empty where nothing is."""
+    is_all = found.exact and found.rows <= COUNTED
+    rows = selected if is_all else f"{selected} LIMIT {looked_at}"
+    counts = ", ".join(f"count({quoted(name)})" for name in names)
+    [[total, *there]] = database.execute(f"SELECT count(*), {counts} FROM ({rows})").fetchall()
+    of = "" if is_all else f" of the first {total:,} rows"
+    return [f"{1 - each / total:.0%}{of}" if each < total else "" for each in there]
+
+
+def _examples(values: Sequence[Any], missing: str) -> Answer:
     there = [value for value in values if value is not None]
     shown = list(dict.fromkeys(_cell(value, MAX_EXAMPLE) for value in there))[:EXAMPLES]
-    missing = len(values) - len(there)
-    return {"examples": shown} | ({"missing": f"{missing / len(values):.0%}"} if missing else {})
+    return {"examples": shown} | ({"missing": missing} if missing else {})
 
 
 def _cell(value: Any, most: int) -> str:
@@ -185,6 +200,7 @@ def _query(request: Mapping[str, Any]) -> Answer:
 
 
 def _show(database: Any, name: str, source: Source) -> None:
+    dataset_sources.check(database, source)
     selected = dataset_sources.selection(database, dataset_sources.scan(source))
     database.execute(f"CREATE VIEW {quoted(name)} AS {selected}")
 

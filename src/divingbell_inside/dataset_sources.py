@@ -12,13 +12,15 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from divingbell_inside import columns
+from divingbell_inside import columns, dataset_csv, layout
+from divingbell_inside.dataset_csv import Broken, Look
 
 MISSING = (
     "", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
 """The words for a missing value that pandas knows."""
+TEXTS = ("csv", "tsv")
 MAX_NAME = 100
 """Characters of the name of a column."""
 ROWS_AT_ONCE = 20_000
@@ -26,9 +28,11 @@ PROBES, PROBE = 8, 1 << 16
 """Places of a file that are looked at for an estimate of its lines, and bytes of each."""
 SMALL = 8 << 20
 """Bytes of a text file whose lines are counted."""
-WAYS = ("", ", sample_size=-1", ", sample_size=-1, null_padding=true, strict_mode=false")
-"""How a CSV is read, until one works: types by its start, by all of it, and with lines mended."""
-LENIENT = "lines of it are broken; they were read as well as could be"
+WAYS = ("", ", sample_size=-1")
+"""How a CSV is read, until one works: types by its start, and by all of it."""
+MENDED = ", sample_size=-1, delim=',', quote='\"', escape='\"', skip=0"
+COPY = f"{layout.WORKSPACE}/.mended.csv"
+TO_DO = "mend that line, or have the file written anew"
 
 
 class Refused(Exception):
@@ -112,21 +116,74 @@ def write_parquet(database: Any, source: Source, to: str) -> str:
         with _opened(source) as connection:
             _fill(database, *_table(connection, source))
         return _copied(database, "SELECT * FROM filled", to)
-    if source.format not in ("csv", "tsv"):
-        return _copied(database, selection(database, scan(source)), to)
+    if source.format in TEXTS:
+        return _written_csv(database, source, to)
+    return _copied(database, selection(database, scan(source)), to)
+
+
+def _written_csv(database: Any, source: Source, to: str) -> str:
+    found = dataset_csv.look(source.path, source.format)
     failure: Exception | None = None
-    for way in WAYS:
-        try:
-            # Names are looked at in what was written: in the file it would take as long as a
-            # twentieth of reading it.
-            _copied(database, f"SELECT * FROM {scan(source, way)}", to)
-            _rename(database, to)
-            return LENIENT if way == WAYS[-1] else ""
-        except columns.library("duckdb").Error as error:
-            if "memory" in str(error).lower() or "No space" in str(error):
-                raise
-            failure = failure or error
-    raise failure or AssertionError
+    if _is_understood(database, source, found):
+        for way in WAYS:
+            try:
+                # Names are looked at in what was written: in the file it would take as long as a
+                # twentieth of reading it.
+                _copied(database, f"SELECT * FROM {scan(source, way)}", to)
+                _rename(database, to)
+                return ""
+            except columns.library("duckdb").Error as error:
+                if "memory" in str(error).lower() or "No space" in str(error):
+                    raise
+                failure = failure or error
+        if "utf-8" in str(failure):  # far down, where nobody has looked yet
+            found = found._replace(encoding=dataset_csv.WINDOWS)
+    if not found.shapes:
+        raise failure or Refused("it is no table of fields that are separated by , ; | or tabs")
+    try:
+        remark = dataset_csv.mend(source.path, found, COPY)
+        _copied(database, f"SELECT * FROM {scan(Source(COPY, 'csv'), MENDED)}", to)
+    except Broken as error:
+        raise Refused(f"{error}: {TO_DO}") from None
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(COPY)
+    _rename(database, to)
+    return remark
+
+
+def _is_understood(database: Any, source: Source, found: Look) -> bool:
+    """Whether DuckDB takes a text for the same table as we do."""
+    if found.encoding != dataset_csv.UTF_8:
+        return False
+    asked = scan(source).replace("read_csv", "sniff_csv", 1)
+    try:
+        [[width, above, quote, comment]] = database.execute(
+            f"SELECT len(Columns), SkipRows, Quote, Comment FROM {asked}"
+        ).fetchall()
+    except columns.library("duckdb").Error:
+        return not found.shapes
+    if quote == "'" or comment not in ("", "(empty)", None):
+        return True  # it has seen what we don't look for
+    return found.is_right(width, above)
+
+
+def check(database: Any, source: Source) -> None:
+    """Refuse a text that is too large to be mended, where DuckDB would read it wrongly.
+
+    Raises:
+        Refused: it would.
+    """
+    if source.format not in TEXTS:
+        return
+    found = dataset_csv.look(source.path, source.format)
+    if _is_understood(database, source, found):
+        return
+    if found.encoding != dataset_csv.UTF_8:
+        raise Refused("it is no text in UTF-8: save it as such")
+    odd = found.shapes[0].odd
+    where = "some line" if odd is None else f"line {odd:,}"
+    raise Refused(f"{where} has more or fewer than {found.shapes[0].width:,} fields: {TO_DO}")
 
 
 def _rename(database: Any, path: str) -> None:

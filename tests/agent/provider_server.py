@@ -191,6 +191,17 @@ def pinging(_: Request) -> Response:
     return StreamingResponse(pings(), media_type="text/event-stream")
 
 
+def breaks_off(_: Request) -> Response:
+    """A fault: a reply whose connection is lost after its first words."""
+
+    async def half() -> Lines:
+        async for piece in _openai(Say("These are the first words", ends=False)):
+            yield piece
+        raise ConnectionResetError("lost")
+
+    return StreamingResponse(half(), media_type="text/event-stream")
+
+
 def raw(*pieces: bytes) -> Fault:
     """A fault: a stream with these bytes."""
 

@@ -143,6 +143,36 @@ async def test_what_was_taken_back_does_not_come_back(
     assert texts == ["first", "one", "third", "three"]
 
 
+async def test_what_was_forgotten_is_gone_from_the_disk_and_files_stay(
+    bell: Divingbell, kept: Conversations, tmp_path: Path
+) -> None:
+    begun = kept.begin()
+    lines = (*WRITES, Says("still here"))
+    async with keeper_of(bell, begun, *lines) as keeper:
+        await all_of(keeper, "an early secret")
+        assert await keeper.forget() == []
+        assert keeper.agent.history == []
+        log = tmp_path / "kept" / begun.name / "log.jsonl"
+        assert b"early secret" not in log.read_bytes()
+        await all_of(keeper, "a later question")
+    async with resumed(bell, kept.load()) as (again, told):
+        first = again.agent.history[0]
+        assert isinstance(first, Asked) and first.text.startswith("a later question")
+        assert "1 file back in /workspace" in told.text
+
+
+async def test_one_of_which_all_was_forgotten_can_be_removed(
+    bell: Divingbell, kept: Conversations, tmp_path: Path
+) -> None:
+    begun = kept.begin()
+    async with keeper_of(bell, begun, *WRITES) as keeper:
+        await all_of(keeper)
+        await keeper.forget()
+    assert kept.list() == []
+    kept.remove(begun.name)
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
 async def test_outputs_that_were_shortened_for_the_model_stay_whole(
     bell: Divingbell, kept: Conversations
 ) -> None:

@@ -17,7 +17,16 @@ from divingbell.agent.model import ModelFailed
 from divingbell.agent.providers import connect
 from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentSettings
-from tests.agent.provider_server import ProviderServer, Say, hangs, pinging, raw, serving, status
+from tests.agent.provider_server import (
+    ProviderServer,
+    Say,
+    breaks_off,
+    hangs,
+    pinging,
+    raw,
+    serving,
+    status,
+)
 
 pytestmark = pytest.mark.anyio
 FORMATS = {
@@ -149,6 +158,27 @@ async def test_failures_are_said_in_words_and_nothing_runs(
             assert isinstance(events[-1], Done) and events[-1].reason in ("cut", "empty")
 
 
+async def test_a_reply_that_breaks_off_is_not_called_out_of_reach(
+    bell: Divingbell, server: ProviderServer
+) -> None:
+    server.says = [breaks_off]
+    async with agent_of(bell, server, "openai") as agent:
+        with pytest.raises(ModelFailed, match="broke off in the middle"):
+            [event async for event in agent.ask("go")]
+
+
+async def test_an_address_that_lacks_its_end_is_told_with_what_to_try(
+    bell: Divingbell, server: ProviderServer
+) -> None:
+    model = connect("openai-chat:local", base_url=f"{server.url}/", key=None)
+    server.says = [status(404, "Not Found", "text/plain")]
+    async with bell.session() as session:
+        agent = Agent(session, model, "You are tested.")
+        with pytest.raises(ModelFailed, match=f"most servers want {server.url}/v1"):
+            [event async for event in agent.ask("go")]
+    await model.close()
+
+
 async def test_silence_is_given_up(
     bell: Divingbell, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -229,6 +259,15 @@ def test_a_key_that_is_named_must_be_there() -> None:
     with pytest.raises(ConfigError, match="MY_KEY"):
         choosing.choose(settings, {"OPENAI_API_KEY": "x"})
     assert choosing.choose(settings, {"MY_KEY": "k"}).key == "k"
+
+
+def test_a_model_without_its_key_is_told_before_it_is_asked() -> None:
+    settings = AgentSettings(model="anthropic:claude-sonnet-5")
+    with pytest.raises(ConfigError, match="export ANTHROPIC_API_KEY"):
+        choosing.choose(settings, {"OPENAI_API_KEY": "x"})
+    assert choosing.choose(settings, {"ANTHROPIC_API_KEY": "x"}).name == settings.model
+    other = AgentSettings(model="openai:gpt-5.5")
+    assert choosing.choose(other, {"OPENAI_BASE_URL": "http://localhost"}).key is None
 
 
 def _without_marks(value: object) -> object:

@@ -379,7 +379,8 @@ async def test_a_number_does_not_reach_into_the_next_column(session: Session) ->
         "'phone': ['780-999-2181', '0494 92 82 32']})"
     )
     text = (await session.run(code)).text
-    assert "500412" in text and "501077" in text and "999" not in text and "0494" not in text
+    assert "500412" in text and "501077" in text
+    assert "780-999" not in text and "0494 92" not in text
 
 
 async def test_numbers_of_personal_fields_are_hidden_whatever_a_table_makes_of_them(

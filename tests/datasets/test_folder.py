@@ -56,3 +56,7 @@ def test_names_are_words_and_no_two_are_the_same() -> None:
     assert names[:5] == ["a_b", "a_b_2", "A_B_3", "_2024_sales", "x"]
     assert all(name.isidentifier() for name in names)
     assert max(map(len, names)) <= folders.MAX_NAME + 1
+
+
+def test_a_word_of_sql_is_no_name() -> None:
+    assert names_for(["select", "Order", "orders"]) == ["select_table", "Order_table", "orders"]

@@ -109,7 +109,7 @@ async def test_rows_of_a_large_file_are_an_estimate_and_say_so(
     line = b"123456789,abcdefghi\n"
     path = folder / "large.csv"
     with path.open("wb") as file:
-        file.write(b"a,b\n")
+        file.write(b"a,b\n,\n")
         for _ in range(100):
             file.write(line * 10_000)
     path.chmod(0o644)
@@ -120,6 +120,7 @@ async def test_rows_of_a_large_file_are_an_estimate_and_say_so(
     assert found is not None
     assert "estimate" in found["rows_are"]
     assert 950_000 < found["rows"] < 1_050_000
+    assert found["columns"][0]["missing"] == "0% of the first 1,000 rows"
 
 
 async def test_a_file_of_five_gigabytes_is_described_without_being_read(
@@ -269,15 +270,49 @@ async def test_arguments_that_can_not_be_used_are_refused_in_words(
     assert await refusal(client, "import_dataset", **given)
 
 
-async def test_a_broken_csv_is_read_as_well_as_it_can_be(client: Client, folder: Path) -> None:
-    path = folder / "broken.csv"
-    path.write_text("a,b,c\n1,2,3\n4,5\n6,7,8,9\n10,11,12\n" + "x,y,z\n" * 10)
+ROWS = "".join(f"{number},n{number},{number}.5\n" for number in range(300))
+HEADER = "id,name,amount\n"
+ODD = {
+    "last": (f"{HEADER}{ROWS}1,2,3,4,5\n", "301,301,301", "1 of its lines (line 302) has"),
+    "short": (f"{HEADER}7,x\n{ROWS}8\n", "302,301,300", "2 of its lines (line 2, 303) have"),
+    "long": (f"{HEADER}{ROWS}7,x,1,2\n{ROWS}", "601,601,601", "1 of its lines (line 302) has"),
+    "titled": (f"A title\n\n{HEADER}{ROWS}7,x\n", "301,301,300", "above the table"),
+    "windows": (f"{HEADER}1,“Zoë” €,2\n".encode("cp1252"), "1,1,1", "read as cp1252"),
+    "far": ((HEADER + ROWS * 400).encode() + b"1,Zo\xeb,2\n", "120001,120001,120001", "cp1252"),
+    "wide": (f"{HEADER}{ROWS}{',' * 5000}\n", "301,300,300", "fields beyond 23 were left out"),
+}
+
+
+async def test_a_csv_with_odd_lines_is_read_right_and_they_are_named(
+    client: Client, folder: Path
+) -> None:
+    for name, (content, counts, remark) in ODD.items():
+        path = folder / f"odd_{name}.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        path.chmod(0o644)
+        try:
+            sql = f"SELECT count(*), count(name), count(amount) FROM odd_{name}"
+            assert await rows(client, sql) == [counts], name
+            found = (await call(client, "describe_dataset", name=f"odd_{name}")).structured_content
+            whole = await call(client, "import_dataset", name=f"odd_{name}")
+        finally:
+            path.unlink()
+        assert found is not None and remark in found["remark"], name
+        assert remark in text_of(whole)
+        assert [each["name"] for each in found["columns"]][:3] == ["id", "name", "amount"]
+
+
+async def test_a_quote_that_is_not_closed_is_refused_with_its_line(
+    client: Client, folder: Path
+) -> None:
+    path = folder / "open.csv"
+    path.write_text(f'{HEADER}1,2\n5,"open,3\n{ROWS * 10}')
     path.chmod(0o644)
     try:
-        result = await call(client, "import_dataset", name="broken")
+        words = await refusal(client, "import_dataset", name="open")
     finally:
         path.unlink()
-    assert "rows" in text_of(result)
+    assert "a quote that opens in line 3 is not closed" in words
 
 
 @pytest.mark.parametrize("name", ["not.parquet", "not.xlsx", "not.sqlite", "not.jsonl"])

@@ -4,7 +4,7 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 """
 
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from divingbell.agent import fences
@@ -71,13 +71,14 @@ class Agent:
         mode: ModeChoice | None = None,
         on_done: Callable[[Done], None] = lambda done: None,
         hide: Hide | None = None,
+        folders: Mapping[str, str] | None = None,
     ) -> None:
         """Make one; `tools` are those that it calls without code, `code` is whether it writes any.
 
         `asker` is asked what servers want to know of the person. `history` goes on with an earlier
         conversation. `mode` is what the first answer tells the person of how tools are used.
         `on_done` hears of each answer that has ended. `hide` is what the person's words pass before
-        the model reads them.
+        the model reads them. `folders` are those whose tables servers offer, by server.
         """
         self.session = session
         self.model = model
@@ -97,6 +98,7 @@ class Agent:
         """What others have told, and is yielded between the events of the cell."""
         self._told_mode = mode is None or not mode.why
         self._hide = hide
+        self._folders = folders
         self._begun = [place for place, entry in enumerate(self.history) if _is_question(entry)]
         """Where in the history each exchange begins."""
         self._told = ""
@@ -314,7 +316,7 @@ class Agent:
 
     async def _with_inventory(self, text: str) -> str:
         """Return the person's words, and at the end what is there, if that has changed."""
-        now = await inventory(self.session)
+        now = await inventory(self.session, self._folders)
         if now == self._told:
             return text
         self._told = now

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from divingbell.agent.keys import SERVICE, find_key
 from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentSettings
+from divingbell.text import one_line
 
 BY_KEY = {
     "ANTHROPIC_API_KEY": "anthropic:claude-sonnet-5",
@@ -27,6 +28,14 @@ No model is set up yet. Any of these is a beginning:
   divingbell chat --model ollama:qwen3 --base-url http://localhost:11434/v1
                                a model on this machine, with Ollama, vLLM or llama.cpp
   divingbell chat --demo       a recorded conversation, with real execution"""
+NO_KEY = """\
+{model} needs a key, and there is none. Any of these helps:
+  export {name}=…
+  keyring set divingbell {name}
+                               keeps it in the keyring: pip install 'divingbell[keyring]'
+  --base-url URL               for a server of your own that speaks the same language"""
+OWN_ADDRESS = "OPENAI_BASE_URL"
+"""Where OpenAI's library is told of another server, which may ask for no key."""
 NOT_INSTALLED = (
     "models need the extra `agent`: install it with  pip install 'divingbell[agent]'  "
     "(or try `divingbell chat --demo`, which needs none)"
@@ -78,9 +87,15 @@ def _by_key(environment: Mapping[str, str]) -> ModelChoice:
 
 def _key_of(model: str, environment: Mapping[str, str]) -> str | None:
     """Return the key of a model's provider that the keyring has, if the environment has none: what
-    is there the provider finds itself."""
+    is there the provider finds itself.
+
+    Raises:
+        ConfigError: neither has one.
+    """
     provider = model.partition(":")[0].removesuffix("-chat").removesuffix("-responses")
     names = [name for name, known in BY_KEY.items() if known.partition(":")[0] == provider]
-    if any(environment.get(name) for name in names):
+    if not names or any(environment.get(name) for name in (*names, OWN_ADDRESS)):
         return None
-    return next(filter(None, (find_key(name, {}) for name in names)), None)
+    if key := next(filter(None, (find_key(name, {}) for name in names)), None):
+        return key
+    raise ConfigError(NO_KEY.format(model=one_line(model, 80), name=names[0]))

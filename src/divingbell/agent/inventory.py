@@ -1,8 +1,12 @@
 """What is there: variables, files and datasets of a session, in lines for a model."""
 
-from collections.abc import Callable, Sequence
+import asyncio
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TypeVar
 
+from divingbell.datasets.folder import WITH_PARTS, look_through, names_for
 from divingbell.escapes import one_line
 from divingbell.models import FileInfo, Variable
 from divingbell.session.base import SessionHandle
@@ -16,13 +20,39 @@ _OPENING = "\n\n[What is in the session now:\n"
 T = TypeVar("T")
 
 
-async def inventory(session: SessionHandle) -> str:
-    """Return what is there, one line a thing; empty where there is nothing."""
+async def inventory(session: SessionHandle, folders: Mapping[str, str] | None = None) -> str:
+    """Return what is there, one line a thing; empty where there is nothing.
+
+    `folders` are those whose tables servers offer, by the names of the servers.
+    """
     variables = await session.variables()
     files = [file for file in await session.files.list() if not file.path.startswith(".")]
+    tables: list[str] = []
+    for server, folder in (folders or {}).items():
+        tables += await asyncio.to_thread(_tables, server, Path(folder))
     return "\n".join(
-        [*_lines("variables", variables, variable_line), *_lines("files", files, _file)]
+        [
+            *_lines("variables", variables, variable_line),
+            *_lines("files", files, _file),
+            *_lines("datasets", tables, one_line),
+        ]
     )
+
+
+def _tables(server: str, folder: Path) -> list[str]:
+    """Return a line for each file of tables, under the name that the server knows it by."""
+    try:
+        files = look_through(folder).files
+    except OSError:
+        return []
+    names = names_for(os.path.splitext(file.path)[0] for file in files)
+    lines = []
+    for name, file in zip(names, files, strict=True):
+        size = f"{file.format}, {file.size:,} bytes"
+        # A file of several tables is not opened here: what they are called the server knows.
+        several = f"list_datasets() names the tables of {file.path} ({size})"
+        lines.append(several if file.format in WITH_PARTS else f"{name} ({size})")
+    return [f"servers.{server}: {line}" for line in lines]
 
 
 def with_inventory(text: str, now: str) -> str:

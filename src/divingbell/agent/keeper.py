@@ -87,6 +87,20 @@ class Keeper:
         """
         return await self._guarded(self._save())
 
+    async def forget(self) -> list[Notice]:
+        """Forget the conversation with the agent, also on the disk; files stay.
+
+        Returns:
+            What the person should know of it.
+        """
+        self.agent.forget()
+        return await self._guarded(self._clear())
+
+    async def _clear(self) -> list[str]:
+        self.conversation.clear()
+        self._synced, self._model = [], ""
+        return await self._save()
+
     async def _guarded(self, keeping: Coroutine[Any, Any, list[str]]) -> list[Notice]:
         """Keep something. That it can't be is told once, and is no reason to stop the talk."""
         if self._failed:

@@ -105,7 +105,7 @@ class Conversations:
             InvalidInput: there is none of that name, several begin with it, or it is open.
             ConfigError: the folder can't be written to, or belongs to others.
         """
-        chosen = self._chosen(name)
+        chosen = self.find(name)
         try:
             written = kept_log.read(self._folder / chosen / _LOG)
             if written is None:
@@ -132,7 +132,7 @@ class Conversations:
         Raises:
             InvalidInput: there is none of that name, or it is open.
         """
-        path = self._folder / self._chosen(name)
+        path = self._folder / self.find(name)
         with _held(path):
             folders.remove_tree(path)
 
@@ -140,11 +140,16 @@ class Conversations:
         if owned_folder.check(self._folder):
             yield from (path for path in self._folder.iterdir() if _NAME.fullmatch(path.name))
 
-    def _chosen(self, name: str) -> str:
+    def find(self, name: str = "") -> str:
+        """Return the name of a conversation: by its start, else the newest.
+
+        Raises:
+            InvalidInput: there is none of that name, or several begin with it.
+        """
+        if any(path.name == name for path in self._paths()):
+            return name
         known = [info.name for info in self.list()]
         fitting = [each for each in known if each.startswith(name)]
-        if name in known:
-            return name
         if not fitting:
             there = f": there is {', '.join(known[:5])}" if known else ": none is kept yet"
             shown = f" {one_line(name, MOST_TITLE)!r}" if name else ""
@@ -234,6 +239,12 @@ class Conversation:
             replace(entry, native=None) if isinstance(entry, Replied) else entry
             for entry in self.written.entries
         ]
+
+    def clear(self) -> None:
+        """Forget all that was said, also on the disk. Raises: OSError."""
+        self.log.clear()
+        self.cells.clear()
+        self.synced = []
 
     def close(self) -> None:
         """Let go of it. One in which nothing was said is gone. May be called again."""

@@ -125,6 +125,11 @@ class KeptLog:
         """Write down which variables there are, and their types."""
         self.add(_names_line(names))
 
+    def clear(self) -> None:
+        """Remove all lines. Raises: OSError."""
+        os.ftruncate(self._file, 0)
+        self._size, self.is_full = 0, False
+
     def flush(self) -> None:
         """Have what was written outlast the machine, too."""
         os.fsync(self._file)

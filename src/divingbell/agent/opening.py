@@ -23,6 +23,7 @@ from divingbell.host import requirements
 from divingbell.journal.events import AnswerEnded
 from divingbell.session.base import SessionHandle
 from divingbell.settings.agent import AgentMode, AgentSettings
+from divingbell.settings.servers import dataset_folders
 from divingbell.shares import weight
 
 IMPORT = "import_dataset"
@@ -110,6 +111,7 @@ async def open_agent(
         mode=choice,
         on_done=lambda done: _record(bell, agent, done),
         hide=hide,
+        folders=dataset_folders(bell.settings.servers),
     )
     if delegates:
         Delegation(bell, agent, settings.delegate_depth)

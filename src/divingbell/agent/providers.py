@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 from pydantic_ai import exceptions, messages
@@ -130,7 +131,7 @@ def connect(
         native = infer_model(name, make)
     except (exceptions.UserError, ImportError, TypeError) as error:
         raise ConfigError(one_line(str(error), MAX_MESSAGE)) from None
-    return ProviderModel(name, native, client, tools, images, window)
+    return ProviderModel(name, native, client, tools, images, window, _hint(provider, base_url))
 
 
 class ProviderModel:
@@ -144,8 +145,11 @@ class ProviderModel:
         tools: bool,
         images: bool,
         window: int | None,
+        hint: str = "",
     ) -> None:
+        """Make one; `hint` is what to try where its server knows nothing of what it is asked."""
         self.name = name
+        self._hint = hint
         self._native = native
         self._client = client
         self._tools = tools
@@ -196,12 +200,11 @@ class ProviderModel:
                 f"{self.name}: {_ADVICE['timeout']} ({REQUEST_TIMEOUT:.0f} s)", "timeout"
             ) from None
         except (exceptions.AgentRunError, exceptions.UserError) as error:
-            raise _failed(self.name, error) from error
+            raise _failed(self.name, error, self._hint, writing.has_begun) from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             # What a server sent is no reply at all, and the layer below stumbled over it.
-            raise ModelFailed(
-                f"{self.name}: {_ADVICE['reply']} ({type(error).__name__})", "reply"
-            ) from error
+            advice = self._hint or _ADVICE["reply"]
+            raise ModelFailed(f"{self.name}: {advice} ({type(error).__name__})", "reply") from error
         yield _reply(response)
 
     async def close(self) -> None:
@@ -215,6 +218,11 @@ class Writing:
     def __init__(self) -> None:
         self._parts: dict[int, messages.ModelResponsePart] = {}
         self._size = 0
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a part of it is there."""
+        return bool(self._parts)
 
     def take(self, event: messages.ModelResponseStreamEvent) -> list[Piece]:
         """Return what the event has added."""
@@ -353,11 +361,25 @@ def _usage(response: messages.ModelResponse) -> ModelUsage:
     )
 
 
-def _failed(name: str, error: Exception) -> ModelFailed:
+def _hint(provider: str, base_url: str | None) -> str:
+    """Return what to try where an address of one's own gives no reply; empty for nothing."""
+    if base_url is None or not provider.startswith(("openai", "ollama")):
+        return ""
+    if urlsplit(base_url).path.strip("/"):
+        return ""
+    shown = one_line(base_url.rstrip("/"), 200)
+    return f"nothing of the kind is served at {shown}: most servers want {shown}/v1"
+
+
+def _failed(name: str, error: Exception, hint: str, has_begun: bool) -> ModelFailed:
     kind: FailureKind = next((kind for type_, kind in _KINDS if isinstance(error, type_)), "reply")
     said = one_line(_said(error), MAX_MESSAGE)
     retry_after = getattr(error, "retry_after", None)
     advice = _ADVICE[kind]
+    if has_begun and kind in ("connection", "timeout"):
+        advice = "its reply broke off in the middle: ask again"
+    elif hint and kind in ("model", "reply"):
+        advice = hint
     if kind == "rate" and retry_after is not None:
         advice = f"too many requests: again in {retry_after:.0f} s"
     return ModelFailed(f"{name}: {advice} ({said})", kind, retry_after)

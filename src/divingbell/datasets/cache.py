@@ -18,7 +18,7 @@ from typing import Any
 from divingbell.datasets.folder import DataFile
 from divingbell.host import owned_folder
 
-FORMAT = 1
+FORMAT = 2
 """Raised when the same file is to be kept in another way."""
 MOST_BYTES = 4 << 30
 """Of all folders together; what was not used for longest goes first."""

@@ -30,6 +30,8 @@ log = logs.logger("divingbell")
 
 KEPT_UP_TO = 256 * MB
 """Bytes of a text file that is kept as Parquet; a larger one is read anew by each request."""
+READ_WHOLE = 8 * MB
+"""Bytes of a text file that is read whole for a description."""
 MOST_PARTS = 200
 """Tables of one file."""
 MAX_SHOWN = 200
@@ -130,6 +132,8 @@ class Datasets:
             listed["part"] = dataset.title
         if (kept := self._cache.find(file, dataset.part)) is not None:
             listed["rows"] = kept[1]["rows"]
+            if remark := kept[1].get("remark"):
+                listed["remark"] = remark
         return listed
 
     async def describe(self, name: str) -> dict[str, Any]:
@@ -139,13 +143,7 @@ class Datasets:
             Unanswered: there is none of that name, or it can't be read.
         """
         dataset = await self._find(name)
-        source = dataset.source
-        if dataset.file.format in folders.WITH_PARTS:
-            source = _kept_source(await self._kept(dataset))
-        elif (kept := self._cache.find(dataset.file, dataset.part)) is not None:
-            source = _kept_source(kept[0])
-        async with self._reader.ask({"op": "describe", "source": source}) as answered:
-            facts = answered.facts
+        facts = await self._description(dataset)
         words = "counted" if facts.get("exact") is True else "an estimate: not all of it was read"
         return {
             **self._facts_of(dataset),
@@ -153,6 +151,23 @@ class Datasets:
             "rows_are": words,
             "columns": self._described(_columns(facts)),
         }
+
+    async def _description(self, dataset: Dataset) -> dict[str, Any]:
+        """Return what a session says of a dataset: as it is kept, or of a large text by parts."""
+        kept = self._cache.find(dataset.file, dataset.part) is not None
+        is_small = dataset.file.size <= READ_WHOLE or dataset.file.format in folders.WITH_PARTS
+        if not kept and not (dataset.is_kept and is_small):
+            try:
+                return await self._asked_for_description(dataset.source)
+            except Unanswered:
+                if not dataset.is_kept:
+                    raise
+        source = _kept_source(await self._kept(dataset))
+        return await self._asked_for_description(source)
+
+    async def _asked_for_description(self, source: SourceParts) -> dict[str, Any]:
+        async with self._reader.ask({"op": "describe", "source": source}) as answered:
+            return answered.facts
 
     def _described(self, columns: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
         if self._personal is None:

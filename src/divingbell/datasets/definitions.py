@@ -29,6 +29,7 @@ _LISTED = {
         "bytes": {"type": "integer"},
         "part": {"type": "string"},
         "rows": {"type": "integer"},
+        "remark": {"type": "string"},
     },
     "required": ["name", "file", "format", "bytes"],
 }

@@ -16,6 +16,18 @@ WITH_PARTS = ("excel", "sqlite")
 """Formats of files that hold several tables."""
 MAX_FILES, MAX_LOOKED_AT, MAX_DEPTH = 1000, 20_000, 6
 MAX_NAME = 60
+RESERVED = frozenset({
+    "all", "analyse", "analyze", "and", "any", "array", "as", "asc", "asymmetric", "both",
+    "case", "cast", "check", "collate", "column", "constraint", "create", "default",
+    "deferrable", "desc", "describe", "distinct", "do", "else", "end", "except", "false",
+    "fetch", "for", "foreign", "from", "group", "having", "in", "initially", "intersect",
+    "into", "lambda", "lateral", "leading", "limit", "not", "null", "offset", "on", "only",
+    "or", "order", "pivot", "pivot_longer", "pivot_wider", "placing", "primary", "qualify",
+    "references", "returning", "select", "show", "some", "summarize", "symmetric", "table",
+    "then", "to", "trailing", "true", "union", "unique", "unpivot", "using", "variadic", "when",
+    "where", "window", "with",
+})  # fmt: skip
+"""Words that SQL of DuckDB takes for its own (`duckdb_keywords()`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,4 +123,6 @@ def names_for(labels: Iterable[str]) -> list[str]:
 
 def _word(text: str) -> str:
     word = re.sub(r"[\W_]+", "_", text).strip("_")[:MAX_NAME]
+    if word.lower() in RESERVED:
+        return f"{word}_table"
     return f"_{word}" if not word or word[0].isdigit() else word

@@ -168,8 +168,13 @@ class Metrics:
         self._readings.latest = replace(found, queue=self.queue_length())
         return await asyncio.to_thread(generate_latest, self._registry)
 
+    def answered(self, code: str) -> None:
+        """Count an error that a surface has answered with, by its code."""
+        if code != errors.RateExceeded.code:  # the journal tells of these, whoever asked
+            self.failed(code)
+
     def failed(self, code: str) -> None:
-        """Count an error that a surface has answered with, by its code (divingbell.errors)."""
+        """Count an error, by its code (divingbell.errors)."""
         self._child(self._errors, code if code in _codes() else OTHER).inc()
 
     def start(self) -> None:
@@ -300,7 +305,7 @@ def _codes() -> frozenset[str]:
     """The codes of our errors: there are no others."""
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]
     named = {kind.code for kind in kinds if issubclass(kind, errors.DivingbellError)}
-    return frozenset(named | set(get_args(errors.ToolFailure)))
+    return frozenset({*named, *get_args(errors.ToolFailure), *get_args(errors.Refusal)})
 
 
 class _Registry(CollectorRegistry):

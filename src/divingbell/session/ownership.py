@@ -83,7 +83,9 @@ class OwnedSessions:
                 return held.session, False
             if sum(user == principal.user for user, _ in self._held) >= MAX_SESSIONS:
                 raise CapacityError(
-                    f"you have {MAX_SESSIONS} sessions: end one with close_session first"
+                    f"you have {MAX_SESSIONS} sessions: end one first, with close_session or, over "
+                    "HTTP, with DELETE",
+                    of_user=True,
                 )
             session = await self._open(key[1], principal, limits or {}, options)
             connection = principal.conversation if name == DEFAULT_SESSION else None

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -293,3 +293,12 @@ def _located(word: str, folder: Path) -> str:
 
 def _host(netloc: str) -> str:
     return netloc.rpartition("@")[2]
+
+
+def dataset_folders(entries: Iterable[Entry]) -> dict[str, str]:
+    """Return the folders whose tables servers offer, by the names of the servers."""
+    return {
+        entry.name: entry.datasets
+        for entry in entries
+        if isinstance(entry, Server) and entry.datasets is not None
+    }

@@ -56,6 +56,14 @@ FOUND = {
         "it says [0612345679] there",
         "[53 91313-3706]",
         "[0564285160] is the best way to reach her",
+        "merged Iveta Poška ([3312 2068]) into",
+        "(7, 'Claudine Sels', '[7612 8476]', 'x')",
+        "<td>Ole Berg</td><td>[22 45 57 14]</td>",
+        "it is [8 (739) 648-9167]",
+        "Kontakt: [934 18 52 07]",
+        "switchboard [2234 4827]",
+        "我的电话是[131 2345 3349]。",
+        "제 전화번호는 [030-101-7745]입니다.",
     ),
     "IP": (
         "from [8.8.8.8] port 22",
@@ -76,6 +84,7 @@ FOUND = {
         "[3530111333300000]",
         "[6200000000000005]",
         "card: [630427373398]",
+        "卡号是[4111 1111 1111 1111]。",
         "[630427373398]",
         "card [675868344978]",
         r"a\n[4111111111111111]\n",
@@ -161,6 +170,13 @@ FOUND = {
 """By kind; what is to be found stands in brackets."""
 
 NOT_FOUND = (
+    "03/14/2006 09:18:18 INFO sms sent",
+    "Telefonrechnung 203046271, Betrag 37.32 EUR",
+    "Your phone will arrive, parcel 678368534809.",
+    "Vincent van Gogh (1853-1890), painter",
+    "Anna Berg, 12.30-13.30",
+    "Acme Holding, 938 921 776 EUR",
+    "New York, 10001-1234",
     "mobile: 425991, desktop: 753832",
     "phone calls in 20261118",
     "phone_id=25581135089 carrier=9",

@@ -5,7 +5,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,98 +53,112 @@ def test_one_question_prints_the_answer_and_nothing_else(
     assert "2 requests, 100 tokens read, 24 written" in stderr
 
 
-def test_json_is_one_object_with_the_cells(bell: Bell, provider: ProviderServer) -> None:
-    provider.says = [Say("", "print('a')\n1/0"), Say("It failed.")]
-    stdout, _, code = asked(bell, provider, "-p", "try", "--json")
-    told = json.loads(stdout)
-    assert (told["answer"], told["reason"], told["requests"], code) == (
-        "It failed.",
-        "answered",
-        2,
-        0,
+# One conversation, and all that it shows of itself
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a program read, and what the model did."""
+
+    told: dict[str, Any]
+    status: int
+    requests: list[str]
+    """The last message of each."""
+    headers: str
+
+    def output(self, cell: int) -> str:
+        found: str = self.told["cells"][cell]["output"]
+        return found
+
+
+@pytest.fixture(scope="module")
+def asking(provider: ProviderServer, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+    """A question with files, folders, piped input, keys around it, and a cell that fails."""
+    place = tmp_path_factory.mktemp("asking")
+    (place / "one.csv").write_text("a\n1\n")
+    for name, file in (("sales", "march.csv"), ("more", "may.csv"), ("closed", "inner/a.csv")):
+        path = place / name / file
+        path.parent.mkdir(parents=True)
+        path.write_text("b\n2\n")
+        (place / name).chmod(0o755)
+    (place / "closed" / ".hidden").write_text("secret")
+    (place / "closed").chmod(0o700)
+    place.chmod(0o755)
+    place.parent.chmod(0o755)
+    provider.says = [
+        Say("", "print(open('stdin.txt').read().count('x'))"),
+        Say("", f"print({EMAIL!r})"),
+        Say("", "print(open('one.csv').read(), open('/data/sales/march.csv').read())"),
+        Say("", "print('a')\n1/0"),
+        Say("It failed."),
+    ]
+    done = runner(place)(
+        *("chat", *to(provider), "one.csv", "sales", "more", "closed"),
+        *("-p", f"Write to {EMAIL}", "--json"),
+        stdin="xyx\n" * 50_000,
+        OPENAI_API_KEY="sk-of-openai",
     )
-    [cell] = told["cells"]
+    bodies = [json.loads(body)["messages"][-1]["content"] for body in provider.bodies]
+    return Asked(json.loads(done.stdout), done.returncode, bodies, str(provider.headers))
+
+
+def test_json_is_one_object_with_the_cells(asking: Asked) -> None:
+    told = asking.told
+    assert (told["answer"], told["reason"], told["requests"]) == ("It failed.", "answered", 5)
+    assert asking.status == exit_status.OK
+    cell = told["cells"][3]
     assert cell["code"] == "print('a')\n1/0"
     assert (cell["status"], cell["output"]) == ("error", "a\n")
     assert cell["error"] == "ZeroDivisionError: division by zero"
 
 
-def test_personal_data_reaches_neither_the_model_nor_a_program(
-    bell: Bell, provider: ProviderServer
-) -> None:
-    code = f"print({EMAIL!r})"
-    provider.says = [Say("", code), Say("Done.")]
-    stdout, _, _ = asked(bell, provider, "-p", f"Write to {EMAIL}", "--json")
-    assert EMAIL not in json.loads(stdout)["cells"][0]["output"]
-    question = json.loads(provider.bodies[0])["messages"][-1]["content"]
-    assert EMAIL not in question and "[EMAIL_" in question
-    output = json.loads(provider.bodies[1])["messages"][-1]["content"]
-    assert EMAIL not in output and "[EMAIL_" in output
-    provider.says = [Say("", code), Say("Done.")]
+def test_personal_data_reaches_neither_the_model_nor_a_program(asking: Asked) -> None:
+    assert EMAIL not in asking.output(1)
+    for said in (asking.requests[0], asking.requests[2]):
+        assert EMAIL not in said and "[EMAIL_" in said
+
+
+def test_with_reveal_a_program_reads_real_values(bell: Bell, provider: ProviderServer) -> None:
+    provider.says = [Say("", f"print({EMAIL!r})"), Say("Done.")]
     stdout, _, _ = asked(bell, provider, "-p", "Write", "--json", "--reveal")
     assert json.loads(stdout)["cells"][0]["output"] == f"{EMAIL}\n"
 
 
-def test_piped_input_is_a_file_for_the_code(bell: Bell, provider: ProviderServer) -> None:
-    provider.says = [Say("", "print(open('stdin.txt').read().count('x'))"), Say("Counted.")]
-    stdout, _, _ = asked(bell, provider, "-p", "count", "--json", stdin="xyx\n" * 50_000)
-    assert json.loads(stdout)["cells"][0]["output"] == "100000\n"
-    assert "/workspace/stdin.txt" in provider.bodies[0].decode()
+def test_piped_input_is_a_file_for_the_code(asking: Asked) -> None:
+    assert asking.output(0) == "100000\n"
+    assert "/workspace/stdin.txt" in asking.requests[0]
 
 
-def test_files_and_folders_are_there_and_the_model_is_told(
-    bell: Bell, provider: ProviderServer, tmp_path: Path
-) -> None:
-    (tmp_path / "one.csv").write_text("a\n1\n")
-    folder = tmp_path / "sales"
-    folder.mkdir()
-    (folder / "march.csv").write_text("b\n2\n")
-    tmp_path.chmod(0o755)
-    code = "print(open('one.csv').read(), open('/data/sales/march.csv').read())"
-    provider.says = [Say("", code), Say("Read.")]
-    stdout, _, _ = asked(bell, provider, "one.csv", "sales", "-p", "read", "--json")
-    [cell] = json.loads(stdout)["cells"]
-    assert (cell["output"], cell["error"]) == ("a\n1\n b\n2\n\n", None)
-    told = json.loads(provider.bodies[0])["messages"][-1]["content"]
+def test_files_and_folders_are_there_and_the_model_is_told(asking: Asked) -> None:
+    assert asking.output(2) == "a\n1\n b\n2\n\n"
+    told = asking.requests[0]
     assert "/workspace/one.csv (4B)" in told
-    assert "/data/sales, read-only: march.csv (4B)" in told
+    assert "/data/sales, read-only: march.csv (4B); its tables are in servers.data" in told
+    assert "/data/more, read-only: may.csv (4B); its tables are in servers.data_more" in told
+    assert "datasets:\n  servers.data: march (csv, 4 bytes)\n  servers.data_more: may (" in told
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only sessions of root have a uid of their own")
-def test_a_folder_that_code_can_not_read_is_copied_and_that_is_said(
-    bell: Bell, provider: ProviderServer, tmp_path: Path
-) -> None:
-    folder = tmp_path / "closed"
-    (folder / "inner").mkdir(parents=True)
-    (folder / "inner" / "a.txt").write_text("found")
-    (folder / ".hidden").write_text("secret")
-    folder.chmod(0o700)
-    provider.says = [Say("", "print(open('closed/inner/a.txt').read())"), Say("Read.")]
-    stdout, _, _ = asked(bell, provider, "closed", "-p", "read", "--json")
-    assert json.loads(stdout)["cells"][0]["output"] == "found\n"
-    told = json.loads(provider.bodies[0])["messages"][-1]["content"]
+def test_a_folder_that_code_can_not_read_is_copied_and_that_is_said(asking: Asked) -> None:
+    told = asking.requests[0]
     assert "a copy, since code could not read the folder itself" in told
+    assert "/workspace/closed/inner/a.csv: 4 bytes" in told
     assert ".hidden" not in told
+    assert "data_closed" not in told
 
 
-@pytest.mark.parametrize(
-    ("answer", "kind"),
-    [
-        (status(401, '{"error": {"message": "bad key"}}'), "key"),
-        (status(404, '{"error": {"message": "no such model"}}'), "model"),
-        (status(200, "<html>login</html>", "text/html"), "reply"),
-    ],
-)
-def test_failures_of_the_provider_have_an_exit_status(
-    bell: Bell, provider: ProviderServer, answer: object, kind: str
-) -> None:
-    provider.says = [answer]  # type: ignore[list-item]
+def test_a_key_of_the_environment_is_not_sent_to_an_address_of_ones_own(asking: Asked) -> None:
+    assert "sk-of" not in asking.headers
+
+
+def test_failures_of_the_provider_have_an_exit_status(bell: Bell, provider: ProviderServer) -> None:
+    provider.says = [status(401, '{"error": {"message": "bad key"}}')]
     stdout, stderr, code = asked(bell, provider, "-p", "hello", "--json")
     assert code == exit_status.MODEL
     told = json.loads(stdout)
     assert (told["reason"], told["answer"]) == ("failed", "")
     assert told["error"]["message"] in stderr
-    assert told["error"]["kind"] == kind
+    assert told["error"]["kind"] == "key"
 
 
 def test_a_reply_that_is_cut_is_not_run_and_has_an_exit_status(
@@ -159,6 +175,12 @@ def test_a_reply_that_is_cut_is_not_run_and_has_an_exit_status(
     [
         ([], "No model is set up yet"),
         (["--model", "nobody:x", "-p", "hello"], "names no provider"),
+        (["-p", " "], "the question is empty"),
+        (["--model", "anthropic:claude-sonnet-5"], "export ANTHROPIC_API_KEY=…"),
+        (
+            ["--model", "openai-chat:x", "--base-url", "http://h/v1", "--resume", "nothing"],
+            "there is no conversation 'nothing'",
+        ),
         (["--json"], "--json needs a question"),
         (["--demo", "-p", "x"], "exclude each other"),
         (["--demo", "--resume"], "--resume is for conversations that are kept"),
@@ -174,17 +196,6 @@ def test_what_can_not_be_done_is_refused_in_words(
     done = bell("chat", *arguments, **keys)
     assert done.returncode == exit_status.USAGE
     assert words in done.stderr
-
-
-def test_a_key_of_the_environment_is_not_sent_to_an_address_of_ones_own(
-    bell: Bell, provider: ProviderServer
-) -> None:
-    provider.says = [Say("Hello."), Say("Hello.")]
-    bell("chat", *to(provider), "-p", "x", OPENAI_API_KEY="sk-of-openai", MINE="sk-of-mine")
-    assert "sk-of" not in str(provider.headers)
-    named = ["--key-variable", "MINE"]
-    bell("chat", *to(provider), *named, "-p", "x", OPENAI_API_KEY="sk-of-openai", MINE="sk-of-mine")
-    assert provider.headers[0]["authorization"] == "Bearer sk-of-mine"
 
 
 def test_a_key_that_was_stored_as_the_page_says_is_sent(

@@ -221,7 +221,7 @@ def test_an_exchange_is_taken_back_written_down_and_gone_on_with(
         screen.expect("written to talk.md")
         screen.expect(SIGN)
         screen.type("/export talk.md", ENTER)
-        screen.expect("talk.md can't be written: File exists")
+        screen.expect("talk.md is there already, and is not written over")
         screen.type(CTRL_D)
         assert screen.leave() == exit_status.OK
     written = (tmp_path / "talk.md").read_text()

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ import acp
 import pytest
 from acp import schema
 
+from divingbell.surfaces.cli import editor
 from tests import real_servers
 from tests.agent.provider_server import ProviderServer, Say, serving_beside, status
 from tests.surfaces.cli.command import COMMAND, PATIENCE, environment
@@ -322,3 +324,14 @@ async def test_a_key_that_is_wrong_is_told_in_words(tmp_path: Path) -> None:
                 await ask(agent, session, "hello")
         assert raised.value.code == -32000
     assert not (tmp_path / "data" / "divingbell" / "conversations").exists()
+
+
+def test_a_line_that_is_no_json_is_told_in_one_line() -> None:
+    try:
+        json.loads("hello")
+    except ValueError:
+        record = logging.LogRecord(
+            "root", logging.ERROR, "", 1, "Error parsing JSON-RPC message", (), sys.exc_info()
+        )
+    assert editor._plain(record)
+    assert logging.Formatter().format(record) == "a line of the editor is no JSON"

@@ -29,6 +29,10 @@ OTHER_SCRIPTS = (
 VERBS = (
     r"\banruf|rückruf|\bllama[rdn]|\bappel|\brappel|\bchiama|\brichiam|\bchama[rdn]|\bringer|bellen\b"
     r"|dzwon|dzwoń|\bvolat|\bvolať|\bzavola|hívás|\bsună|\bapele|soita|puhelu|pokliči|\bpoziv|\bpozov"
-    r"|trucada|panggil|звон|дзвін|викл|вызов|позив|позов|κλήση|תקשר|تماس|زنگ|დარეკ|զանգ|拨打|撥打|ダイヤル"
+    r"|trucada|panggil|\bkontakt|\bcontact(?:o\b|ez\b|er\b|ar\b)|\bcontato|\bcontatt|kapcsolat|yhteystied"
+    r"|\bbereik|raggiung|tavoitt|\bnås\b|\bnå (?:mig|oss|meg)|hubungi|liên hệ|iletişim|\bulaş"
+    r"|\barayı|\barayab"
+    r"|επικοινων|связат|свяжит|зв['’]яж|контакт|اتصل|للتواصل|التواصل|联系|聯絡|連絡|연락|ติดต่อ|संपर्क|যোগাযোগ"
+    r"|звон|дзвін|викл|вызов|позив|позов|κλήση|תקשר|تماس|زنگ|დარეკ|զանգ|拨打|撥打|ダイヤル"
 )
-"""To call somebody."""
+"""To call somebody, and to be in contact."""

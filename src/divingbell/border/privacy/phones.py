@@ -5,11 +5,13 @@ import re
 from collections.abc import Callable
 
 from divingbell.border.privacy import phone_words, validators
-from divingbell.border.privacy.numerals import TO, gate
+from divingbell.border.privacy.numerals import JOINED, TO, gate
 from divingbell.border.privacy.shape import Shape
 
 _EXTENSION = r"(?: ?(?:x|ext\.?|#) ?\d{1,6})?"
-_NORTH_AMERICAN = rf"(?:\+?1[-. ])?(?:\(\d{{3}}\) ?-?|\d{{3}}[-. ])\d{{3}}[-.]\d{{4}}{_EXTENSION}"
+_NORTH_AMERICAN = (
+    rf"(?:\+?1[-. ]|8 )?(?:\(\d{{3}}\) ?-?|\d{{3}}[-. ])\d{{3}}[-.]\d{{4}}{_EXTENSION}"
+)
 _NORTH_AMERICAN_SPACED = rf"(?:\(\d{{3}}\) ?|[2-9]\d{{2}} )[2-9]\d{{2}} \d{{4}}{_EXTENSION}"
 _PART = r"(?:[ .\-/]|[ .\-/]?\([0-9]{1,4}\)[ .\-/]?)?\d{1,8}"
 _PLUS = r"(?:\+[1-9]|(?:\(\+|\+\()[1-9]\d{0,2}\) ?\d)"
@@ -36,7 +38,7 @@ _NATIONAL = (
 # A bracket belongs to it if an area stands in it.
 _PHONE_DIGIT = (
     r"[(+\d](?:(?<!\()|(?=\+?\d{1,5}\)))"
-    r"(?:(?<![\w.+].)(?<!\d{4}[ -].)(?<!\w-\d)|(?<=\\[nrt].))"
+    rf"(?:(?<!{JOINED}.)(?<![.+].)(?<!\d{{4}}[ -].)(?<!\w-\d)|(?<=\\[nrt].))"
 )
 _AREA_WITHIN = r" ?\(\d{1,5}\)[ .\-/]{0,2}\d"
 # One blank at most: with two, the next column of a table begins.
@@ -47,9 +49,11 @@ _LATER_STEP = rf"(?:{_AREA_WITHIN}|(?: |[.\-]{{1,2}} ?|/{_LAST})?\d)"
 _CODE = r"(?:(?<=\()\+?\d{1,5}\)|(?<=\+)\(\d{1,5}\))[ .\-/]{0,2}"
 _ANY = rf"(?:{_CODE}{_STEP}{{4,6}}|{_STEP}{{6}}){_LATER_STEP}{{0,8}}{_EXTENSION}"
 _ANY_LABELLED = rf"(?:{_CODE})?{_STEP}{{4,6}}{_LATER_STEP}{{0,8}}{_EXTENSION}"
-_PHONE_AT = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
+_PHONE_AT = rf"(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 # After a comma it is the next cell of a row: no group of a large number begins with a zero.
-_PHONE_AT_ZERO = r"(?:(?<![\w.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
+_PHONE_AT_ZERO = (
+    rf"(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
+)
 _PHONE_WORDS = (
     rf"{phone_words.LATIN}|\bt(?:é|e)l\b|whatsapp|\bsms\b"
     r"|hotline|handy|voicemail|landline|rufnummer|\bcall me"
@@ -67,9 +71,17 @@ _COMMON_PHONE_WORDS = r"\bcell\b|\bcaller\b"
 _ALL_PHONE_WORDS = (_PHONE_WORDS, *phone_words.OTHER_SCRIPTS)
 _WEAK_PHONE_WORDS = (
     r"\bcall\b|\bcalling\b|\bcallee\b|\brang\b|\bcontact(?:ed|able)?\b|\breach\b|\bdial"
-    r"|\bring\b|answering|messages? to"
+    r"|\bring\b|answering|messages? to|\bcall ?back"
     r"|registered|\bdesk\b|\btext (?:me|us)"
-    r"|\bpod numer|\bpelo n(?:ú|u)mero|\bmi n(?:ú|u)mero"
+    r"|\bpod numer|\bpelo n(?:ú|u)mero"
+    # Whose number it is.
+    r"|\b(?:mi|mon|meu|mio|meine?|mijn|mitt|min|moj|můj|mój)"
+    r" (?:n(?:ú|u)mero|num(?:é|e)ro|nummer|numer|broj|číslo)"
+    # Where messages are sent, and desks that are called.
+    r"|telegram|\bviber\b|\bsignal:|wechat|\bzalo\b|imessage|facetime|\botp\b|recipients?\b"
+    r"|switchboard|helpline|reception\b|direct line|durchwahl|festnetz|zentrale\b|ligne directe"
+    r"|centralino|centralita|växel"
+    r"|next of kin|emergency|notfall|\burgence|emergenza|emerg(?:ê|e)ncia"
 )
 _PHONE_WORDS_BEHIND = (
     r"office|fax|mobile|\bsms\b|\bcell\b|\bdesk\b|\bhome\b|phone"
@@ -128,6 +140,13 @@ def _is_beside_address(number: str) -> bool:
     return _is_meant_as_phone(number) and not _AMOUNT_OR_ADDRESS.fullmatch(number)
 
 
+def _is_beside_name(number: str) -> bool:
+    number = _without_extension(number)
+    if not _is_beside_address(number) or _OTHER_BESIDE_NAME.fullmatch(number):
+        return False
+    return not all(map(_YEAR.fullmatch, _GROUPS.findall(number)))
+
+
 def _is_labelled_phone(number: str) -> bool:
     number = _without_extension(number)
     if len(validators.digits_of(number)) < FEWEST_LABELLED + number.isdecimal():
@@ -154,10 +173,17 @@ FEWEST_BARE = 8
 _GROUPS = re.compile(r"\d+")
 _DECIMAL = re.compile(r"\+?\d+\.\d+")
 _AMOUNT_OR_ADDRESS = re.compile(r"\d{1,2}[ .]\d{3}[ .]\d{3}|\d{1,3}(?:\.\d{1,3}){3}")
+_OTHER_BESIDE_NAME = re.compile(
+    # Thousands, hours, the code of a place in America.
+    r"\d{1,3}(?:[ .]\d{3})+|\d{1,2}\.\d\d ?- ?\d{1,2}\.\d\d|\d{5}-\d{4}"
+)
+_YEAR = re.compile(r"(?:1\d|20)\d\d")
 _WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
 _DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 _OTHER_NUMBER = re.compile(
-    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash)"
+    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash"
+    r"|parcel|package|shipment|receipt|contract|meter|rechnung|bestellung|auftrag|vertrag"
+    r"|facture|commande|pedido|factura|contrato|fattura|ordine|faktur[aey]?|заказ|сч[её]т|订单|注文)"
     r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
@@ -175,6 +201,12 @@ _NEXT_CELL = r"[\"']?[ \t]?(?:[,;|\n\t]|·)[ \t]?[\"'<]?"
 _ADDRESS_BEFORE = rf"@[\w.-]{{3,60}}{_NEXT_CELL}"
 _TRUNK = r"0[1-9]\d{8,9}"
 _ADDRESS_BEHIND = r"(?:[,;|\n\t]|·)[ \t]?[\"'<]?[\w.+-]{1,30}@"
+
+_CAPITAL = r"[A-ZÀ-ÖØ-ÞĀĂĄĆČĎĐĒĘĚĢĪĶĻŁŃŅŇŐŘŚŞŠŢŤŪŮŰŹŻŽΑ-ΩЀ-Я]"
+_NAME = rf"(?<![\w.]){_CAPITAL}[\w'’-]{{1,20}}(?: [\w'’.-]{{1,20}})? {_CAPITAL}[\w'’-]{{1,20}}"
+"""The name of a person, as far as that can be told: words with capital letters."""
+_TO_NEXT = r"(?:[\"']?(?:[,;|\t]|</td><td>|·)[ \t]?[\"']?| \(| {2,8})"
+"""From a cell to the next one, or to a number in brackets."""
 
 
 def _written(
@@ -229,12 +261,19 @@ def _after(
 
 
 SHAPES = (
-    _written(f"{_PHONE_AT}(?:{_NORTH_AMERICAN})", _of_length(10, 11), gates=gate(_NORTH_AMERICAN)),
     _written(
-        rf"{_PHONE_AT}(?:{_NORTH_AMERICAN_SPACED})(?! +\d)", gates=gate(_NORTH_AMERICAN_SPACED)
+        f"{_PHONE_AT}(?:{_NORTH_AMERICAN})",
+        _of_length(10, 11),
+        gates=gate(_NORTH_AMERICAN),
+        longest=40,
     ),
     _written(
-        rf"(?:(?<![\w.+])|(?<=\\[nrt])){_INTERNATIONAL}",
+        rf"{_PHONE_AT}(?:{_NORTH_AMERICAN_SPACED})(?! +\d)",
+        gates=gate(_NORTH_AMERICAN_SPACED),
+        longest=40,
+    ),
+    _written(
+        rf"(?:(?<!{JOINED})(?<![.+])|(?<=\\[nrt])){_INTERNATIONAL}",
         _is_international,
         gates=rf"{_PLUS}(?:{_PART}){{2,8}}\b",
     ),
@@ -280,6 +319,18 @@ SHAPES = (
             longest=70,
         ),
         longest_gate=130,
+    ),
+    # After a name, in the next cell or in brackets.
+    dataclasses.replace(
+        _after(
+            rf"{_NAME}{_TO_NEXT}(?=[(\d])",
+            f"{_GROUPED}{_ANY}",
+            _is_beside_name,
+            gates=rf"[a-z\x80-\xff]{_TO_NEXT}\(?"
+            r"(?:\d{3,4}\)?[ \-]\d{4}|\d{2,3}\)?(?:[ \-]\d{2,3}){2,3})\b",
+            longest=80,
+        ),
+        longest_gate=110,
     ),
     # Beside weaker words, with something between the digits, or ten of them.
     _beside(_WEAK_PHONE_WORDS, written=_GROUPED_OR_LONG),

@@ -120,23 +120,29 @@ class Shape:
     def look(self, text: str, end: int, decided: int) -> tuple[int, list[tuple[int, int]]]:
         """Look around a hit that ends there. Values that begin before `decided` are known already.
 
-        Returns up to where it is decided now, and the places of values. Beyond the hit it looks
-        as far as before it, so that hits in a row cost no more than one.
+        Returns up to where it is decided now, and the places of values. Where hits are close, it
+        looks beyond this one as far as before it, so that those in a row cost no more than one.
         """
-        limit = end + self.reach
+        is_alone = decided <= end - self.reach and not self._has_any_words
+        limit = end if is_alone else end + self.reach
         last = limit + self.longest + 1
         found = []
         at = max(decided, end if self.rare_words else end - self.reach)
         while at < limit and (match := self._next(text, at, limit, last)):
             place = self._place(text, match)
-            if not place or not self.check(text[place[0] : place[1]]):
+            if not place:
                 at = match.start() + 1
                 continue
-            if self._is_meant(text, *place):
+            if self.check(text[place[0] : place[1]]) and self._is_meant(text, *place):
                 found.append(place)
-            # What is not meant as a whole is not in part, either.
+            # What is none as a whole is none in part, either.
             at = max(match.end(), place[1])
         return max(limit, at), found
+
+    @functools.cached_property
+    def _has_any_words(self) -> bool:
+        """Whether one hit may stand for several values, which share a word."""
+        return bool(self.words or self.words_behind or self.rare_words)
 
     def _next(self, text: str, at: int, limit: int, last: int) -> "re.Match[str] | None":
         """Return the first match that begins at one of these places; none of it is beyond `last`.

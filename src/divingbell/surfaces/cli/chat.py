@@ -66,6 +66,10 @@ async def chat(paths: Paths, options: ChatOptions, settings: "Settings", signals
 async def _hold(conversation: "Conversation", options: ChatOptions) -> int:
     if options.demo:
         return await conversation.play()
+    if options.resume is not None:
+        from divingbell.agent.keeping import Conversations
+
+        Conversations.of(conversation.settings).find(options.resume)  # or say so before the prompt
     if options.question is not None:
         return await conversation.answer(options.question)
     if not (os.isatty(STDIN) and os.isatty(STDOUT)):
@@ -143,7 +147,8 @@ class Conversation:
         return await asyncio.to_thread(connect_model, choice, settings)
 
     async def _furnish(self, session: "SessionHandle") -> None:
-        self.laid_out = await chat_files.lay_out(session, self._paths)
+        servers = chat_files.served(self._settings)
+        self.laid_out = await chat_files.lay_out(session, self._paths, servers)
         for path in self._options.put:
             self.laid_out += await chat_files.lay_out(session, Paths((path,)))
         if self._options.question is not None and not os.isatty(STDIN):

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import textwrap
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -110,7 +111,7 @@ class Commands:
         place = await self._conversation.room.place()
         found = place.bell.gateway.catalog.tools(server or None)
         for tool in found[:MOST_TOOLS]:
-            words = one_line(tool.description.partition("\n")[0])[:MAX_DESCRIPTION]
+            words = _shortened(tool.description.partition("\n")[0])
             self._printer.line(f"{tool.package}.{tool.function}  {words}".rstrip())
         if len(found) > MOST_TOOLS:
             self._printer.note(f"and {len(found) - MOST_TOOLS:,} more: /tools SERVER")
@@ -182,7 +183,7 @@ class Commands:
         place = await self._conversation.room.place()
         found = await place.bell.skills.list(user=place.session.user)
         for skill in found:
-            words = one_line(skill.description)[:MAX_DESCRIPTION]
+            words = _shortened(skill.description)
             self._printer.line(f"{one_line(skill.name)}  {words}")
         if not found:
             self._printer.note("there are none yet: /save NAME saves a function of that name")
@@ -207,11 +208,13 @@ class Commands:
 
     async def _reset(self, _: str) -> None:
         place = await self._conversation.room.place()
-        place.agent.forget()
         self._conversation.has_told = False
         await place.session.reset()
-        await place.keep()
-        self._printer.note("a new conversation: variables are gone, files are still there")
+        await place.forget()
+        self._printer.note(
+            "a new conversation: what was said is gone, also where it was kept, and so are "
+            "variables; files are still there"
+        )
 
     async def _export(self, name: str) -> None:
         from divingbell.agent.exporting import exported, format_of
@@ -226,6 +229,9 @@ class Commands:
         text = await asyncio.to_thread(exported, format, list(place.agent.history), cells)
         try:
             await asyncio.to_thread(_write_new, path, text)
+        except FileExistsError:
+            self._printer.note(f"{path} is there already, and is not written over: name another")
+            return
         except OSError as error:
             self._printer.note(f"{path} can't be written: {error.strerror}")
             return
@@ -256,6 +262,11 @@ class Commands:
                 self._printer.line(f"{token}  {conversation.revealer.marked(token)}")
         if not found:
             self._printer.note("nothing was replaced so far")
+
+
+def _shortened(text: str) -> str:
+    """Return a text in one line, cut between words where it is long."""
+    return textwrap.shorten(one_line(text), MAX_DESCRIPTION, placeholder=" …")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -4,7 +4,8 @@ import asyncio
 import itertools
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+import stat
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,10 +71,23 @@ def _dataset_servers(settings: "Settings", paths: Paths) -> "Iterator[Entry]":
             has_tables = bool(look_through(folder).files)
         except OSError as error:
             raise FileRefused(f"{folder} can't be read: {error.strerror}") from None
-        if has_tables:
+        if has_tables and _is_for_sessions(folder):
             name = next(name for name in _names_for(folder) if name not in taken)
             taken.add(name)
             yield from read_entries({name: {"datasets": str(folder)}}, Place("the folders"))
+
+
+def _is_for_sessions(folder: Path) -> bool:
+    """Whether sessions can read it: those of root have a uid of their own."""
+    everyone = stat.S_IROTH | stat.S_IXOTH
+    return os.geteuid() != 0 or folder.stat().st_mode & everyone == everyone
+
+
+def served(settings: "Settings") -> dict[str, str]:
+    """Return the names of the servers of tables, by folder."""
+    from divingbell.settings.servers import dataset_folders
+
+    return {folder: name for name, folder in dataset_folders(settings.servers).items()}
 
 
 def _names_for(folder: Path) -> Iterator[str]:
@@ -83,8 +97,12 @@ def _names_for(folder: Path) -> Iterator[str]:
     yield from (f"{DATA}_{name}_{number}" for number in itertools.count(2))
 
 
-async def lay_out(session: "SessionHandle", paths: Paths) -> list[str]:
+async def lay_out(
+    session: "SessionHandle", paths: Paths, servers: Mapping[str, str] | None = None
+) -> list[str]:
     """Put everything in its place; return lines that say what is where.
+
+    `servers` are those that have the tables of folders.
 
     Raises:
         FileRefused: a file can't be read, or there is no room for it.
@@ -93,7 +111,9 @@ async def lay_out(session: "SessionHandle", paths: Paths) -> list[str]:
     for folder in paths.folders:
         if await _can_be_read(session, inside_of(folder)):
             names = _names(folder)
-            lines.append(f"{inside_of(folder)}, read-only: {names}")
+            server = (servers or {}).get(str(folder))
+            tables = f"; its tables are in servers.{server}" if server else ""
+            lines.append(f"{inside_of(folder)}, read-only: {names}{tables}")
         else:
             lines += await _copied(session, folder)
     return lines
@@ -119,7 +139,8 @@ async def _copied(session: "SessionHandle", folder: Path) -> list[str]:
     rest = f"; {left_out:,} more were left out" if left_out > 0 else ""
     return [
         f"{layout.WORKSPACE}/{one_line(folder.name, MAX_NAME)}, a copy, since code could not "
-        f"read the folder itself: {_names(folder)}{rest}"
+        f"read the folder itself (chmod o+rx lets it, and serves its tables): "
+        f"{_names(folder)}{rest}"
     ]
 
 

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from divingbell.agent.events import AgentEvent, CellEnded, CellStarted, Done, Notice, StopReason
+from divingbell.agent.events import (
+    AgentEvent,
+    CellEnded,
+    CellStarted,
+    Done,
+    Notice,
+    StopReason,
+    Text,
+)
 from divingbell.agent.model import ModelFailed
 from divingbell.border.vault import tokens
 from divingbell.escapes import clean
@@ -35,10 +43,15 @@ class Collected:
     notices: list[str] = field(default_factory=list)
     done: Done | None = None
     failure: ModelFailed | None = None
+    said: str = ""
+    """The words of a reply that has not ended."""
 
     def take(self, event: AgentEvent) -> None:
         """Take note of an event."""
-        if isinstance(event, CellStarted):
+        if isinstance(event, Text):
+            self.said += event.text
+        elif isinstance(event, CellStarted):
+            self.said = ""
             self.cells.append({"code": event.code})
         elif isinstance(event, CellEnded):
             result = event.result
@@ -67,12 +80,12 @@ class Collected:
         if as_json:
             return [tokens.replaced(self.to_json(), lambda token: _in_json(token, values))]
         # A pipe may lead to a terminal: there, words must not act on it either.
-        text = "" if self.done is None else clean(self.done.text).strip()
+        text = clean(self.said if self.done is None else self.done.text).strip()
         return [tokens.replaced(text, lambda token: values.get(token, token))] if text else []
 
     def to_json(self) -> str:
         """Return everything as one JSON object."""
-        done = self.done or Done("empty", "")
+        done = self.done or Done("empty", self.said)
         failure = self.failure
         return json.dumps(
             {

@@ -98,6 +98,8 @@ class ChatOptions(SandboxOptions):
         """
         if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
             raise InvalidInput("--base-url is an address that begins with http:// or https://")
+        if self.question is not None and not self.question.strip():
+            raise InvalidInput('the question is empty: --print "…"')
         if self.json and self.question is None:
             raise InvalidInput('--json needs a question: --print "…"')
         given = {

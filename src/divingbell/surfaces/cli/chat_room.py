@@ -45,6 +45,13 @@ class Place:
         """Ask the agent, and keep what is said."""
         return (self.keeper or self.agent).ask(text)
 
+    async def forget(self) -> None:
+        """Forget the conversation, also where it is kept."""
+        if self.keeper is None:
+            self.agent.forget()
+        else:
+            await self.keeper.forget()
+
     async def keep(self) -> None:
         """Keep the conversation as it is now."""
         if self.keeper is not None:
@@ -148,7 +155,7 @@ class Room:
         self._place.add_done_callback(done)
 
     async def _hold(self, after: Callable[[], Awaitable[None]] | None) -> None:
-        model: Model | None = None
+        making: asyncio.Task[Model] | None = None
         try:
             if after is not None:
                 await after()
@@ -165,8 +172,9 @@ class Room:
                 settings, progress=self._on_state, on_approval=TerminalApprover(), needs=needs
             )
             async with bell.starting():
-                model = await self._make_model()
-                await self._sessions(bell, model)
+                # What speaks with it is loaded in a thread, while a session is made and furnished.
+                making = asyncio.create_task(_made(self._make_model))
+                await self._sessions(bell, making)
         except (DivingbellError, OSError, asyncio.CancelledError) as error:
             self.failure = error
             if not self._place.done():
@@ -176,23 +184,28 @@ class Room:
                     self._place.set_exception(error)
                     self._place.exception()  # whoever asks is told; nobody has to ask
         finally:
-            if model is not None:
-                await model.close()
+            if making is not None:
+                await _closed(making)
 
-    async def _sessions(self, bell: "Divingbell", model: "Model") -> None:
+    async def _sessions(self, bell: "Divingbell", making: "asyncio.Task[Model]") -> None:
         """Have one session after the other, should one end; the conversation goes on."""
         kept = await asyncio.to_thread(self._kept) if self._keeps else None
-        history: Sequence[Entry] = () if kept is None else kept.entries(model.name)
+        history: Sequence[Entry] = ()
+        model: Model | None = None
         try:
-            is_resumed = bool(history)
+            is_resumed = kept is not None and bool(kept.written.entries)
             while not self._leaving:
                 self._done_with_session.clear()
                 name = None if kept is None else kept.name
                 async with bell.session(name, idle_timeout=math.inf) as session:
+                    told = None
                     if kept is not None and is_resumed:
-                        history = [*history, await self._resume(kept, session, bell)]
+                        told = await self._resume(kept, session, bell)
                         is_resumed = False
                     await self._furnish(session)
+                    model = model or await making
+                    if kept is not None and told is not None:
+                        history = [*kept.entries(model.name), told]
                     agent = await self._agent(bell, session, model, history)
                     self._on_state("")
                     self._place.set_result(Place(bell, session, agent, _keeper(agent, kept, bell)))
@@ -201,10 +214,11 @@ class Room:
                     agent = (self._place if self._place.done() else place).result().agent
                     history, model = agent.history, agent.model
         finally:
-            await model.close()  # the one that was asked last
+            if model is not None:
+                await model.close()  # the one that was asked last
             if kept is not None:
                 kept.close()
-                if not history:
+                if model is not None and not history:  # else what was to go on is still there
                     await asyncio.to_thread(self._conversations().remove, kept.name)
 
     def _conversations(self) -> "Conversations":
@@ -244,6 +258,18 @@ def _keeper(agent: "Agent", kept: "KeptConversation | None", bell: "Divingbell")
     from divingbell.agent.keeper import Keeper
 
     return None if kept is None else Keeper(agent, kept, bell.border)
+
+
+async def _made(make_model: MakeModel) -> "Model":
+    return await make_model()
+
+
+async def _closed(making: "asyncio.Task[Model]") -> None:
+    """Close a model that may not be there yet, or never will."""
+    making.cancel()
+    await asyncio.wait({making})
+    if not making.cancelled() and making.exception() is None:
+        await making.result().close()
 
 
 def _load() -> None:

@@ -6,6 +6,7 @@ approval shows what is really sent, as everywhere.
 
 import asyncio
 import contextlib
+import logging
 import math
 import os
 import secrets
@@ -338,9 +339,17 @@ async def serve(
     if sys.stdin.isatty() or sys.stdout.isatty():
         raise ConfigError("--acp is for editors, which start it: leave it out to talk here")
     agent: Any = EditorAgent(settings, make_model, conversations, files)
+    logging.getLogger().addFilter(_plain)
     async with agent.running():
         await acp.run_agent(agent)
     return exit_status.OK
+
+
+def _plain(record: logging.LogRecord) -> bool:
+    """Have the protocol's library say in one line what it did not understand."""
+    if record.exc_info and record.getMessage().startswith("Error parsing"):
+        record.msg, record.args, record.exc_info = "a line of the editor is no JSON", (), None
+    return True
 
 
 @contextlib.contextmanager

@@ -94,7 +94,12 @@ def application(
     besides those of this machine. `make_model` makes the model of conversations, in the place of
     the settings.
     """
-    door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW)
+
+    def count(code: str) -> None:
+        if bell.metrics is not None:
+            bell.metrics.answered(code)
+
+    door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW, count=count)
     service = Service.of(bell, door, make_model)
     endpoint = Endpoint.of(bell, len(tokens or ()), service.queue.turn)
     kernels = Kernels(bell, service.queue)

@@ -5,7 +5,7 @@ What a visitor may do is compared where it is done: each operation names the sco
 
 import itertools
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
@@ -16,7 +16,7 @@ from divingbell.surfaces.auth import Tokens
 from divingbell.surfaces.http import quotas, visitor
 from divingbell.surfaces.http.connections import Connections
 from divingbell.surfaces.http.logins import Logins
-from divingbell.surfaces.http.problems import Refused
+from divingbell.surfaces.http.problems import COUNT, Refused, count
 from divingbell.surfaces.http.quotas import Gone
 from divingbell.surfaces.http.visitor import EVERYBODY, Visitor
 from divingbell.surfaces.mcp.endpoint import user_for_sdk
@@ -52,6 +52,8 @@ class Door:
     connections: Connections = field(default_factory=Connections)
     logins: Logins = field(default_factory=Logins)
     shares: quotas.Shares = field(default_factory=quotas.shares)
+    count: Callable[[str], None] | None = None
+    """Told the code of every refusal."""
 
     def is_open(self, path: str) -> bool:
         """Whether a path is answered without a token."""
@@ -75,6 +77,8 @@ class Guard:
             return
         identifier = f"{self._prefix}-{next(self._numbers):x}"
         scope["divingbell.request"] = identifier
+        if self._door.count is not None:
+            scope[COUNT] = self._door.count
         send = _naming(quotas.in_pieces(send), identifier.encode())
         try:
             visiting = self._let_in(scope)
@@ -233,6 +237,7 @@ def _wrong_origin() -> Refused:
 
 async def _refuse(refusal: Refused, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["type"] == "websocket":
+        count(scope, refusal.code)
         await receive()  # its opening
         await send({"type": "websocket.close", "code": 1008, "reason": str(refusal)[:100]})
         return

@@ -13,7 +13,7 @@ from divingbell.surfaces.http.problems import MEDIA_TYPE, Problem
 
 _TYPED = re.compile(r"\{(\w+):\w+\}")
 _REFERENCE = "#/components/schemas/{name}"
-PROBLEMS = (400, 401, 403, 404, 405, 409, 413, 415, 421, 422, 429, 500, 503)
+PROBLEMS = (400, 401, 403, 404, 405, 409, 413, 414, 415, 421, 422, 429, 500, 503)
 """Statuses that every operation may have; each says what to do next."""
 MORE = {"PUT": (507,), "GET": (406, 416)}
 
@@ -91,9 +91,14 @@ def _responses(operation: Operation) -> dict[str, Any]:
     if operation.status != 204:
         schema = {} if operation.answers is None else {"schema": _schema(operation.answers)}
         done["content"] = {each: schema if each == JSON else {} for each in operation.media_types}
-    problem = {"description": "A problem.", "content": {MEDIA_TYPE: {"schema": _schema(Problem)}}}
+    problem: dict[str, Any] = {
+        "description": "A problem.",
+        "content": {MEDIA_TYPE: {"schema": _schema(Problem)}},
+    }
     statuses = (*PROBLEMS, *MORE.get(operation.method, ()))
     responses = {str(status): problem for status in statuses}
+    # What can't be read as a request at all is answered in plain words, before the API sees it.
+    responses["400"] = problem | {"content": problem["content"] | {"text/plain": {}}}
     if operation.status == 201:
         responses["200"] = done
     return responses | {str(operation.status): done}

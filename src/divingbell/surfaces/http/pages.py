@@ -23,7 +23,7 @@ def page(items: Iterable[T], given: Page, name: Callable[[T], str]) -> tuple[lis
         names = [name(each) for each in found]
         if given.cursor not in names:
             words = "the list has changed, and the cursor is of nothing in it: begin it again"
-            raise Refused(400, "cursor_gone", words)
+            raise Refused(409, "cursor_gone", words)
         start = names.index(given.cursor) + 1
     part = found[start : start + given.limit]
     is_last = start + given.limit >= len(found)

@@ -8,7 +8,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from divingbell import logs
-from divingbell.errors import DivingbellError, RateExceeded
+from divingbell.errors import CapacityError, DivingbellError, RateExceeded
 from divingbell.surfaces.http.answers import Answer
 from divingbell.text import one_line
 
@@ -41,6 +41,8 @@ STATUSES: Mapping[str, int] = {
     "tool_timeout": 503,
 }
 """By the code of an error. What is not here is our own fault: 500."""
+COUNT = "divingbell.count"
+"""Where a request has the function that counts refusals by their code."""
 INTERNAL = "something went wrong inside: the log of divingbell says more"
 
 
@@ -73,19 +75,27 @@ class Refused(Exception):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request with it."""
-        await self.answer(request_id(scope))(scope, receive, send)
+        await self.answer(scope)(scope, receive, send)
 
-    def answer(self, identifier: str) -> Answer:
+    def answer(self, scope: Scope) -> Answer:
+        """Return it as the answer to a request, and have it counted."""
+        count(scope, self.code)
         problem = Problem(
             type=f"urn:divingbell:problem:{self.code}",
             title=HTTPStatus(self.status).phrase,
             status=self.status,
             detail=str(self)[:MAX_DETAIL],
             code=self.code,
-            request_id=identifier,
+            request_id=request_id(scope),
         )
         body = msgspec.json.encode(problem)
         return Answer(body, self.status, MEDIA_TYPE, self.headers)
+
+
+def count(scope: Scope, code: str) -> None:
+    """Count a refusal, where somebody does."""
+    if COUNT in scope:
+        scope[COUNT](code)
 
 
 def request_id(scope: Scope) -> str:
@@ -106,6 +116,8 @@ def of_error(error: BaseException) -> Refused:
     refused = Refused(status, error.code, str(error))
     if isinstance(error, RateExceeded):
         return refused.retry_after(error.retry_after)
+    if isinstance(error, CapacityError) and error.of_user:
+        return Refused(429, error.code, str(error))  # time alone frees nothing of theirs
     return refused.retry_after(AGAIN) if status == 503 else refused
 
 

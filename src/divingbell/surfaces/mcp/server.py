@@ -258,7 +258,7 @@ class Surface:
                     return await own(self, given, channel)
                 except DivingbellError as error:
                     if self._bell.metrics is not None:
-                        self._bell.metrics.failed(error.code)
+                        self._bell.metrics.answered(error.code)
                     if params.name == definitions.EXECUTE.name:
                         return execution.as_refusal(error)
                     return _text_result(str(error), is_error=True)

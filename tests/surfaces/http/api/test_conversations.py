@@ -100,7 +100,7 @@ async def test_events_are_followed_again_after_any_of_them(
     assert again == found[1:]
     async with anne.stream("GET", f"{talk}/events?after={found[-1].number}") as answer:
         assert [each async for each in heard(answer)] == []
-    assert (await anne.get(f"{talk}/events?after=9999")).status_code == 400
+    assert (await anne.get(f"{talk}/events?after=9999")).status_code == 422
 
 
 async def test_an_answer_goes_on_when_its_reader_leaves_and_is_cancelled_when_asked_to(

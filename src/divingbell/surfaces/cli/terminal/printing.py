@@ -1,6 +1,8 @@
 """Events of a session, as they come, to the terminal; and a result as JSON."""
 
 import os
+import shutil
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -56,7 +58,8 @@ class Printer:
 
     def note(self, text: str) -> None:
         """Say something on stderr, on a line of its own."""
-        self._line(STDERR, NOTE + text)
+        is_terminal = self._filters[STDERR] is not None
+        self._line(STDERR, _between_words(NOTE + text) if is_terminal else NOTE + text)
 
     def line(self, text: str) -> None:
         """Say something on stdout, on a line of its own."""
@@ -151,3 +154,15 @@ def in_force(isolation: Isolation) -> str:
 def limits_in_force(limits: Limits) -> str:
     """Return the limits that people ask for most, in one line."""
     return f"timeout {limits.timeout:g} s, memory {size(limits.memory)}, disk {size(limits.disk)}"
+
+
+def _between_words(text: str) -> str:
+    """Return a text whose long lines are broken between words: a terminal breaks them anywhere."""
+    columns = shutil.get_terminal_size().columns
+    lines: list[str] = []
+    for line in text.split("\n"):
+        broken = textwrap.wrap(
+            line, columns, subsequent_indent=" " * len(NOTE), break_on_hyphens=False
+        )
+        lines += broken if len(line) > columns else [line]
+    return "\n".join(lines)

@@ -102,7 +102,7 @@ def _before(cursor: str | None) -> Place | None:
         return None
     match = _CURSOR.fullmatch(cursor)
     if match is None:
-        raise Refused(400, "cursor_gone", "this is no cursor of this list: begin it again")
+        raise Refused(409, "cursor_gone", "this is no cursor of this list: begin it again")
     return match[1], match[2], int(match[3])
 
 

@@ -192,7 +192,7 @@ def after_of(call: Call, given: After, last: int) -> int:
         after = int(said)
     if after > last:
         words = f"there is no event {after} yet: the last one is {last}"
-        raise Refused(400, "event_unknown", words)
+        raise Refused(422, "event_unknown", words)
     return after
 
 

@@ -26,7 +26,7 @@ from divingbell.surfaces.http.jupyter.notebooks import (
     NotebookWish,
 )
 from divingbell.surfaces.http.operations import parsed
-from divingbell.surfaces.http.problems import Refused, missing, of_error, request_id
+from divingbell.surfaces.http.problems import Refused, missing, of_error
 from divingbell.surfaces.http.visitor import Visitor
 
 PATH = "/jupyter"
@@ -185,7 +185,7 @@ def _guarded(handle: Handler, scope: ScopeWord) -> Callable[[Request], Awaitable
             _check(request, scope)
             return await handle(request)
         except (Refused, DivingbellError) as error:
-            return of_error(error).answer(request_id(request.scope))
+            return of_error(error).answer(request.scope)
 
     return handled
 
@@ -214,6 +214,6 @@ async def _body(request: Request, kind: type[Wish]) -> Wish:
 
 async def refuse_socket(websocket: WebSocket, refusal: Refused) -> None:
     """Answer the opening of a WebSocket with a refusal, as HTTP has it."""
-    answer = refusal.answer(request_id(websocket.scope))
+    answer = refusal.answer(websocket.scope)
     told = Response(answer.body, answer.status, answer.headers, answer.media_type)
     await websocket.send_denial_response(told)
