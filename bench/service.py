@@ -5,6 +5,7 @@ and a file of 200 MB up and down, with the memory that the service grows by.
 """
 
 import contextlib
+import tempfile
 import time
 from argparse import Namespace
 from collections.abc import AsyncIterator, Callable
@@ -85,7 +86,12 @@ async def cells(options: Namespace) -> list[table.Row]:
 @contextlib.asynccontextmanager
 async def _ways() -> AsyncIterator[dict[str, Way]]:
     async with contextlib.AsyncExitStack() as stack:
-        bell = await stack.enter_async_context(bells.ring(privacy="secrets"))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="divingbell-service-"))
+        log = {"folder": f"{folder}/audit", "heads": f"{folder}/heads"}
+        # As `serve` has them.
+        given: dict[str, Any] = {"privacy": "secrets", "audit": "on", "skills": "on"}
+        ringing = bells.ring(**given, metrics="on", audit_log=log)
+        bell = await stack.enter_async_context(ringing)
         session = await stack.enter_async_context(bell.session())
         service = await stack.enter_async_context(load.served(1))
         headers = {"Authorization": f"Bearer {service.tokens[0]}"}

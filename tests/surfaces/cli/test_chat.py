@@ -90,6 +90,7 @@ def asking(provider: ProviderServer, tmp_path_factory: pytest.TempPathFactory) -
         Say("", f"print({EMAIL!r})"),
         Say("", "print(open('one.csv').read(), open('/data/sales/march.csv').read())"),
         Say("", "print('a')\n1/0"),
+        Say("", "print(open('closed/inner/a.csv').read())"),
         Say("It failed."),
     ]
     done = runner(place)(
@@ -97,6 +98,7 @@ def asking(provider: ProviderServer, tmp_path_factory: pytest.TempPathFactory) -
         *("-p", f"Write to {EMAIL}", "--json"),
         stdin="xyx\n" * 50_000,
         OPENAI_API_KEY="sk-of-openai",
+        MINE="sk-of-mine",
     )
     bodies = [json.loads(body)["messages"][-1]["content"] for body in provider.bodies]
     return Asked(json.loads(done.stdout), done.returncode, bodies, str(provider.headers))
@@ -104,7 +106,7 @@ def asking(provider: ProviderServer, tmp_path_factory: pytest.TempPathFactory) -
 
 def test_json_is_one_object_with_the_cells(asking: Asked) -> None:
     told = asking.told
-    assert (told["answer"], told["reason"], told["requests"]) == ("It failed.", "answered", 5)
+    assert (told["answer"], told["reason"], told["requests"]) == ("It failed.", "answered", 6)
     assert asking.status == exit_status.OK
     cell = told["cells"][3]
     assert cell["code"] == "print('a')\n1/0"
@@ -118,10 +120,14 @@ def test_personal_data_reaches_neither_the_model_nor_a_program(asking: Asked) ->
         assert EMAIL not in said and "[EMAIL_" in said
 
 
-def test_with_reveal_a_program_reads_real_values(bell: Bell, provider: ProviderServer) -> None:
+def test_with_reveal_a_program_reads_real_values_and_the_key_that_is_named_is_sent(
+    bell: Bell, provider: ProviderServer
+) -> None:
     provider.says = [Say("", f"print({EMAIL!r})"), Say("Done.")]
-    stdout, _, _ = asked(bell, provider, "-p", "Write", "--json", "--reveal")
-    assert json.loads(stdout)["cells"][0]["output"] == f"{EMAIL}\n"
+    more = ("-p", "Write", "--json", "--reveal", "--key-variable", "MINE")
+    done = bell("chat", *to(provider), *more, OPENAI_API_KEY="sk-of-openai", MINE="sk-of-mine")
+    assert json.loads(done.stdout)["cells"][0]["output"] == f"{EMAIL}\n"
+    assert provider.headers[0]["authorization"] == "Bearer sk-of-mine"
 
 
 def test_piped_input_is_a_file_for_the_code(asking: Asked) -> None:
@@ -143,6 +149,7 @@ def test_a_folder_that_code_can_not_read_is_copied_and_that_is_said(asking: Aske
     told = asking.requests[0]
     assert "a copy, since code could not read the folder itself" in told
     assert "/workspace/closed/inner/a.csv: 4 bytes" in told
+    assert asking.output(4) == "b\n2\n\n"
     assert ".hidden" not in told
     assert "data_closed" not in told
 

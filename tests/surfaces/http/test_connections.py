@@ -333,3 +333,33 @@ async def test_a_body_that_comes_on_is_waited_for(
         assert (await reader.readline()).split()[1] in (b"200", b"201")
     assert set_to.count(connections.BODY_TIMEOUT) <= 1 + pieces
     writer.close()
+
+
+async def test_a_client_that_takes_nothing_of_its_answer_is_cut_off(
+    site: Site, anne: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "WRITE_TIMEOUT", 0.1)
+    path, size = "/api/v1/sessions/slow/files/large", 16 << 20
+    await anne.post("/api/v1/sessions", json={"id": "slow"})
+    assert (await anne.put(path, content=bytes(size))).status_code in (200, 201)
+    line = socket.socket()
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    with line:
+        line.connect(("127.0.0.1", site.port))
+        line.sendall(KNOWN.replace(b"POST /mcp", f"GET {path}".encode()) + b"\r\n" + b" " * 100)
+        share = site.app.door.shares["anne"]
+        await until(lambda: share.requests == 1, "it is asked for")
+        await until(lambda: share.requests == 0, "it is given up")
+        line.settimeout(PATIENCE)
+        assert await asyncio.to_thread(_count, line) < size
+
+
+def _count(line: socket.socket) -> int:
+    """The bytes that come until the connection is closed."""
+    count = 0
+    try:
+        while piece := line.recv(1 << 16):
+            count += len(piece)
+    except ConnectionError:
+        pass
+    return count

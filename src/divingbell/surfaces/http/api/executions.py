@@ -117,15 +117,15 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
 
     if wants_stream(call):
         return Stream(_seen_by(call, execution.log), left)
-    ended = asyncio.ensure_future(execution.done.wait())
+    assert execution.task is not None
     leaving = asyncio.ensure_future(gone(call.receive))
     try:
-        await asyncio.wait((ended, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not ended.done():
+        # Its record is made by the task's first callback, and this is a later one.
+        await asyncio.wait((execution.task, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if not execution.task.done():
             left()
-            await ended
+        await execution.done.wait()
     finally:
-        ended.cancel()
         leaving.cancel()
     if execution.problem is not None:
         raise execution.problem
