@@ -76,18 +76,20 @@ async function follow(control: AbortController): Promise<void> {
 
 /** Asks for all sessions and approvals again. */
 export async function refresh(): Promise<void> {
-  const [all, asked] = await Promise.all([
-    get<Page<Session>>("sessions?limit=200"),
-    may("approve") ? get<Page<Approval>>("approvals") : { items: [] },
-  ]);
-  sessions.value = all.items;
+  const [asked] = await Promise.all([may("approve") ? get<Page<Approval>>("approvals") : { items: [] }, refreshSessions()]);
   approvals.value = asked.items;
+}
+
+async function refreshSessions(): Promise<void> {
+  const all = await get<Page<Session>>("sessions?limit=200");
+  sessions.value = all.items;
   all.items.forEach(note);
 }
 
 function take({ event, data }: ServerEvent): void {
   if (event === "session.changed") putSession(data["session"] as unknown as Session);
-  else if (event === "session.opened") void refresh().catch(() => {}); // the next event tells it, too
+  // Not approvals: a list from before one was asked would take it away again.
+  else if (event === "session.opened") void refreshSessions().catch(() => {}); // the next event tells it, too
   else if (event === "session.ended") dropSession(String(data["session"]));
   else if (event === "approval.asked") putApproval(data["approval"] as unknown as Approval);
   else if (event === "approval.answered") dropApproval(String(data["id"]));
