@@ -13,7 +13,7 @@ from tests.surfaces.http.serving import ANNE, Site, Talking, served
 
 PATIENCE = 300.0
 EXAMPLES = 4
-"""Of each operation and phase. DIVINGBELL_TEST_EXAMPLES asks for more, for an hour of leisure."""
+"""Of each operation and phase."""
 CONFIG = """
 hooks = "contract_hooks"
 
@@ -40,7 +40,7 @@ async def test_every_operation_answers_as_it_is_described(site: Site, tmp_path: 
         str(program), "--no-color", "run", f"{site.url}/openapi.json",
         "--header", f"Authorization: Bearer {ANNE}",
         "--exclude-path", "/api/v1/events",  # it never ends; its tests read it
-        "--max-examples", os.environ.get("DIVINGBELL_TEST_EXAMPLES", str(EXAMPLES)),
+        "--max-examples", str(EXAMPLES),
         "--generation-deterministic", "--request-timeout", "20", "--workers", "1",
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
