@@ -206,7 +206,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._part == "head":  # those behind a body would change what the guard has seen
-            super().on_header(name, value)
+            super().on_header(name, value.rstrip(b" \t"))  # blanks at the end are no part of it
 
     def on_headers_complete(self) -> None:
         if self.parser.get_http_version() not in _VERSIONS or not self.url.startswith(b"/"):
