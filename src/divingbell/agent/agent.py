@@ -4,6 +4,7 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 """
 
 import contextlib
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -31,6 +32,7 @@ from divingbell.agent.model import (
     ModelFailed,
     ModelRequest,
     ModelUsage,
+    Pause,
     Reply,
     TextPiece,
     ThinkingPiece,
@@ -244,6 +246,8 @@ class Agent:
                     code = code_so_far(piece.arguments) if piece.name == EXECUTE else None
                     if code is not None:
                         yield CodeWritten(piece.id, code)
+                elif isinstance(piece, Pause):
+                    yield Notice(f"{piece.reason}; asking again in {math.ceil(piece.seconds)} s")
                 else:
                     self.history.append(piece.entry)
                     done = True
