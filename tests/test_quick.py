@@ -9,41 +9,39 @@ import pytest
 from tests.conftest import SLOW
 
 ROOT = Path(__file__).parents[1]
+TESTS = ROOT / "tests"
 
 
 def collected(*arguments: str) -> set[str]:
-    """The tests that a run with these arguments would have."""
+    """The tests that a quick run with these arguments would have."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        [*command, "--quick", *arguments], cwd=ROOT, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return {line for line in done.stdout.splitlines() if "::" in line}
 
 
-@pytest.fixture(scope="module")
-def whole() -> set[str]:
-    return collected()
+def files_of(place: Path) -> set[Path]:
+    return {place} if place.is_file() else set(place.rglob("test_*.py"))
 
 
-def of(tests: set[str], name: str) -> set[str]:
-    """Those of a file or folder of tests."""
-    return {test for test in tests if test.startswith((f"tests/{name}::", f"tests/{name}/"))}
-
-
-def test_it_leaves_out_what_is_listed_as_slow_and_nothing_else(whole: set[str]) -> None:
-    slow = set().union(*(of(whole, name) for name in SLOW))
-    quick = collected("--quick")
-    assert quick == whole - slow
-    assert quick and slow
+def test_it_leaves_out_what_is_listed_as_slow_and_nothing_else() -> None:
+    quick = {ROOT / test.split("::")[0] for test in collected()}
+    slow = set().union(*(files_of(TESTS / name) for name in SLOW))
+    assert quick and quick.isdisjoint(slow)
+    others = files_of(TESTS) - slow - quick
+    assert all("= libraries.need(" in path.read_text("utf-8") for path in others)
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_what_is_listed_has_tests(name: str, whole: set[str]) -> None:
-    assert of(whole, name)
+def test_what_is_listed_has_tests(name: str) -> None:
+    assert files_of(TESTS / name)
 
 
-def test_it_goes_with_other_arguments_of_pytest(whole: set[str]) -> None:
-    chosen = collected("--quick", "tests/settings", "tests/bench", "-k", "folder")
-    assert chosen and chosen < of(whole, "settings")
+def test_it_goes_with_other_arguments_of_pytest() -> None:
+    chosen = collected("tests/settings", "tests/bench", "-k", "folder")
+    assert chosen and all(test.startswith("tests/settings/") for test in chosen)
 
 
 def test_help_names_it() -> None:

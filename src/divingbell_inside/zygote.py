@@ -136,7 +136,16 @@ class Zygote:
             os._exit(status)
 
 
+def _heed_signals() -> None:
+    """Heed what the host may ignore, as under nohup or in the background of a script: programs of a
+    session would inherit that. Python itself ignores two, and gives them back to its programs."""
+    for number in signal.valid_signals() - {signal.SIGPIPE, signal.SIGXFSZ}:
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def main(descriptor: int) -> None:
+    _heed_signals()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.makedirs(layout.ENVIRONMENT["MPLCONFIGDIR"], exist_ok=True)
     line = socket.socket(fileno=descriptor)

@@ -10,6 +10,7 @@ from typing import Any
 
 Record = dict[str, Any]
 
+OUR_VERSION = version("divingbell")  # it is in a file: 2 ms each time
 VERSION = "1.5.0"
 BASE, AUTHENTICATION, API = (
     (0, 0, "Base Event"),
@@ -72,7 +73,7 @@ def _metadata(record: Record) -> dict[str, Any]:
         "product": {
             "name": "Divingbell",
             "vendor_name": "Divingbell",
-            "version": version("divingbell"),
+            "version": OUR_VERSION,
         },
     }
     if "call" in record:

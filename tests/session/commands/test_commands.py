@@ -2,8 +2,11 @@
 
 import asyncio
 import contextlib
+import re
 import signal
 import socket
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -386,8 +389,23 @@ async def test_a_server_that_is_killed_or_stopped_from_inside(session: Session) 
 async def test_a_command_has_nothing_open_but_its_streams(session: Session) -> None:
     result = await session.command(["ls", "/proc/self/fd"])
     assert result.stdout.split() == ["0", "1", "2", "3"]  # the last is the folder itself
-    ignored = await session.command("grep SigIgn /proc/self/status")
-    assert int(ignored.stdout.split()[1], 16) == 0
+
+
+IGNORED = """
+import divingbell
+with divingbell.sync.Divingbell(pool=0, preload=[]) as bell, bell.session() as session:
+    print(session.command("grep SigIgn /proc/self/status").stdout)
+    print(session.run("!grep SigIgn /proc/self/status").text)
+"""
+
+
+async def test_what_the_host_ignores_is_heeded_inside() -> None:
+    program = [sys.executable, "-c", IGNORED]
+    host = await asyncio.create_subprocess_exec(
+        "env", "--ignore-signal=HUP", "--ignore-signal=QUIT", *program, stdout=subprocess.PIPE
+    )
+    said, _ = await host.communicate()
+    assert re.findall(r"[0-9a-f]{16}", said.decode()) == ["0" * 16] * 2
 
 
 async def _read(handle: CommandHandle) -> list[tuple[str, str]]:

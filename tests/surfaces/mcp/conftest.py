@@ -58,6 +58,7 @@ async def bell_with_shop() -> AsyncIterator[Divingbell]:
         pool=1,
         copy_after=0.0,
         interrupt_grace=0.5,
+        service={"drain_timeout": 0.5},
         servers={"shop": {"command": command, "args": arguments}},
         policy={
             "rules": [

@@ -50,6 +50,7 @@ async def _over_http(folder: Path, options: DatasetOptions, settings: "Settings"
     from divingbell.surfaces.http.application import application_of
 
     known, new = serving.tokens_for(options)
+    certificate = serving.certificate_for(options)
     hosts = (*options.allow_host, *(() if listening.is_loopback(options.host) else (options.host,)))
     with listening.bound(options.host, options.port) as listener:
         async with opened(folder, settings, progress=tell) as (made, bell):
@@ -61,4 +62,5 @@ async def _over_http(folder: Path, options: DatasetOptions, settings: "Settings"
                 guarded=known is not None,
                 made=new,
             )
-            return await serving.watched(bell, listening.serve(app, listener, greet), stay=False)
+            answering = listening.serve(app, listener, greet, certificate)
+            return await serving.watched(bell, answering, stay=False)

@@ -61,6 +61,23 @@ class HttpOptions(HostOptions):
             metavar="NAME",
         ),
     ] = ()
+    tls_cert: Annotated[
+        Path | None,
+        Parameter(
+            group=_HTTP,
+            help="Serve over TLS with this certificate (PEM, with those that vouch for it). A "
+            "renewed one is taken up.",
+            metavar="FILE",
+        ),
+    ] = None
+    tls_key: Annotated[
+        Path | None,
+        Parameter(
+            group=_HTTP,
+            help="Its private key, if that is in a file of its own.",
+            metavar="FILE",
+        ),
+    ] = None
 
     def start_log(self) -> None:
         """Show warnings in any case: this runs unattended."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from divingbell.settings.config import Settings
     from divingbell.surfaces.auth import Tokens
     from divingbell.surfaces.cli.terminal.signals import Signals
+    from divingbell.surfaces.http.certificate import Certificate
 
 EVERYWHERE = ("0.0.0.0", "::")
 OUTPUT = 64 * KB
@@ -95,6 +96,7 @@ async def _over_http(options: ServeOptions, settings: "Settings", caught: "Signa
     from divingbell.surfaces.traced_requests import TracedRequests
 
     known, made = tokens_for(options)
+    certificate = certificate_for(options)
     local = listening.is_loopback(options.host)
     listener = listening.bound(options.host, options.port)
     with listener:
@@ -111,7 +113,7 @@ async def _over_http(options: ServeOptions, settings: "Settings", caught: "Signa
                 made=made,
                 settings=settings,
             )
-            serving = asyncio.create_task(listening.serve(app, listener, greet))
+            serving = asyncio.create_task(listening.serve(app, listener, greet, certificate))
             if caught is not None:
                 caught.on_second = serving.cancel
             return await watched(bell, serving, stay=False)
@@ -183,7 +185,23 @@ def url_of(options: HttpOptions, port: int) -> str:
     if host.strip("[]") in EVERYWHERE:
         host = options.allow_host[0] if options.allow_host else "localhost"
     name = f"[{host}]" if ":" in host and not host.startswith("[") else host
-    return f"http://{name}:{port}/mcp"
+    scheme = "http" if options.tls_cert is None else "https"
+    return f"{scheme}://{name}:{port}/mcp"
+
+
+def certificate_for(options: HttpOptions) -> "Certificate | None":
+    """Return the certificate that clients are to be shown.
+
+    Raises:
+        ConfigError: it can't be used.
+    """
+    from divingbell.surfaces.http.certificate import Certificate
+
+    if options.tls_cert is not None:
+        return Certificate(options.tls_cert, options.tls_key)
+    if options.tls_key is not None:
+        raise ConfigError("--tls-key is the key of a certificate: give --tls-cert, too")
+    return None
 
 
 def _for_a_model(settings: "Settings") -> "Settings":

@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from typing import Any, Literal
+from typing import Protocol as Interface
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -53,6 +54,16 @@ def is_worth_a_line(record: logging.LogRecord) -> bool:
     return message not in _OF_STRANGERS and "WebSocket %s" not in message
 
 
+class Stranger(Interface):
+    """A connection that serves nobody yet."""
+
+    client: Peer | None
+    known: bool
+
+    def drop(self) -> None:
+        """Close it at once."""
+
+
 class Connections:
     """The connections that serve nobody at the moment. When there are too many, the oldest one is
     closed.
@@ -62,14 +73,14 @@ class Connections:
     """
 
     def __init__(self) -> None:
-        self._strangers: dict[Peer | None, Protocol] = {}
+        self._strangers: dict[Peer | None, Stranger] = {}
         self.host_time = HostTime(lambda seconds, times: None)
         """The share that all who have shown no token have together of answers."""
 
     def __len__(self) -> int:
         return len(self._strangers)
 
-    def arrived(self, connection: "Protocol") -> None:
+    def arrived(self, connection: Stranger) -> None:
         """Count a connection, which serves nobody from now on."""
         self._strangers[connection.client] = connection
         host = connection.client and connection.client[0]
@@ -195,7 +206,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._part == "head":  # those behind a body would change what the guard has seen
-            super().on_header(name, value)
+            super().on_header(name, value.rstrip(b" \t"))  # blanks at the end are no part of it
 
     def on_headers_complete(self) -> None:
         if self.parser.get_http_version() not in _VERSIONS or not self.url.startswith(b"/"):

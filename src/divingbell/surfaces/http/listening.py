@@ -11,6 +11,8 @@ import uvicorn
 
 from divingbell import logs
 from divingbell.errors import ConfigError
+from divingbell.surfaces.http import tls
+from divingbell.surfaces.http.certificate import Certificate
 from divingbell.surfaces.http.connections import Protocol, is_worth_a_line
 from divingbell.surfaces.http.jupyter.connection import MAX_FRAME
 
@@ -57,14 +59,27 @@ class _Server(uvicorn.Server):
 
 
 async def serve(
-    app: Any, listener: socket.socket, ready: Callable[[], None] = lambda: None
+    app: Any,
+    listener: socket.socket,
+    ready: Callable[[], None] = lambda: None,
+    certificate: Certificate | None = None,
 ) -> None:
-    """Serve until cancelled; `ready` is called once clients are answered. Then what runs is given
-    its time, unless it is cancelled again."""
+    """Serve until cancelled, over TLS where there is a certificate; `ready` is called once clients
+    are answered. Then what runs is given its time, unless it is cancelled again."""
+    if certificate is None:
+        await _serve(app, listener, ready, Protocol)
+        return
+    async with certificate.followed():
+        await _serve(app, listener, ready, tls.over(certificate.context))
+
+
+async def _serve(
+    app: Any, listener: socket.socket, ready: Callable[[], None], protocol: Any
+) -> None:
     logs.logger("uvicorn.error").addFilter(is_worth_a_line)
     config = uvicorn.Config(
         app,
-        http=Protocol,
+        http=protocol,
         ws="websockets-sansio",
         ws_max_size=MAX_FRAME,
         ws_per_message_deflate=False,  # memory and time for each connection, on one machine mostly
