@@ -12,7 +12,7 @@ from pydantic_ai.models import KnownModelName
 from divingbell import Divingbell
 from divingbell.agent import choosing
 from divingbell.agent.agent import Agent
-from divingbell.agent.events import CellEnded, CodeWritten, Done, UsageTold
+from divingbell.agent.events import CellEnded, CodeWritten, Done, Notice, UsageTold
 from divingbell.agent.model import ModelFailed
 from divingbell.agent.providers import connect
 from divingbell.errors import ConfigError
@@ -130,7 +130,7 @@ ERROR = json.dumps({"error": {"type": "x", "message": "said by the provider"}})
 FAULTS = {
     "wrong key": (status(401, ERROR), "key"),
     "no such model": (status(404, ERROR), "model"),
-    "too many": (status(429, ERROR, **{"retry-after": "1"}), "rate"),
+    "too many": (status(429, ERROR, **{"retry-after-ms": "10"}), "rate"),
     "its failure": (status(500, ERROR), "server"),
     "a page": (status(502, HTML, "text/html"), "server"),
     "a page with 200": (status(200, HTML, "text/html"), None),
@@ -142,10 +142,15 @@ FAULTS = {
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_failures_are_said_in_words_and_nothing_runs(
-    bell: Divingbell, server: ProviderServer, format: str, fault: str
+    bell: Divingbell,
+    server: ProviderServer,
+    format: str,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make, kind = FAULTS[fault]
-    server.says = [make] * 6  # the provider's library may try again
+    monkeypatch.setattr("divingbell.agent.providers.PAUSES", (0.01,))
+    server.says = [make] * 6
     async with agent_of(bell, server, format) as agent:
         try:
             events = [event async for event in agent.ask("go")]
@@ -157,6 +162,42 @@ async def test_failures_are_said_in_words_and_nothing_runs(
         else:
             assert kind is None
             assert isinstance(events[-1], Done) and events[-1].reason in ("cut", "empty")
+    if kind is not None:
+        asked = 2 if kind in ("rate", "server") else 1
+        assert len(server.bodies) == asked, "once more, where that may help"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_provider_that_is_busy_is_asked_again_and_that_is_told(
+    bell: Divingbell, server: ProviderServer, format: str
+) -> None:
+    busy = status(429, ERROR, **{"retry-after-ms": "10"})
+    server.says = [busy, busy, Say("Here I am.")]
+    async with agent_of(bell, server, format) as agent:
+        events = [event async for event in agent.ask("go")]
+    words = f"{FORMATS[format][0]}: too many requests; asking again in 1 s"
+    assert [event for event in events if isinstance(event, Notice)] == [Notice(words)] * 2
+    assert isinstance(events[-1], Done) and events[-1].text == "Here I am."
+
+
+async def test_one_that_wants_to_be_left_alone_for_long_is_not_waited_for(
+    bell: Divingbell, server: ProviderServer
+) -> None:
+    server.says = [status(429, ERROR, **{"retry-after": "3600"})]
+    async with agent_of(bell, server, "openai") as agent:
+        with pytest.raises(ModelFailed, match="again in 3600 s"):
+            [event async for event in agent.ask("go")]
+
+
+async def test_a_server_that_has_read_a_part_of_what_it_was_sent_is_told_of(
+    bell: Divingbell, server: ProviderServer
+) -> None:
+    server.says = [Say("What was it?")]  # it always says that it has read 50 tokens
+    async with agent_of(bell, server, "openai") as agent:
+        events = [event async for event in agent.ask("many words " * 3_000)]
+    [notice] = [event.text for event in events if isinstance(event, Notice)]
+    assert notice.startswith("openai-chat:local has read 50 tokens of about ")
+    assert "OLLAMA_CONTEXT_LENGTH" in notice
 
 
 async def test_a_reply_that_breaks_off_is_not_called_out_of_reach(

@@ -4,13 +4,14 @@ It prints nothing and asks nobody: it yields events, and those who show them tra
 """
 
 import contextlib
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from divingbell.agent import fences
 from divingbell.agent.code_tool import NAME as EXECUTE
 from divingbell.agent.code_tool import CodeTool, Turn, code_so_far
-from divingbell.agent.context import Context, was_cut
+from divingbell.agent.context import Besides, Context, was_cut
 from divingbell.agent.events import (
     AgentEvent,
     CellEvent,
@@ -31,6 +32,7 @@ from divingbell.agent.model import (
     ModelFailed,
     ModelRequest,
     ModelUsage,
+    Pause,
     Reply,
     TextPiece,
     ThinkingPiece,
@@ -40,7 +42,6 @@ from divingbell.agent.purse import Purse
 from divingbell.agent.tools import AgentTool, BadArguments, arguments_of
 from divingbell.errors import ConfigError
 from divingbell.gateway.context import Asker
-from divingbell.journal import tokens
 from divingbell.session.base import SessionHandle
 
 INTERRUPTED = "[interrupted by the person]"
@@ -103,11 +104,7 @@ class Agent:
         """Where in the history each exchange begins."""
         self._told = ""
         """The inventory that the model has read last."""
-        self._besides: int | None = None
-        """Tokens of what is sent besides the conversation, once they are counted: it is the same
-        in each request, and two thousand definitions take more than a second."""
-        self._sent = 0
-        """Tokens of the last request, as we count them."""
+        self._besides: Besides | None = None
 
     def tell(self, event: AgentEvent) -> None:
         """Have an event shown that happens while a cell runs."""
@@ -148,6 +145,7 @@ class Agent:
         while True:
             if notice := await self._make_room():
                 yield notice
+            sent = list(self.history)
             reply: Reply | None = None
             try:
                 async with contextlib.aclosing(self._turn()) as turn:
@@ -164,12 +162,6 @@ class Agent:
             turns += 1
             self.purse.spend(reply.usage)
             yield UsageTold(reply.usage, self.total, self.model.window)
-            if was_cut(self._sent, reply.usage.input_tokens):
-                yield Notice(
-                    f"{self.model.name} has read {reply.usage.input_tokens:,} tokens of about "
-                    f"{self._sent:,}: its server has cut the conversation. Give it a larger window "
-                    "(for Ollama: OLLAMA_CONTEXT_LENGTH)"
-                )
             calls = self._calls_of(reply)
             stop = _stop_of(reply, calls)
             if stop is None:
@@ -177,6 +169,8 @@ class Agent:
                     async for happened in running:
                         yield happened
                 stop = self._limit_reached(turns)
+            if notice := await self._cut(sent, reply.usage.input_tokens):
+                yield notice
             if stop is not None:
                 done = Done(stop, reply.entry.text, self.purse.answer, turns)
                 self._on_done(done)
@@ -217,12 +211,25 @@ class Agent:
     async def _make_room(self) -> Notice | None:
         """Keep what is sent within the model's window; return what the person should know."""
         if self._besides is None:
-            self._besides = (await tokens.count_later(self._request().besides)).tokens
+            self._besides = Besides(self._request().besides)
         shortened = await self._context.fit(self.history, self._besides)
-        self._sent = self._besides + await self._context.tokens_of(self.history)
         if not shortened:
             return None
         return Notice(f"to make room, {shortened} earlier outputs were shortened for the model")
+
+    async def _cut(self, sent: list[Entry], read: int) -> Notice | None:
+        """Return what the person should know, if the server has read a part of what was sent.
+
+        It is looked at when the calls have been run: nothing of them waits for the tokenizer.
+        """
+        assert self._besides is not None
+        ours = await self._besides.tokens() + await self._context.tokens_of(sent)
+        if not was_cut(ours, read):
+            return None
+        return Notice(
+            f"{self.model.name} has read {read:,} tokens of about {ours:,}: its server has cut the "
+            "conversation. Give it a larger window (for Ollama: OLLAMA_CONTEXT_LENGTH)"
+        )
 
     def _request(self) -> ModelRequest:
         return ModelRequest(self.instructions, tuple(self.history), self._definitions)
@@ -244,6 +251,8 @@ class Agent:
                     code = code_so_far(piece.arguments) if piece.name == EXECUTE else None
                     if code is not None:
                         yield CodeWritten(piece.id, code)
+                elif isinstance(piece, Pause):
+                    yield Notice(f"{piece.reason}; asking again in {math.ceil(piece.seconds)} s")
                 else:
                     self.history.append(piece.entry)
                     done = True

@@ -24,6 +24,22 @@ WORTH_TELLING = 2_000
 """Tokens below which that is not looked at: providers differ in what they add."""
 
 
+class Besides:
+    """What is sent besides the conversation. It is the same in each request, so its tokens are
+    counted once: those of two thousand definitions take more than a second."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens: int | None = None
+        self.most = _most_tokens(text)
+
+    async def tokens(self) -> int:
+        if self._tokens is None:
+            self._tokens = (await tokens.count_later(self._text)).tokens
+            self._text = ""
+        return self._tokens
+
+
 class Context:
     """The entries of a conversation, and what they cost."""
 
@@ -44,15 +60,15 @@ class Context:
             total += found[1]
         return total
 
-    async def fit(self, entries: list[Entry], besides: int) -> int:
+    async def fit(self, entries: list[Entry], besides: Besides) -> int:
         """Make old outputs short where the budget is nearly used up.
-
-        `besides` is what else is sent.
 
         Returns:
             How many outputs have become short.
         """
-        total = await self.tokens_of(entries) + besides
+        if besides.most + sum(map(_most_of_entry, entries)) <= self._budget * FULL:
+            return 0  # nothing is counted: the tokenizer takes a quarter of a second to load
+        total = await self.tokens_of(entries) + await besides.tokens()
         if total <= self._budget * FULL:
             return 0
         shortened = 0
@@ -95,10 +111,25 @@ def _shortened(entry: Asked | Answered, cost: int) -> Asked | Answered:
 
 async def tokens_of_entry(entry: Entry) -> int:
     """Return what an entry costs a model that reads it, the calls that it wrote included."""
-    texts = [entry.text]
-    if isinstance(entry, Replied):
-        texts += [call.arguments for call in entry.calls]
-    total = 0
-    for text in texts:
+    total = _tokens_of_images(entry)
+    for text in _texts_of(entry):
         total += (await tokens.count_later(text)).tokens
-    return total + IMAGE_TOKENS * len(getattr(entry, "images", ()))
+    return total
+
+
+def _texts_of(entry: Entry) -> list[str]:
+    calls = entry.calls if isinstance(entry, Replied) else ()
+    return [entry.text, *(call.arguments for call in calls)]
+
+
+def _tokens_of_images(entry: Entry) -> int:
+    return IMAGE_TOKENS * len(getattr(entry, "images", ()))
+
+
+def _most_of_entry(entry: Entry) -> int:
+    return _tokens_of_images(entry) + sum(map(_most_tokens, _texts_of(entry)))
+
+
+def _most_tokens(text: str) -> int:
+    """Return how many tokens a text has at most: each has a byte at least."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))

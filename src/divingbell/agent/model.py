@@ -123,6 +123,14 @@ class CallPiece:
 
 
 @dataclass(frozen=True, slots=True)
+class Pause:
+    """The provider can't reply now: it will be asked again in so many seconds."""
+
+    reason: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """A reply that is complete."""
 
@@ -131,7 +139,7 @@ class Reply:
     usage: ModelUsage = field(default_factory=ModelUsage)
 
 
-Piece = ThinkingPiece | TextPiece | CallPiece | Reply
+Piece = ThinkingPiece | TextPiece | CallPiece | Pause | Reply
 
 
 class Model(Protocol):

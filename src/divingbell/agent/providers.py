@@ -6,7 +6,7 @@ or two to load, so nothing imports this file before a model is asked.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +28,7 @@ from divingbell.agent.model import (
     ModelFailed,
     ModelRequest,
     ModelUsage,
+    Pause,
     Piece,
     Reply,
     TextPiece,
@@ -42,6 +43,11 @@ SILENCE = 120.0
 """Seconds without a word after which a reply is given up."""
 MAX_REPLY = 4 << 20
 """Characters of a reply: a stream that does not end is cut off."""
+PAUSES = (1.0, 4.0)
+"""Seconds after which a provider is asked again that is busy or out of reach, where it does not say
+how long that takes."""
+LONGEST_PAUSE = 60.0
+"""Seconds: one that wants to be left alone for longer is not waited for."""
 MAX_MESSAGE = 500
 NO_KEY = "none"
 """The key for a server that asks for none."""
@@ -78,6 +84,12 @@ _ADVICE: dict[FailureKind, str] = {
     "server": "it failed: try again, or another model",
     "reply": "its reply can't be read: try again, or another model",
 }
+_PASSING: dict[FailureKind, str] = {
+    "rate": "too many requests",
+    "server": "it failed",
+    "connection": "it can't be reached",
+}
+"""Failures that may be over in a moment."""
 _ENDINGS: dict[str, Ending] = {
     "stop": "answered",
     "tool_call": "called",
@@ -125,6 +137,8 @@ def connect(
     def make(provider: str) -> Provider[Any]:
         make_provider: Any = infer_provider_class(provider)
         made: Provider[Any] = make_provider(**given)
+        if hasattr(made.client, "max_retries"):
+            made.client.max_retries = 0  # the library would wait without a word
         return made
 
     try:
@@ -169,11 +183,28 @@ class ProviderModel:
         return self._tools and bool(self._native.profile.get("supports_tools", True))
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Piece]:
+        for pause in (*PAUSES, None):
+            writing = Writing()
+            try:
+                async with contextlib.aclosing(self._streamed(request, writing)) as pieces:
+                    async for piece in pieces:
+                        yield piece
+                return
+            except ModelFailed as error:
+                seconds = pause if error.retry_after is None else error.retry_after
+                may_pass = error.kind in _PASSING and not writing.has_begun
+                if pause is None or seconds is None or seconds > LONGEST_PAUSE or not may_pass:
+                    raise
+                reason = f"{self.name}: {_PASSING[error.kind]}"
+            yield Pause(reason, seconds)
+            await asyncio.sleep(seconds)
+
+    async def _streamed(self, request: ModelRequest, writing: "Writing") -> AsyncGenerator[Piece]:
+        """Ask once."""
         provider = self.name.partition(":")[0]
         settings = ModelSettings(**_SETTINGS.get(provider, {}), timeout=SILENCE)
         if request.output_tokens is not None:
             settings["max_tokens"] = request.output_tokens
-        writing = Writing()
         opening = model_request_stream(
             self._native,
             native_messages(request),

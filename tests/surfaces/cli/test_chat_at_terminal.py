@@ -81,7 +81,8 @@ def test_ctrl_c_stops_a_cell_or_the_model_and_twice_at_the_prompt_leaves(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
     endless = "kept = 1\nimport time\nwhile True:\n    print('tick')\n    time.sleep(0.1)"
-    provider.says = [Say("", endless), hangs(), Say("Here I am.")]
+    busy = status(429, "{}", **{"retry-after": "50"})
+    provider.says = [Say("", endless), hangs(), busy, Say("Here I am.")]
     with chatting(tmp_path, provider) as screen:
         screen.type("run", ENTER)
         screen.expect("tick\ntick")
@@ -90,6 +91,11 @@ def test_ctrl_c_stops_a_cell_or_the_model_and_twice_at_the_prompt_leaves(
         screen.expect(SIGN)
         screen.type("think", ENTER)
         until_asked(provider, 2)
+        screen.type(CTRL_C)
+        screen.expect("interrupted; what was shown stays")
+        screen.expect(SIGN)
+        screen.type("hello?", ENTER)
+        screen.expect("too many requests; asking again in 50 s")
         screen.type(CTRL_C)
         screen.expect("interrupted; what was shown stays")
         screen.expect(SIGN)
@@ -169,9 +175,7 @@ def test_a_failure_of_the_provider_ends_the_answer_and_not_the_chat(
         screen.expect("the key was not accepted: check it (bad key)")
         screen.expect(SIGN)
         screen.type("second words", ENTER)
-        screen.expect("openai-chat:local: it")
-        screen.expect(SIGN)
-        screen.type("third words", ENTER)
+        screen.expect("openai-chat:local: it failed; asking again in 1 s")
         screen.expect("Now it works.")
     assert b"first words" not in provider.bodies[-1]  # nothing of it stays
 
@@ -281,7 +285,8 @@ def screen_with(tmux: list[str], text: str) -> str:
 def test_each_word_stands_on_the_screen_once_however_narrow_it_is(
     tmp_path: Path, provider: ProviderServer, variables: tuple[str, ...]
 ) -> None:
-    provider.says = [Say(f"{' '.join(WORDS)}\n\n- one\n- two\n\nThe end."), Say("x")]
+    words = f"{' '.join(WORDS)}\n\n- one\n- two\n\nThe code."
+    provider.says = [Say(words, f"text = '{' '.join(WORDS[:12])}'"), Say("The end.")]
     inherited = environment()
     del inherited["COLUMNS"]
     ours = [f"{name}={value}" for name, value in inherited.items()]
@@ -290,8 +295,11 @@ def test_each_word_stands_on_the_screen_once_however_narrow_it_is(
     with in_tmux(tmp_path, 40, *command) as tmux:
         screen_with(tmux, "›")
         subprocess.run([*tmux, "send-keys", "talk", "Enter"], check=True)
-        screen_with(tmux, "1 request")
+        screen_with(tmux, "2 requests")
         shown = screen_with(tmux, "The end.")
-    said = shown[shown.index("word0") : shown.index("The end.")]
+    said, code = shown[shown.index("word0") : shown.index("The end.")].split("The code.")
     assert re.findall(r"word\d+", said) == WORDS  # none is cut in two, none is there twice
+    first, *rest = [line for line in code.splitlines() if line]
+    assert first.startswith("┃ text = 'word0 ") and all(line.startswith("┊ ") for line in rest)
+    assert re.findall(r"word\d+", code) == WORDS[:12]
     assert all(len(line) <= 40 for line in shown.splitlines())

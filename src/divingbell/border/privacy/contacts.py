@@ -18,7 +18,7 @@ _EMAIL = Shape(
     "EMAIL",
     # The one sign that all have. What stands around it is looked at afterwards.
     gate=r"[^\s@]@[^\s@]",
-    pattern=re.compile(
+    expression=(
         # A whole domain, or the beginning of one that pandas has cut.
         rf"(?<=[\w.+\"'-])@(?:(?:{_LABEL}\.){{1,8}}{_NO_FILE}"
         r"(?:xn--[\w-]{1,59}|[^\W\d_]{2,24})(?![\w-])"
@@ -44,7 +44,7 @@ _IPS = (
         "IP",
         # Without those of this machine and of private networks, which stand everywhere.
         gate(r"(?:[1-9]|1[1-9]|[2-9]\d|1[013-9]\d|12[0-689]|2\d\d)(?:\.\d{1,3}){3}"),
-        re.compile(
+        (
             # The end of the name of a file may follow, but not more of a version.
             rf"(?:(?<![\w.-])|(?<=\\[nrt]))(?:{_OCTET}\.){{3}}{_OCTET}(?![\w-])"
             r"(?!\.(?:\d|(?:post|dev|rc)\d))"
@@ -57,7 +57,7 @@ _IPS = (
     Shape(
         "IP",
         rf"{BEGIN}{_GROUP}:(?:(?:{_GROUP}:){{6}}{_GROUP}\b|(?:{_GROUP}:){{0,5}}:)",
-        re.compile(
+        (
             # A port may follow one that has all its groups: a ninth can't be one of them.
             rf"(?:(?<![\w:.])|(?<=\\[nrt]))(?:(?:{_GROUP}:){{7}}{_GROUP}(?=:\d{{1,5}}(?![\w:]))"
             rf"|(?:{_GROUP}:){{1,7}}(?::?{_GROUP}|:)(?::{_GROUP}){{0,6}}(?![\w:]))"

@@ -1,7 +1,6 @@
 """Shapes of identity, tax and passport numbers, and of dates of birth."""
 
 import functools
-import re
 
 from divingbell.border.privacy import validators
 from divingbell.border.privacy.numerals import AT, TO, gate
@@ -14,14 +13,14 @@ _SSNS = (
     Shape(
         "SSN",
         gate(r"\d{3}-\d{2}-\d{4}"),
-        re.compile(rf"{AT}\d{{3}}-\d{{2}}-\d{{4}}{TO}"),
+        rf"{AT}\d{{3}}-\d{{2}}-\d{{4}}{TO}",
         longest=12,
         check=validators.is_ssn,
     ),
     Shape(
         "SSN",
         gate(r"\d{3}[ .-]?\d{2}[ .-]?\d{4}"),
-        re.compile(rf"{AT}\d{{3}}[ .-]?\d{{2}}[ .-]?\d{{4}}{TO}"),
+        rf"{AT}\d{{3}}[ .-]?\d{{2}}[ .-]?\d{{4}}{TO}",
         longest=12,
         check=validators.is_ssn,
         words=_SSN_WORDS,
@@ -34,7 +33,7 @@ def _number(kind: str, expression: str, module: str, words: str = "") -> Shape:
     return Shape(
         kind,
         gate(expression),
-        re.compile(f"{AT}(?:{expression}){TO}"),
+        f"{AT}(?:{expression}){TO}",
         longest=26,
         check=functools.partial(validators.has_check_digits, module),
         words=words,
@@ -87,14 +86,14 @@ _INSURANCE = r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?\d{2} ?\d{2} ?\d{2} ?[A-D]"
 _BRITISH = Shape(  # without check digits
     _NATIONAL,
     gate(_INSURANCE),
-    re.compile(f"{AT}{_INSURANCE}{TO}"),
+    f"{AT}{_INSURANCE}{TO}",
     longest=14,
     words=r"\bnino\b|national.?insurance|\bni\b.?(?:number|no)|insurance",
 )
 _PASSPORT = Shape(
     "PASSPORT",
     r"\b[A-Z0-9]{6,12}\b",
-    re.compile(r"(?:(?<![\w-])|(?<=\\[nrt]))[A-Z]{0,3}\d[A-Z0-9]{4,9}(?![\w-])"),
+    r"(?:(?<![\w-])|(?<=\\[nrt]))[A-Z]{0,3}\d[A-Z0-9]{4,9}(?![\w-])",
     longest=14,
     check=lambda number: len(validators.digits_of(number)) >= 4,
     words=r"passport|reisepass|passeport|pasaporte|passaporto|paspoort",
@@ -114,7 +113,7 @@ _DATE = (
 _BIRTH_DATE = Shape(
     "BIRTH_DATE",
     rf"\b(?i:{_DATE})\b",
-    re.compile(rf"(?:(?<![\w./-])|(?<=\\[nrt]))(?:{_DATE})(?![\w/-])", re.IGNORECASE),
+    rf"(?i)(?:(?<![\w./-])|(?<=\\[nrt]))(?:{_DATE})(?![\w/-])",
     longest=32,
     check=lambda date: validators.is_date(date) or " " in date,
     words=(

@@ -24,14 +24,14 @@ _CARDS = (
     Shape(
         "CARD",
         gate(_ISSUED),
-        re.compile(f"{AT}(?:{_ISSUED}){TO}"),
+        f"{AT}(?:{_ISSUED}){TO}",
         longest=25,
         check=validators.is_issued_card,
     ),
     Shape(
         "CARD",
         gate(_ANY),
-        re.compile(f"{AT}{_ANY}{TO}"),
+        f"{AT}{_ANY}{TO}",
         longest=40,
         check=validators.is_card,
         words=_CARD_WORDS,
@@ -39,7 +39,7 @@ _CARDS = (
     Shape(
         "CARD",
         gate(_ANY),
-        re.compile(f"{AT}{_ANY}{TO}"),
+        f"{AT}{_ANY}{TO}",
         longest=40,
         check=validators.is_paid_card,
         unless=re.compile(
@@ -72,9 +72,7 @@ _IBAN = Shape(
     rf"{BEGIN}(?i:(?:{_IN_DIGITS.replace(' ', '|')})\d{{2}}[ -]?\d{{4}}[ -]?\d{{3}}"
     rf"|(?:{_OTHERS})\d{{2}}[ -]?[A-Z0-9]{{4}}[ -]?[A-Z0-9]{{3}})",
     # Begins with a set of characters, so that `re` skips all else.
-    re.compile(
-        rf"[A-Z](?=[A-Z]\d\d)(?:(?<!\w.)|(?<=\\[nrt].))(?:{_EXACT})(?![A-Z0-9])", re.IGNORECASE
-    ),
+    rf"(?i)[A-Z](?=[A-Z]\d\d)(?:(?<!\w.)|(?<=\\[nrt].))(?:{_EXACT})(?![A-Z0-9])",
     longest=66,
     longest_gate=13,
     check=validators.is_iban,

@@ -216,7 +216,7 @@ def _written(
     longest: int = 60,
 ) -> Shape:
     """A number that needs no words beside it."""
-    return Shape("PHONE", gates, re.compile(f"{pattern}{TO}"), longest, check=check)
+    return Shape("PHONE", gates, f"{pattern}{TO}", longest, check=check)
 
 
 def _unless_another(shape: Shape) -> Shape:
@@ -249,7 +249,7 @@ def _after(
     label = Shape(
         "PHONE",
         gates,
-        re.compile(before),
+        before,
         longest,
         rest=re.compile(f"{_PHONE_DIGIT}{number}{TO}"),
         longest_rest=60,

@@ -52,7 +52,7 @@ def _service(expression: str) -> Shape:
     return Shape(
         "API_KEY",
         rf"(?:\b|\\[nrt])(?:{_shortened(expression)})",
-        re.compile(rf"{_KEY_AT}(?:{expression})(?![\w-])"),
+        rf"{_KEY_AT}(?:{expression})(?![\w-])",
         longest=600,
         check=_is_key,
     )
@@ -66,7 +66,7 @@ def _shortened(expression: str) -> str:
 _JWT = Shape(
     "API_KEY",
     r"\beyJ[A-Za-z0-9_-]{8}",
-    re.compile(rf"{_KEY_AT}(?=eyJ[\w-]{{8}})"),
+    rf"{_KEY_AT}(?=eyJ[\w-]{{8}})",
     longest=12,
     rest=re.compile(r"eyJ[\w-]{8,2000}+\.[\w-]{2,4000}+\.(?:[\w-]{10,2000}+|(?![\w-]))"),
     longest_rest=LONGEST_TOKEN,
@@ -74,10 +74,9 @@ _JWT = Shape(
 _BEARER = Shape(
     "API_KEY",
     r"(?i:bearer|basic|apikey|token)(?: |%20|\+)[A-Za-z0-9._~+/=-]{12}",
-    re.compile(
-        r"(?:bearer|(?<=authorization: )basic|(?<=authorization\": \")basic|apikey|token)"
-        r"(?: |%20|\+)(?=[A-Za-z0-9._~+/-]{12})",
-        re.IGNORECASE,
+    (
+        r"(?i)(?:bearer|(?<=authorization: )basic|(?<=authorization\": \")basic|apikey|token)"
+        r"(?: |%20|\+)(?=[A-Za-z0-9._~+/-]{12})"
     ),
     longest=30,
     rest=re.compile(r"[A-Za-z0-9._~+/-]{16,4000}+={0,2}"),
@@ -88,7 +87,7 @@ _PEM_NAME = r"[A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?-----"
 _PEM = Shape(
     "PRIVATE_KEY",
     f"-----BEGIN {_PEM_NAME}",
-    re.compile(f"(?=-----BEGIN {_PEM_NAME})"),
+    f"(?=-----BEGIN {_PEM_NAME})",
     longest=70,
     rest=re.compile(
         # To its end; where that is missing, as far as there are lines of base64. Their ends may be
@@ -102,7 +101,7 @@ _PEM = Shape(
 _AGE = Shape(
     "PRIVATE_KEY",
     r"AGE-SECRET-KEY-1[0-9A-Z]{20}",
-    re.compile(r"(?<![\w-])AGE-SECRET-KEY-1[0-9A-Z]{20,80}(?!\w)"),
+    r"(?<![\w-])AGE-SECRET-KEY-1[0-9A-Z]{20,80}(?!\w)",
     longest=100,
 )
 
@@ -131,7 +130,7 @@ _PLACEHOLDER = re.compile(
 _ASSIGNED = Shape(
     "PASSWORD",
     rf"(?i:{_NAMES})(?:[\\\"'\]]{{0,6}}|{_HTML_QUOTE})\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}[^\s]{{6}}",
-    re.compile(rf"(?:{_NAMES}){_TO}", re.IGNORECASE),
+    rf"(?i)(?:{_NAMES}){_TO}",
     longest=40,
     rest=re.compile(
         # Quotes may be escaped, in JSON within JSON twice.
@@ -145,7 +144,7 @@ _ASSIGNED = Shape(
 _IN_ADDRESS = Shape(
     "PASSWORD",
     r"[a-z]://[^\s/@\"'<>:]{0,64}:[^\s@\"'<>]{1,128}@",
-    re.compile(r"(?<=[A-Za-z])://[^\s/@\"'<>:]{0,64}:(?=[^\s@\"'<>]{1,128}@)"),
+    r"(?<=[A-Za-z])://[^\s/@\"'<>:]{0,64}:(?=[^\s@\"'<>]{1,128}@)",
     longest=200,
     rest=re.compile(r"([^\s@\"'<>]{1,128})@[\w\[]"),
     longest_rest=130,

@@ -63,3 +63,14 @@ def test_code_has_colours_up_to_a_length() -> None:
     assert markdown.highlighted("import os\n", colours=False) == ["import os", ""]
     long = "x = 1\n" * markdown.MOST_HIGHLIGHTED
     assert markdown.highlighted(long, colours=True)[0] == "x = 1"
+
+
+def test_a_long_line_of_code_is_folded_and_keeps_its_words_and_colours() -> None:
+    line = "    total = first_part + second_part + third_part"
+    assert markdown.folded(line, 30, colours=False) == [
+        "    total = first_part +",
+        "second_part + third_part",
+    ]
+    [coloured] = markdown.highlighted(f"{line}  # all", colours=True)
+    folded = markdown.folded(coloured, 30, colours=True)
+    assert len(folded) == 3 and folded[-1] == "\x1b[37mall\x1b[0m"

@@ -44,6 +44,27 @@ async def test_what_is_laid_out_is_as_wide_as_what_is_shown() -> None:
     assert len(held) == len(revealer.with_marks(held)) == len("a ‹ann@example.com› b")
 
 
+@pytest.mark.anyio
+async def test_columns_of_a_table_stay_in_their_places() -> None:
+    values = {"[EMAIL_482715]": "ann@example.com", "[EMAIL_482716]": "bo@example.com"}
+    ann, bo = values
+
+    async def known(token: str) -> str:
+        return values[token]
+
+    revealer = Revealer(known, colours=False)
+    table = f"0  {ann}  {bo}    1\n1   {bo}  {ann}   22"
+    boxed = f"│ {ann} ┆ 1 │\n│ {bo}  ┆ 2 │"
+    prose = f"to {ann} and {bo} too"
+    await revealer.prepare(table)
+    assert revealer.marked(table).split("\n") == [
+        "0 ‹ann@example.com›‹bo@example.com›   1",
+        "1  ‹bo@example.com›‹ann@example.com›  22",
+    ]
+    assert revealer.marked(boxed) == "│‹ann@example.com›┆ 1 │\n│‹bo@example.com› ┆ 2 │"
+    assert revealer.marked(prose) == "to ‹ann@example.com› and ‹bo@example.com› too"
+
+
 @pytest.mark.parametrize(
     ("text", "end"),
     [("plain", 5), ("to [EMAIL_48", 3), ("[", 0), ("list [1, 2", 10), ("[EMAIL_482715]", 14)],

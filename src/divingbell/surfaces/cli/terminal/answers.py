@@ -39,7 +39,8 @@ from divingbell.text import one_line, uncovered
 
 BETWEEN_DRAWINGS = 0.07
 """Seconds: to lay out a paragraph takes 2 to 7 ms."""
-GUTTER = "┃ "
+GUTTER, FOLDED = "┃ ", "┊ "
+"""Before a line of code, and before the rest of one that is longer than the screen is wide."""
 MAX_ARGUMENTS = 200
 HELD_BACK_NOTE = 'the model has not seen this plot: with privacy = "personal" it reads text only'
 
@@ -145,13 +146,24 @@ class CodeLines:
         code = uncovered(code)
         complete = code.count("\n") + (is_whole and not code.endswith("\n"))
         if complete > self._shown:
-            lines = markdown.highlighted(self._revealer.held(code), self._look.colours)
-            gutter = self._look.dim(GUTTER)
-            ending = RESET if self._look.colours else ""
-            for line in lines[self._shown : complete]:
-                self._write(f"{gutter}{self._revealer.with_marks(line)}{ending}\n")
+            held = self._revealer.held(code)
+            lines = zip(
+                held.split("\n"), markdown.highlighted(held, self._look.colours), strict=False
+            )
+            for plain, coloured in list(lines)[self._shown : complete]:
+                self._show_line(plain, coloured)
             self._shown = complete
         return is_first
+
+    def _show_line(self, plain: str, coloured: str) -> None:
+        columns = self._look.columns - len(GUTTER)
+        lines = [coloured]
+        if self._look.is_terminal and not _fits(plain, columns):
+            lines = markdown.folded(coloured, columns, self._look.colours)
+        ending = RESET if self._look.colours else ""
+        for number, line in enumerate(lines):
+            gutter = self._look.dim(FOLDED if number else GUTTER)
+            self._write(f"{gutter}{self._revealer.with_marks(line)}{ending}\n")
 
     def has(self, call: str, code: str) -> bool:
         """Whether a line of this code is there to be shown that was not."""
@@ -160,6 +172,12 @@ class CodeLines:
     def forget(self) -> None:
         """Forget the call, so that the next one is a new one: names come again."""
         self._call = None
+
+
+def _fits(line: str, columns: int) -> bool:
+    from rich.cells import cell_len
+
+    return "\t" not in line and cell_len(line) <= columns
 
 
 class AnswerScreen:

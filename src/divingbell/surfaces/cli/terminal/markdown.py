@@ -71,6 +71,13 @@ def highlighted(code: str, colours: bool) -> list[str]:
     return coloured.split("\n")
 
 
+def folded(line: str, columns: int, colours: bool) -> list[str]:
+    """Return a line of code, which may have colours, as lines of at most so many columns."""
+    from rich.text import Text
+
+    return _lines(Text.from_ansi(line), columns, colours)
+
+
 @functools.cache
 def _highlighting() -> tuple[Any, Any]:
     from pygments.formatters import TerminalFormatter  # type: ignore[import-untyped]

@@ -14,6 +14,8 @@ _HEAD, _TAIL = "\ue000", "\ue001"
 """Stand for the marks until a text is laid out. Text of others can't have them: it is written out
 in such text what can't be seen."""
 _COLOURED = f"\x1b[36m{OPEN}", f"{CLOSE}\x1b[39m"
+_BESIDE = re.compile(f"(?<=[ │┆|]) (?={_HEAD})|(?<={_TAIL}) (?=[ │┆|])")
+"""Blanks that are there to keep columns apart: the marks take their places."""
 _MAY_GO_ON = re.compile(r"\[[A-Z0-9_]{0,40}$")
 
 Reveal = Callable[[str], Awaitable[str]]
@@ -51,8 +53,9 @@ class Revealer:
         return tokens.replaced(text, self._in_place)
 
     def marked(self, text: str) -> str:
-        """Return a text with its values, and their marks."""
-        return self.with_marks(self.held(text))
+        """Return a text with its values, and their marks. Columns of a table stay in their places:
+        code has laid them out by the values, which had no marks."""
+        return self.with_marks(_BESIDE.sub("", self.held(text)))
 
     def with_marks(self, text: str) -> str:
         """Return a text in which the marks stand for those characters."""
