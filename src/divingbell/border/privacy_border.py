@@ -90,6 +90,7 @@ class PrivacyBorder:
         kinds: frozenset[str],
         fields: Fields,
         rules: PrivacyRules,
+        masked: MaskedValues | None = None,
     ) -> None:
         self._vaults = vaults
         self._scanner = scanner
@@ -102,7 +103,7 @@ class PrivacyBorder:
         """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
-        self.masked = MaskedValues()
+        self.masked = MaskedValues() if masked is None else masked
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
         """What the settings say of the border, by tool."""
 

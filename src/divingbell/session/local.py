@@ -311,8 +311,14 @@ class LocalSession(SessionHandle):
 
         passage = self._services.border.passage(self.principal, self._calls.charge)
         tell = events.put_nowait
-        task = asyncio.create_task(self._run(code, context, argv, timeout, asker, tools, tell))
-        task.add_done_callback(lambda _: events.put_nowait(None))
+
+        async def run() -> Result:
+            try:
+                return await self._run(code, context, argv, timeout, asker, tools, tell)
+            finally:
+                tell(None)  # here, and not when the task is done: that is a turn of the loop later
+
+        task = asyncio.create_task(run())
         try:
             while (event := await events.get()) is not None:
                 for shown in await passage.event(event):

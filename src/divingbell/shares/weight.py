@@ -5,6 +5,7 @@ hundred times as long, in one call of C that nothing else in this process can in
 in bytes say little, and whatever others send is weighed as well.
 """
 
+import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
@@ -30,6 +31,7 @@ LARGE_TEXT = 1 << 18
 LARGE_COUNT = 2_000
 """Characters, and parts, of a value beyond which work on it is done in a thread."""
 _PLAIN = frozenset({int, float, bool, type(None)})
+_GROUPS = frozenset({list, tuple, set, frozenset})
 _CHUNK = 1 << 16
 CONTAINER = 8
 """The weight of a list or an object, and no byte has more; a sign weighs one."""
@@ -164,23 +166,37 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
     left: list[Any] = [value]
     while left and count >= 0 and text >= 0:
         item = left.pop()
-        if item.__class__ in _PLAIN:  # most parts are, and what follows takes ten times as long
+        kind = item.__class__
+        if kind in _PLAIN:  # most parts are
             continue
-        if isinstance(item, str | bytes):
+        if kind is str or isinstance(item, str | bytes):
             text -= len(item)
             continue
-        parts: Collection[Any] = ()
-        names: Collection[Any] = ()
-        if isinstance(item, Mapping):
-            parts, names = item.values(), item
-        elif isinstance(item, list | tuple | set | frozenset):
-            parts = item
-        elif hasattr(item, "__pydantic_fields__"):
-            parts = vars(item).values()
-        elif hasattr(item, "__dataclass_fields__") and not isinstance(item, type):
-            parts = [getattr(item, name) for name in item.__dataclass_fields__]
+        parts, names = _parts_of(item, kind)
         count -= len(parts)
         if count >= 0:
             left += parts
             text -= sum(len(str(name)) for name in names)
     return count < 0 or text < 0
+
+
+def _parts_of(item: Any, kind: type) -> tuple[Collection[Any], Collection[Any]]:
+    """Return the parts of a value, and their names where those are its own."""
+    if kind in _GROUPS:
+        return item, ()
+    if kind is dict:
+        return item.values(), item
+    # Records before mappings: to ask whether something is one takes as long as all of their fields.
+    if (fields := _fields_of(kind)) is not None:
+        return [getattr(item, name) for name in fields], ()
+    if isinstance(item, Mapping):
+        return item.values(), item
+    if isinstance(item, list | tuple | set | frozenset):
+        return item, ()
+    return (vars(item).values() if hasattr(kind, "__pydantic_fields__") else ()), ()
+
+
+@functools.lru_cache(maxsize=1024)
+def _fields_of(kind: type) -> tuple[str, ...] | None:
+    """The names of the fields of a dataclass; None for any other class."""
+    return tuple(getattr(kind, "__dataclass_fields__", ())) or None

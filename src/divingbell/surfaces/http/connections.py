@@ -15,6 +15,7 @@ from typing import Protocol as Interface
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from divingbell.shares.host_time import HostTime
+from divingbell.surfaces.http.outgoing import Outgoing
 
 HEAD_TIMEOUT = 10.0
 """Seconds from the connection, or from the last answer, until the headers have come."""
@@ -129,6 +130,7 @@ class Protocol(HttpToolsProtocol):
         self._ahead = b""
         """What has come behind the request that is answered now."""
         self._late: asyncio.TimerHandle | None = None
+        self._deadline: float | None = None
         self._untaken: asyncio.TimerHandle | None = None
         self._host_time = HostTime(lambda seconds, times: None)
         self._resting: asyncio.TimerHandle | None = None
@@ -137,6 +139,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_made(transport)
         if hasattr(transport, "max_size"):  # asyncio's own
             transport.max_size = READ_SIZE
+        self._outgoing = Outgoing(transport, self.loop)
         self._connections.arrived(self)
         self._wait(HEAD_TIMEOUT)
 
@@ -151,7 +154,7 @@ class Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
         self._connections.left(self.client)
         self._wait(None)
-        for timer in (self._resting, self._untaken):
+        for timer in (self._late, self._resting, self._untaken):
             if timer is not None:
                 timer.cancel()
 
@@ -216,6 +219,9 @@ class Protocol(HttpToolsProtocol):
         lengths = [value for name, value in self.headers if name == b"content-length"]
         self._body_left = int(lengths[0]) if lengths else None
         super().on_headers_complete()
+        if self.cycle is not None:
+            self._outgoing.begin()
+            self.cycle.transport = self._outgoing
         if self.expect_100_continue:
             # One who is refused may send the body or not: nobody knows where the next one begins.
             self.cycle.keep_alive = False
@@ -312,9 +318,24 @@ class Protocol(HttpToolsProtocol):
             self.transport.resume_reading()
 
     def _wait(self, seconds: float | None) -> None:
-        if self._late is not None:
+        """Set the clock. Its timer stays while it is not too late: a request sets it four times."""
+        self._deadline = None if seconds is None else self.loop.time() + seconds
+        if self._deadline is None:
+            return
+        if self._late is not None and self._late.when() > self._deadline:
             self._late.cancel()
-        self._late = None if seconds is None else self.loop.call_later(seconds, self._be_late)
+            self._late = None
+        if self._late is None:
+            self._late = self.loop.call_at(self._deadline, self._look_at_clock)
+
+    def _look_at_clock(self) -> None:
+        self._late = None
+        if self._deadline is None:
+            return
+        if self.loop.time() < self._deadline:
+            self._late = self.loop.call_at(self._deadline, self._look_at_clock)
+        else:
+            self._be_late()
 
     def _be_late(self) -> None:
         if self._part == "body" and (self.flow.read_paused or self._resting is not None):

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
+from functools import cached_property
 
 from divingbell.agent.agent import Agent
 from divingbell.agent.choosing import choose
@@ -33,7 +34,7 @@ class Conversations:
         self._model: asyncio.Task[Model] | None = None
         self._found: dict[tuple[str, str], Conversation] = {}
 
-    @property
+    @cached_property
     def are_possible(self) -> bool:
         """Whether there is a model to talk to."""
         try:

@@ -53,7 +53,7 @@ class Execution:
     """The reason why there is no result of the code itself."""
     result: bytes = b"null"
     """As JSON."""
-    task: asyncio.Task[bytes] | None = None
+    task: asyncio.Task[None] | None = None
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property

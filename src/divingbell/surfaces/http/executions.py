@@ -173,9 +173,13 @@ class Executions:
 
     async def _run(
         self, execution: Execution, ticket: Ticket, visitor: Visitor, place: Place
-    ) -> bytes:
+    ) -> None:
         if ticket.turn is not None:
             await ticket.turn
+        execution.finish(await self._result(execution, visitor, place))
+        self._let_go(execution, ticket, visitor, place)
+
+    async def _result(self, execution: Execution, visitor: Visitor, place: Place) -> bytes:
         session, lost = await self._bell.owned.open(
             visitor.principal(), place.session, place.limits, place.options
         )
@@ -207,7 +211,7 @@ class Executions:
 
     def _ended(
         self,
-        task: asyncio.Task[bytes],
+        task: asyncio.Task[None],
         execution: Execution,
         ticket: Ticket,
         visitor: Visitor,
@@ -219,7 +223,10 @@ class Executions:
         elif (error := task.exception()) is not None:
             execution.fail(error)
         else:
-            execution.finish(task.result())
+            return  # it has its record
+        self._let_go(execution, ticket, visitor, place)
+
+    def _let_go(self, execution: Execution, ticket: Ticket, visitor: Visitor, place: Place) -> None:
         self._users[execution.user].end(execution)
         self._queue.leave(ticket)
         if place.once:

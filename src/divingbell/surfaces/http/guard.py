@@ -5,7 +5,7 @@ What a visitor may do is compared where it is done: each operation names the sco
 
 import itertools
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
@@ -247,9 +247,9 @@ async def _refuse(refusal: Refused, scope: Scope, receive: Receive, send: Send) 
 def _naming(send: Send, identifier: bytes) -> Send:
     """Return what adds the request's name to its answer."""
 
-    async def sent(message: Message) -> None:
+    def sent(message: Message) -> Awaitable[None]:
         if message["type"] == "http.response.start":
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", identifier)]
-        await send(message)
+        return send(message)
 
     return sent

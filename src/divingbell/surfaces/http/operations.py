@@ -161,12 +161,7 @@ def parsed_query(raw: bytes, kind: type[T]) -> T:
     if len(raw) > MAX_QUERY * 4:
         raise Refused(414, "too_large", "the address is too long")
     try:
-        pairs = parse_qsl(
-            raw.decode("ascii"),
-            keep_blank_values=True,
-            max_num_fields=MAX_FIELDS,
-            errors="strict",
-        )
+        pairs = _pairs(raw) if raw else []
         given = dict(pairs)
         if len(given) != len(pairs):
             raise ValueError("a name stands there twice")
@@ -174,6 +169,11 @@ def parsed_query(raw: bytes, kind: type[T]) -> T:
     except (msgspec.ValidationError, ValueError) as error:
         words = f"the parameters of the address are not as they should be: {error}"
         raise Refused(400, "invalid_request", words) from None
+
+
+def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    text = raw.decode("ascii")
+    return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
 
 
 def _forbidden(need: ScopeWord) -> Refused:

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 
 from starlette.types import Message, Receive, Scope, Send
@@ -74,16 +74,21 @@ def share_of(scope: Scope) -> Share:
 def in_pieces(send: Send) -> Send:
     """Return what sends a long answer piece by piece, at the pace of the client."""
 
-    async def sent(message: Message) -> None:
-        body = message.get("body", b"")
-        if message["type"] != "http.response.body" or len(body) <= ANSWER_PIECE:
-            return await send(message)
-        for start in range(0, len(body), ANSWER_PIECE):
-            piece = body[start : start + ANSWER_PIECE]
-            await send({"type": message["type"], "body": piece, "more_body": True})
-        await send({**message, "body": b""})  # waits for the last piece
+    def sent(message: Message) -> Awaitable[None]:
+        is_long = len(message.get("body", b"")) > ANSWER_PIECE
+        if is_long and message["type"] == "http.response.body":
+            return _send_pieces(send, message)
+        return send(message)
 
     return sent
+
+
+async def _send_pieces(send: Send, message: Message) -> None:
+    body = message["body"]
+    for start in range(0, len(body), ANSWER_PIECE):
+        piece = body[start : start + ANSWER_PIECE]
+        await send({"type": message["type"], "body": piece, "more_body": True})
+    await send({**message, "body": b""})  # waits for the last piece
 
 
 class Body:

@@ -117,13 +117,9 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
 
     if wants_stream(call):
         return Stream(_seen_by(call, execution.log), left)
-    assert execution.task is not None
     leaving = asyncio.ensure_future(gone(call.receive))
+    leaving.add_done_callback(lambda task: None if task.cancelled() else left())
     try:
-        # Its record is made by the task's first callback, and this is a later one.
-        await asyncio.wait((execution.task, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not execution.task.done():
-            left()
         await execution.done.wait()
     finally:
         leaving.cancel()
