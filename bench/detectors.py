@@ -1,10 +1,9 @@
 """One detector of others, in an environment of its own: texts on stdin, what it finds on stdout.
 
-    python detectors.py presidio|datafog|scrubadub < texts.json
+    python detectors.py presidio|datafog|scrubadub
 
-`faker` in their place answers with telephone numbers.
-
-The answer has the places and kinds of each text, and the seconds of processor time for all.
+Each line is a list of texts. The answer is a line with the places and kinds of each text, and the
+seconds of processor time for all. `faker` in their place answers with telephone numbers.
 """
 
 import json
@@ -98,18 +97,24 @@ def faker_numbers() -> list[str]:
     return numbers
 
 
-def main() -> None:
-    if sys.argv[1] == "faker":
-        json.dump({"found": faker_numbers(), "seconds": 0}, sys.stdout)
-        return
-    find = {"presidio": presidio, "datafog": datafog, "scrubadub": scrubadub}[sys.argv[1]]()
-    texts = json.load(sys.stdin)
-    find("Warm up: ann@example.org, +49 151 12345678, 4111 1111 1111 1111")
+def found_by(find: Callable[[str], Found], texts: list[str]) -> tuple[list[Found], float]:
+    """What it finds in each text, by our names, and the seconds."""
     started = time.process_time()
     found = [find(text) for text in texts]
     taken = time.process_time() - started
     named = [[(start, end, KINDS.get(kind, kind)) for start, end, kind in each] for each in found]
-    json.dump({"found": named, "seconds": taken}, sys.stdout)
+    return named, taken
+
+
+def main() -> None:
+    if sys.argv[1] == "faker":
+        sys.stdin.readline()
+        print(json.dumps((faker_numbers(), 0)), flush=True)
+        return
+    find = {"presidio": presidio, "datafog": datafog, "scrubadub": scrubadub}[sys.argv[1]]()
+    find("Warm up: ann@example.org, +49 151 12345678, 4111 1111 1111 1111")
+    for line in sys.stdin:
+        print(json.dumps(found_by(find, json.loads(line))), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,17 +1,18 @@
 """Sentences and values that no shape was written by: other templates, values by Faker.
 
-    python held_out.py [TIMES] [usual|more|other|numbers|later]
+    echo '[500, "usual"]' | python held_out.py
 
-Runs in the environment of the peers, which has Faker, and prints samples as JSON: the text, the
-places and kinds of its values, the number of its template, and whether this has any words. One
-seed, so that they are the same in each run. Templates with even numbers are for choosing by,
-figures come from the odd ones, as in personal_data.py. The rules by which they stay worth
-something: what loses in the odd half is not looked at and not mended; who looks writes new ones,
-and turns those that were seen into even ones; none is changed to be found. `other` fills them with
-values of countries of which none was there for choosing by. `numbers` is a set of telephone numbers
-alone, whose halves differ in their templates and in their countries: half of its values are by
-Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
-`later` is the same with templates that were written after most shapes.
+Runs in the environment of the peers, which has Faker. Each line asks for so many of a set (usual,
+more, other, numbers, later); the answer is a line with samples as JSON: the text, the places and
+kinds of its values, the number of its template, and whether this has any words. One seed, so that
+they are the same in each run. Templates with even numbers are for choosing by, figures come from
+the odd ones, as in personal_data.py. The rules by which they stay worth something: what loses in
+the odd half is not looked at and not mended; who looks writes new ones, and turns those that were
+seen into even ones; none is changed to be found. `other` fills them with values of countries of
+which none was there for choosing by. `numbers` is a set of telephone numbers alone, whose halves
+differ in their templates and in their countries: half of its values are by Faker, and half are
+numbers that libphonenumber holds for valid, in seven ways to write them. `later` is the same with
+templates that were written after most shapes.
 """
 
 import datetime
@@ -260,10 +261,14 @@ def _sample(filler: Filler, number: int, line: str) -> dict[str, Any]:
     return {"text": text, "values": values, "template": number, "has_words": has_words(line)}
 
 
-if __name__ == "__main__":
-    wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 500
+def main() -> None:
     sets = {"usual": COUNTRIES, "more": MORE_COUNTRIES, "other": OTHER_COUNTRIES}
-    name = sys.argv[2] if len(sys.argv) > 2 else "usual"
     alone = {"numbers": numbers, "later": later_numbers}
-    made = alone[name](wanted) if name in alone else samples(wanted, sets[name])
-    json.dump(made, sys.stdout)
+    for line in sys.stdin:
+        wanted, name = json.loads(line)
+        made = alone[name](wanted) if name in alone else samples(wanted, sets[name])
+        print(json.dumps(made), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -33,6 +33,9 @@ def hosted(servers: Mapping[str, Server[Any]]) -> Iterator[dict[str, dict[str, s
     Yields the entries of an mcp.json.
     """
     with socket.create_server(("127.0.0.1", 0)) as listener:
+        # Else each answer in two pieces waits 40 ms for an acknowledgement: asyncio does not know
+        # this socket for TCP.
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         port = listener.getsockname()[1]
         running = uvicorn.Server(uvicorn.Config(application(servers), log_level="error"))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listener]})

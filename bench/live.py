@@ -17,7 +17,7 @@ from statistics import mean
 import retail
 import table
 from replaying import YES
-from retail_bell import opened
+from retail_bell import lean, opened
 from retail_tasks import Task
 
 from divingbell import Divingbell
@@ -65,7 +65,7 @@ async def measure(chosen: argparse.Namespace, some: list[Task]) -> str:
     shop = retail.Shop()
     outcomes: dict[Mode, list[Outcome]] = {way: [] for way in chosen.way or WAYS}
     try:
-        async with opened(shop) as bell:
+        async with lean() as bell, opened(bell, shop):
             for task in some:
                 print(f"· task {task.number}", file=sys.stderr, flush=True)
                 for way, found in outcomes.items():

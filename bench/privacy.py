@@ -30,21 +30,18 @@ import json
 import pstats
 import re
 import statistics
-import subprocess
 import sys
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import personal_data
 import table
 import transformed
-from environments import ROOT, environment
+from detecting import asked, texts_made
 from personal_data import Sample
-from private_serving import private_serving
+from private_serving import WORDS, private_serving
 from turns import Unable
 
 from divingbell.border.privacy import validators
@@ -57,9 +54,7 @@ from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
 
-LOCK = ROOT / "requirements" / "privacy-peers.txt"
 PEERS = ("presidio", "datafog", "scrubadub")
-PEER_TIMEOUT = 600.0
 COMPARED = tuple(personal_data.VALUES)
 WANTED = {kind: (0.98, 0.95) for kind in COMPARED} | {"PHONE": (0.9, 0.95)}
 """Least recall and precision."""
@@ -73,41 +68,13 @@ FALSE_IN_100_KB = 1.0
 Places = Sequence[Sequence[tuple[int, int, str]]]
 
 
-def asked(subject: str, texts: list[str], install: bool) -> tuple[Any, float]:
-    """What a peer finds, and its seconds.
-
-    Raises:
-        Unable: it is not installed, or fails.
-    """
-    answer = _answer("detectors.py", [subject], json.dumps(texts), install)
-    return answer["found"], answer["seconds"]
-
-
-def _answer(script: str, arguments: Sequence[str], told: str, install: bool) -> Any:
-    """What a script says in the environment of the peers."""
-    done = subprocess.run(
-        [
-            environment(LOCK, install, "./dev bench privacy"),
-            Path(__file__).with_name(script),
-            *arguments,
-        ],
-        input=told,
-        capture_output=True,
-        text=True,
-        timeout=PEER_TIMEOUT,
-    )
-    if done.returncode:
-        raise Unable(done.stderr.strip().splitlines()[-1])
-    return json.loads(done.stdout)
-
-
 def held_out(times: int, tuned: bool, install: bool, countries: str = "usual") -> list[Sample]:
     """One half of the set of held_out.py.
 
     Raises:
         Unable: Faker is not installed.
     """
-    made = _answer("held_out.py", [str(times), countries], "", install)
+    made = texts_made(times, countries, install)
     samples = (
         Sample(each["text"], tuple(map(tuple, each["values"])), each["template"], each["has_words"])
         for each in made
@@ -119,7 +86,7 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     half = "choosing half" if tuned else "held out"
     try:
         samples = held_out(times, tuned, install)
-    except (Unable, subprocess.TimeoutExpired) as error:
+    except Unable as error:
         yield table.Row("recall, precision", f"divingbell, {half}", f"– ({error})")
         return
     scanner = Scanner(KINDS)
@@ -139,7 +106,7 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     for peer in PEERS:
         try:
             theirs, _ = asked(peer, [sample.text for sample in everything], install)
-        except (Unable, subprocess.TimeoutExpired) as error:
+        except Unable as error:
             yield table.Row("recall, precision", f"{peer}, {half}", f"– ({error})")
             continue
         yield from judged(samples, theirs[: len(samples)], f"{peer}, {half}", wanted=False)
@@ -277,7 +244,7 @@ def accuracy(samples: list[Sample], install: bool) -> Iterator[table.Row]:
         try:
             theirs, _ = asked(peer, [sample.text for sample in samples], install)
             yield from judged(samples, theirs, peer, wanted=False)
-        except (Unable, subprocess.TimeoutExpired) as error:
+        except Unable as error:
             yield table.Row("recall, precision", peer, f"– ({error})")
 
 
@@ -286,7 +253,7 @@ def numbers_of_others(install: bool) -> Iterator[table.Row]:
     scanner = Scanner(KINDS)
     try:
         numbers, _ = asked("faker", [], install)
-    except (Unable, subprocess.TimeoutExpired) as error:
+    except Unable as error:
         yield table.Row("PHONE: recall, numbers by Faker", "divingbell", f"– ({error})")
         return
     for where, sentence in (
@@ -507,7 +474,7 @@ def beside_peers(measure: str, texts: list[str], install: bool, rounds: int) -> 
     for peer in PEERS:
         try:
             _, seconds = asked(peer, texts, install)
-        except (Unable, subprocess.TimeoutExpired) as error:
+        except Unable as error:
             yield table.Row(measure, peer, f"– ({error})")
             continue
         theirs = size / seconds / 1e6
@@ -517,8 +484,9 @@ def beside_peers(measure: str, texts: list[str], install: bool, rounds: int) -> 
 
 
 def through_serve(quick: bool) -> list[table.Row]:
-    sittings, rounds, batch = (1, 1, 5) if quick else (4, 6, 10)
-    return asyncio.run(private_serving(sittings, rounds, batch))
+    if quick:
+        return asyncio.run(private_serving(["off", "personal"], 1, 1, 5))
+    return asyncio.run(private_serving(list(WORDS), 4, 6, 10))
 
 
 def profiled(texts: dict[str, str]) -> None:

@@ -69,10 +69,11 @@ class Served:
         return self._used[measure][1:]
 
 
-async def private_serving(sittings: int, rounds: int, batch: int) -> list[table.Row]:
-    """The same calls through all servers, in turns; only with all sittings are aims judged."""
+async def private_serving(
+    names: list[str], sittings: int, rounds: int, batch: int
+) -> list[table.Row]:
+    """The same calls through servers, in turns; aims are judged if each had each place."""
     sat: dict[str, list[tuple[Turns, dict[str, Served]]]] = {}
-    names = list(WORDS)
     for first in range(sittings):
         async with _all_served([*names[first:], *names[:first]]) as served:
             for measure, (code, times, parts) in _calls(batch).items():
@@ -82,7 +83,7 @@ async def private_serving(sittings: int, rounds: int, batch: int) -> list[table.
                 }
                 turns = await Turns(ways).take(rounds)
                 sat.setdefault(measure, []).append((turns, served))
-    is_judged = sittings % len(WORDS) == 0
+    is_judged = CONTROL in names and sittings % len(names) == 0
     return [row for measure, each in sat.items() for row in _rows(measure, each, is_judged)]
 
 
@@ -106,9 +107,11 @@ def _calls(batch: int) -> dict[str, tuple[str, int, int]]:
 def _rows(
     measure: str, sat: list[tuple[Turns, dict[str, Served]]], is_judged: bool
 ) -> Iterator[table.Row]:
-    ratios = {name: geometric_mean(turns.ratio(name, "off") for turns, _ in sat) for name in WORDS}
-    noise = max(ratios[CONTROL], 1 / ratios[CONTROL])
-    for name in WORDS:
+    names = sat[0][1]
+    ratios = {name: geometric_mean(turns.ratio(name, "off") for turns, _ in sat) for name in names}
+    control = ratios.get(CONTROL, 1.0)
+    noise = max(control, 1 / control)
+    for name in names:
         used = [served[name].used(measure) for _, served in sat]
         share = geometric_mean(
             median(a / b for a, b in zip(own, served["off"].used(measure), strict=True))

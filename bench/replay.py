@@ -26,7 +26,7 @@ import table
 from conversing import Cost, converse
 from hosted import hosted
 from replaying import YES, CodeScript, DirectScript, Script
-from retail_bell import connected, opened
+from retail_bell import connected, lean, opened
 from retail_tasks import Step, Task, single, tasks
 from runner import add_outputs
 
@@ -162,6 +162,7 @@ async def replay(
 
 
 async def costs_of(
+    bell: Divingbell,
     some: Sequence[Task],
     ways: Iterable[str],
     others: int = 0,
@@ -171,7 +172,7 @@ async def costs_of(
     """Have tasks done in each of the ways; `names` are the tools of the shop that are there."""
     shop = retail.Shop()
     costs: Costs = {way: [] for way in ways}
-    async with opened(shop, others, names) as bell:
+    async with opened(bell, shop, others, names):
         for task in some:
             for way, found in costs.items():
                 script = script_of(way, task, shop, bool(others))
@@ -189,10 +190,10 @@ def spread(most: int, known: Sequence[Task] = ()) -> list[Task]:
 # The parts
 
 
-async def alone(most: int) -> list[Row]:
+async def alone(bell: Divingbell, most: int) -> list[Row]:
     """The shop's sixteen tools, and no others."""
     some = spread(most)
-    costs = await costs_of(some, (*WAYS, ALL, UNSEEN))
+    costs = await costs_of(bell, some, (*WAYS, ALL, UNSEEN))
 
     def part(name: str, condition: Callable[[Task], bool], ways: Sequence[str]) -> list[Row]:
         places = [place for place, task in enumerate(some) if condition(task)]
@@ -227,25 +228,25 @@ def _judged(aim: str, is_met: bool) -> str:
     return f"{aim}: {'met' if is_met else 'NOT met'}"
 
 
-async def policy(most: int) -> list[Row]:
+async def policy(bell: Divingbell, most: int) -> list[Row]:
     """The shop alone, with 1,200 tokens of its policy before the person's words."""
     some = spread(most)
-    costs = await costs_of(some, WAYS, with_policy=True)
+    costs = await costs_of(bell, some, WAYS, with_policy=True)
     return rows_of(f"all, with the shop's policy: {len(some)}", costs)
 
 
-async def among_others(most: int, numbers: Sequence[int]) -> list[Row]:
+async def among_others(bell: Divingbell, most: int, numbers: Sequence[int]) -> list[Row]:
     """The shop beside other servers, whose definitions a model reads that calls directly."""
     found = []
     for number in numbers:
         some = spread(most)
-        costs = await costs_of(some, WAYS, number)
+        costs = await costs_of(bell, some, WAYS, number)
         there = min(number, len(lists.tool_lists()))
         found += rows_of(f"beside {there} other servers: {len(some)}", costs)
     return found
 
 
-async def few_tools(most: int) -> list[Row]:
+async def few_tools(bell: Divingbell, most: int) -> list[Row]:
     """Servers with three tools and fewer, and what can be done with no others."""
     order = single("get_order_details", "What is the status of order {order_id}?")
     sums = single("calculate", "What is {expression}?")
@@ -257,18 +258,18 @@ async def few_tools(most: int) -> list[Row]:
         ("one tool, one short answer", frozenset({"calculate"}), sums),
     ):
         chosen = [task for task in some if task.calls and {s.name for s in task.steps} <= tools]
-        costs = await costs_of(chosen[:most], WAYS, names=tools)
+        costs = await costs_of(bell, chosen[:most], WAYS, names=tools)
         found += rows_of(f"{name}: {len(chosen[:most])}", costs)
     return found
 
 
-async def heavy() -> list[Row]:
+async def heavy(bell: Divingbell) -> list[Row]:
     """Work with much to read or to wait for."""
     found = []
     for work in heavy_work.all_work():
         costs: Costs = {}
         with hosted(work.servers) as entries:
-            async with connected(entries) as bell:
+            async with connected(bell, entries):
                 for way, script in work.scripts.items():
                     work.reset()
                     mode = "code" if way == CODE else "direct"
@@ -288,16 +289,17 @@ async def heavy() -> list[Row]:
 async def measure(chosen: argparse.Namespace) -> list[Row]:
     """Return the rows of the parts that were chosen."""
     parts = {
-        "alone": lambda: alone(chosen.tasks),
-        "policy": lambda: policy(chosen.beside),
-        "others": lambda: among_others(chosen.among, chosen.others),
-        "few": lambda: few_tools(chosen.beside),
+        "alone": lambda bell: alone(bell, chosen.tasks),
+        "policy": lambda bell: policy(bell, chosen.beside),
+        "others": lambda bell: among_others(bell, chosen.among, chosen.others),
+        "few": lambda bell: few_tools(bell, chosen.beside),
         "heavy": heavy,
     }
     rows: list[Row] = []
-    for name in chosen.only or parts:
-        print(f"· replaying {name}", file=sys.stderr, flush=True)
-        rows += await parts[name]()
+    async with lean() as bell:
+        for name in chosen.only or parts:
+            print(f"· replaying {name}", file=sys.stderr, flush=True)
+            rows += await parts[name](bell)
     return rows
 
 

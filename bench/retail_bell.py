@@ -1,9 +1,9 @@
-"""A Divingbell in front of the shop, alone or beside other servers."""
+"""A Divingbell, and the shop behind it, alone or beside other servers."""
 
 import asyncio
 import random
 from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import bells
@@ -19,30 +19,40 @@ TURNS = 200
 
 
 @asynccontextmanager
-async def opened(
-    shop: retail.Shop, others: int = 0, names: Collection[str] | None = None
-) -> AsyncIterator[Divingbell]:
-    """A Divingbell in front of the shop, and of so many other servers with real tool lists."""
-    with hosted({retail.NAME: retail.server(shop, names)}) as entries:
-        if not others:
-            async with connected(entries) as bell:
-                yield bell
-            return
-        async with lists.served() as known:
-            chosen = random.Random(1).sample(sorted(known), min(others, len(known)))
-            async with connected({**entries, **{name: known[name] for name in chosen}}) as bell:
-                yield bell
+async def lean() -> AsyncIterator[Divingbell]:
+    """A Divingbell without servers, which are added for one part of the work after the other."""
+    few = {"pool": 1, "preload": [], "copy_after": 0.0}  # nothing is timed here
+    async with bells.ring(search="words", agent={"turns": TURNS}, **few) as bell:
+        yield bell
 
 
 @asynccontextmanager
-async def connected(entries: dict[str, Any]) -> AsyncIterator[Divingbell]:
-    """A Divingbell whose servers have all listed their tools."""
-    lean = {"pool": 1, "preload": [], "copy_after": 0.0}  # nothing is timed here
-    settings = {"servers": entries, "search": "words", "agent": {"turns": TURNS}}
-    async with bells.ring(**settings, **lean) as bell:
+async def opened(
+    bell: Divingbell, shop: retail.Shop, others: int = 0, names: Collection[str] | None = None
+) -> AsyncIterator[None]:
+    """The shop, and so many other servers with real tool lists."""
+    async with AsyncExitStack() as stack:
+        entries = stack.enter_context(hosted({retail.NAME: retail.server(shop, names)}))
+        if others:
+            known = await stack.enter_async_context(lists.served())
+            chosen = random.Random(1).sample(sorted(known), min(others, len(known)))
+            entries |= {name: known[name] for name in chosen}
+        await stack.enter_async_context(connected(bell, entries))
+        yield
+
+
+@asynccontextmanager
+async def connected(bell: Divingbell, entries: dict[str, Any]) -> AsyncIterator[None]:
+    """Servers that have all listed their tools. With the block they are gone again."""
+    try:
+        for name, table in entries.items():
+            bell.gateway.add(name, table)
         async with asyncio.timeout(bells.PATIENCE), bell.session() as session:
             for name in entries:
                 await bell.gateway.fleet.wait_for_tools(name)
             if not (await offered(bell.gateway, session)).is_whole:
                 raise RuntimeError("not all servers have listed their tools")
-        yield bell
+        yield
+    finally:
+        for name in entries:
+            await bell.gateway.remove(name)

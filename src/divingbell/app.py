@@ -158,7 +158,8 @@ class Divingbell:
         self._owned = OwnedSessions(self._open_for, self._reached)
         self.journal = Journal()
         """Told of everything that happens."""
-        if border is not None and settings.privacy not in (None, "off"):
+        is_private = settings.privacy not in (None, "off") or settings.privacy_rules.users
+        if border is not None and is_private:
             raise ConfigError("a border of your own takes the place of `privacy`: leave one out")
         self._given_border = border
         self._border = border or OpenBorder()
@@ -351,8 +352,9 @@ class Divingbell:
 
     def _privacy_lines(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> PrivacyLines:
         """Have lines of [privacy_rules] compared with the tools that servers tell of."""
-        is_used = self.settings.privacy not in (None, "off")
-        rules = self.settings.privacy_rules if is_used else PrivacyRules()
+        rules = self.settings.privacy_rules
+        if self.settings.privacy in (None, "off") and not rules.users:
+            rules = PrivacyRules()
         lines = PrivacyLines(
             rules, lambda server: [tool.full_name for tool in gateway.catalog.tools(server)]
         )

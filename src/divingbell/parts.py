@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from divingbell import logs
 from divingbell.border.border import Border, OpenBorder
+from divingbell.border.masked_values import MaskedValues
 from divingbell.errors import ProfileError
 from divingbell.gateway import spooled_tables
 from divingbell.gateway.catalog.folder import Folder
@@ -28,7 +29,7 @@ from divingbell.sandbox.base import Backend, BackendRequest
 from divingbell.session.needs import Needs
 from divingbell.settings.config import Settings
 from divingbell.settings.kinds import VALUE
-from divingbell.settings.privacy import PrivacyRules, check_flows
+from divingbell.settings.privacy import Privacy, PrivacyRules, check_flows
 from divingbell.settings.servers import Server
 from divingbell.skills.questions import SkillQuestions, SkillServices, refuse
 from divingbell.skills.recordings import Recordings
@@ -39,6 +40,7 @@ from divingbell.skills.trial import RunApart, Trials
 from divingbell.skills.uses import Uses
 
 if TYPE_CHECKING:
+    from divingbell.border.vault.vault import Vaults
     from divingbell.gateway.search.embeddings import Embeddings
     from divingbell.gateway.upstream.upstream import Upstream
 
@@ -86,7 +88,7 @@ class Home:
 def dataset_server(server: Server, spool: Path, settings: Settings) -> Server:
     """Return the entry of a dataset server with what this process has to tell it."""
     told = {spooled_tables.VARIABLE: str(spool), "DIVINGBELL_HOME": str(profile.home())}
-    if settings.privacy in ("secrets", "personal"):
+    if settings.privacy in ("secrets", "personal") or settings.privacy_rules.users:
         (spool / spooled_tables.RULES).write_text(_rules_on_fields(server.name, settings))
     return replace(server, args=(*server.args, "--backend", settings.backend), env=told)
 
@@ -95,7 +97,9 @@ def _rules_on_fields(server: str, settings: Settings) -> str:
     """Return which fields hold what is to be learned, for our own dataset server."""
     from divingbell.border.privacy.choosing import KINDS_OF, chosen_fields
 
-    privacy, rules = settings.privacy or "off", settings.privacy_rules
+    rules = settings.privacy_rules
+    # Of those that some user has: who has fewer learns nothing of the others.
+    privacy = "personal" if rules.users else settings.privacy or "off"
     kinds = sorted(KINDS_OF[privacy] | rules.patterns.keys())
     fields = dict(chosen_fields(privacy, rules))
     return json.dumps({"server": server, "fields": fields, "kinds": kinds})
@@ -164,36 +168,51 @@ async def make_border(
     Raises:
         ConfigError: the rules can't be used, or the vault has another key.
     """
-    privacy = settings.privacy or "off"
+    privacy, rules = settings.privacy or "off", settings.privacy_rules
     check_flows(privacy, settings.policy.flow)
-    if privacy == "off":
-        if settings.privacy_rules != PrivacyRules():
+    if privacy == "off" and not rules.users:
+        if rules != PrivacyRules():
             log.warning(
                 "[privacy_rules] has no effect, because nothing is hidden here: "
                 'privacy = "secrets" or "personal" turns it on'
             )
         return OpenBorder()
     # Here, because most have no use for it: hyperscan and cryptography take a tenth of a second.
+    from divingbell.border.border_by_user import BorderByUser
     from divingbell.border.privacy.blotter import BLOTTER
-    from divingbell.border.privacy.choosing import KINDS_OF, chosen_fields, make_scanner
-    from divingbell.border.privacy.fields import Fields
-    from divingbell.border.privacy_border import PrivacyBorder
     from divingbell.border.vault import opening
 
     # What is told of the vault goes to the log, which must be able to read it.
     await asyncio.to_thread(BLOTTER.make().join)
-    rules, vault = settings.privacy_rules, settings.vault
+    if scratch is None:
+        vaults = await opening.opened(settings.vault, places.data_folder())
+    else:
+        vaults = await opening.opened_in_memory(settings.vault)
+    undo.push_async_callback(vaults.close)
+    masked = MaskedValues()
+    words: set[Privacy] = {privacy, "personal"} if rules.users else {privacy}
+    borders = {word: await _border_of(word, rules, vaults, masked) for word in words}
+    if len(borders) == 1:
+        return borders[privacy]
+    return BorderByUser(lambda user: borders[rules.word_for(user, privacy)], masked)
+
+
+async def _border_of(
+    privacy: Privacy, rules: PrivacyRules, vaults: "Vaults", masked: MaskedValues
+) -> Border:
+    """Return the border of those for whom this word counts."""
+    if privacy == "off":
+        return OpenBorder()
+    from divingbell.border.privacy.choosing import KINDS_OF, chosen_fields, make_scanner
+    from divingbell.border.privacy.fields import Fields
+    from divingbell.border.privacy_border import PrivacyBorder
+
     kinds = KINDS_OF[privacy] | rules.patterns.keys()
     if rules.analyzer:
         kinds |= {VALUE}  # what it could not read is held back as one
     scanner = await asyncio.to_thread(make_scanner, privacy, rules)
     fields = Fields(chosen_fields(privacy, rules), kinds)
-    if scratch is None:
-        vaults = await opening.opened(vault, places.data_folder())
-    else:
-        vaults = await opening.opened_in_memory(vault)
-    undo.push_async_callback(vaults.close)
-    return PrivacyBorder(vaults, scanner, kinds, fields, rules)
+    return PrivacyBorder(vaults, scanner, kinds, fields, rules, masked)
 
 
 async def make_audit(

@@ -245,7 +245,8 @@ async def serving() -> AsyncIterator[ProviderServer]:
             Route("/{rest:path}", server.google, methods=["POST"]),
         ]
     )
-    with socket.socket() as listener:
+    # With the protocol's name asyncio knows it for TCP, and no piece waits for an acknowledgement.
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         server.port = listener.getsockname()[1]
         config = uvicorn.Config(app, log_level="critical", lifespan="off")

@@ -50,6 +50,10 @@ NOTE = (
 NOTE_ON_SEALS = (
     ". Of some tools the code has such words as well: there only arguments of tools become values"
 )
+NOTE_ON_MISSED = (
+    "More came from {whose} than is looked through for names and addresses: some of them may be "
+    "shown as they are"
+)
 _KEPT_IN = "; code finds it in "
 _HELD = re.compile(
     rf"\[([a-z+./-]{{1,80}}) of [0-9,]{{1,20}} bytes is held back: [^\]\n]{{1,500}}?{_KEPT_IN}"
@@ -90,6 +94,7 @@ class PrivacyBorder:
         kinds: frozenset[str],
         fields: Fields,
         rules: PrivacyRules,
+        masked: MaskedValues | None = None,
     ) -> None:
         self._vaults = vaults
         self._scanner = scanner
@@ -102,7 +107,7 @@ class PrivacyBorder:
         """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
-        self.masked = MaskedValues()
+        self.masked = MaskedValues() if masked is None else masked
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
         """What the settings say of the border, by tool."""
 
@@ -286,11 +291,14 @@ class PrivacyBorder:
         return PrivacyPassage(self, principal, self._of(principal), charge)
 
     def note(self, principal: Principal) -> str:
-        example = self._of(principal).example()
-        if not example:
-            return ""
-        seals = NOTE_ON_SEALS if self._rules.border else ""
-        return NOTE.format(what=WHAT[self.is_personal], token=example) + seals
+        conversation = self._of(principal)
+        notes = []
+        if example := conversation.example():
+            seals = NOTE_ON_SEALS if self._rules.border else ""
+            notes.append(NOTE.format(what=WHAT[self.is_personal], token=example) + seals)
+        if self.is_personal and (missed := conversation.learner.newly_missed()):
+            notes.append(NOTE_ON_MISSED.format(whose=", ".join(missed)))
+        return ". ".join(notes)
 
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)

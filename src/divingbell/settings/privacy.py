@@ -91,6 +91,8 @@ class PrivacyRules:
     in whose texts nothing is found ("checked")."""
     analyzer: Annotated[str, AnalyzerName] = ""
     """An AnalyzerEngine of Presidio for names and places, `module:attribute`, with "personal"."""
+    users: tuple[str, ...] = ()
+    """Users that have "personal", whatever `privacy` says: the names of their tokens."""
     _borders: tuple[tuple[Pattern, Reader], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -101,6 +103,10 @@ class PrivacyRules:
                 raise ConfigError(f"fields {pattern}: {error}") from None
         borders = tuple((Pattern(text), reader) for text, reader in self.border.items())
         object.__setattr__(self, "_borders", borders)
+
+    def word_for(self, user: str, usual: Privacy | None) -> Privacy:
+        """Return the word of `privacy` that counts for a user, where others have the usual one."""
+        return "personal" if user in self.users else usual or "off"
 
     def border_of(self, tool: str, field: str = "") -> Reader:
         """Return who does not see what a tool returns, by `server.tool`, in one of its fields.

@@ -82,3 +82,17 @@ async def test_over_stdio_it_is_the_login_name_and_the_audit_log_has_the_refusal
     assert {record["user"] for record in records if "client" in record} == {ACCOUNT}
     [refused] = [each for each in records if each.get("kind") == "execution.refused"]
     assert refused["status"] == "refused" and "again in 3600 s" in refused["reason"]
+
+
+async def test_users_whose_data_is_personal_are_told_so_and_others_are_not(era: Era) -> None:
+    rules = {"users": ["anne"]}
+    async with (
+        Divingbell(pool=0, preload=(), privacy="secrets", privacy_rules=rules) as bell,
+        served(bell) as url,
+        connected(url, ANNE, era) as anne,
+        connected(url, BERT, era) as bert,
+    ):
+        assert "Personal data and secrets are not shown to you" in (anne.instructions or "")
+        assert "[EMAIL_" in await run(anne, "print('zelda@jazz.org')")
+        assert "\nSecrets are not shown to you" in (bert.instructions or "")
+        assert await run(bert, "print('zelda@jazz.org')") == "zelda@jazz.org\n"

@@ -34,8 +34,7 @@ _EMAIL = Shape(
 
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
 _VERSION = re.compile(
-    r"(?:\b(?:v|ver|version|release|rev|section|chapter)\W{0,2}|[A-Za-z]/|[=~<>!]=\s?)$",
-    re.IGNORECASE,
+    r"(?:\b(?:v|ver|version|release|rev|section|chapter)\W{0,2}|[a-z]/|[=~<>!]=\s?)$"
 )
 
 

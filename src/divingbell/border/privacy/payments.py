@@ -43,7 +43,7 @@ _CARDS = (
         longest=40,
         check=validators.is_paid_card,
         unless=re.compile(
-            r"(?:invoice|order|ticket|reference|ref)\W{0,3}(?:no|nr|number|id)?\W{0,3}$", re.I
+            r"(?:invoice|order|ticket|reference|ref)\W{0,3}(?:no|nr|number|id)?\W{0,3}$"
         ),
         unless_reach=30,
         words=_PAYING,

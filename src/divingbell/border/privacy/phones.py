@@ -49,10 +49,12 @@ _LATER_STEP = rf"(?:{_AREA_WITHIN}|(?: |[.\-]{{1,2}} ?|/{_LAST})?\d)"
 _CODE = r"(?:(?<=\()\+?\d{1,5}\)|(?<=\+)\(\d{1,5}\))[ .\-/]{0,2}"
 _ANY = rf"(?:{_CODE}{_STEP}{{4,6}}|{_STEP}{{6}}){_LATER_STEP}{{0,8}}{_EXTENSION}"
 _ANY_LABELLED = rf"(?:{_CODE})?{_STEP}{{4,6}}{_LATER_STEP}{{0,8}}{_EXTENSION}"
-_PHONE_AT = rf"(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
+# What a number begins with is asked first: it is the quickest to be answered with no.
+_FIRST = r"(?=[(+\d])"
+_PHONE_AT = rf"{_FIRST}(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /,])|(?<=\\[nrt]))"
 # After a comma it is the next cell of a row: no group of a large number begins with a zero.
 _PHONE_AT_ZERO = (
-    rf"(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
+    rf"{_FIRST}(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
 )
 _PHONE_WORDS = (
     rf"{phone_words.LATIN}|\bt(?:é|e)l\b|whatsapp|\bsms\b"
@@ -89,16 +91,14 @@ _PHONE_WORDS_BEHIND = (
 )
 _LINE_OF_LETTER = r"(?:\n|\\n|\|)[ \t]{0,3}[TFM](?:[:.] ?| )"
 """A line in the foot of a letter."""
-_TO_VALUE = (
-    r"[^\W\d_]{0,12}(?:[ _-](?:no|nr|num[^\W\d_]{0,6}))?[\"')\]]{0,2}"
-    r"[ \t]?[:=：>.][ \t]?[\"'(\[]{0,3}(?=[(+\d])"
-)
-"""What stands between the name of a field and its value."""
-_EXTENDED = re.compile(r" ?[xe#]")
+_TO_VALUE = r"[:=：>.][ \t]?[\"'(\[]{0,3}(?=[(+\d])"
+"""What stands right before the value of a field."""
+_EXTENDED = re.compile("[xe#]")
 
 
 def _without_extension(number: str) -> str:
-    return _EXTENDED.split(number, 1)[0]
+    extended = _EXTENDED.search(number)
+    return number[: extended.start()].rstrip() if extended else number
 
 
 def _of_length(least: int, most: int) -> Callable[[str], bool]:
@@ -181,15 +181,14 @@ _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
 _DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 _OTHER_NUMBER = re.compile(
-    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![A-Za-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash"
+    r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![a-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash"
     r"|parcel|package|shipment|receipt|contract|meter|rechnung|bestellung|auftrag|vertrag"
     r"|facture|commande|pedido|factura|contrato|fattura|ordine|faktur[aey]?|заказ|сч[её]т|订单|注文)"
     r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
-    r"|[A-Za-z]/$"
-    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$",
-    re.IGNORECASE,
+    r"|[a-z]/$"
+    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$"
 )
 _OTHER_BEHIND = re.compile(r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone")
 
@@ -273,12 +272,12 @@ SHAPES = (
         longest=40,
     ),
     _written(
-        rf"(?:(?<!{JOINED})(?<![.+])|(?<=\\[nrt])){_INTERNATIONAL}",
+        rf"(?=[+(])(?:(?<!{JOINED})(?<![.+])|(?<=\\[nrt])){_INTERNATIONAL}",
         _is_international,
         gates=rf"{_PLUS}(?:{_PART}){{2,8}}\b",
     ),
     _written(
-        rf"(?:(?<![\w.+/-])|(?<=\\[nrt])){_WITH_ZEROS}",
+        rf"(?=00)(?:(?<![\w.+/-])|(?<=\\[nrt])){_WITH_ZEROS}",
         _is_dialled_abroad,
         gates=gate(_WITH_ZEROS),
     ),

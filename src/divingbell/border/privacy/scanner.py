@@ -177,9 +177,11 @@ class _Scan:
         kind = shape.kind
         decided, (first, last) = self._decided.get(number, 0), self._last.get(kind, (0, 0))
         if shape.rare_words:
-            if self._digits_from(end) > end + shape.reach + shape.longest:
+            digits = self._digits_from(end)
+            if digits > end + shape.reach + shape.longest:
                 return ()
-            known = decided
+            # Nothing that is a number stands before one that is known already.
+            known = max(decided, last) if first <= digits < last else decided
         # Most numbers are of several shapes of one kind, and let a gate through at each part.
         elif end < decided or first < end <= last:
             return ()

@@ -78,7 +78,7 @@ class Shape:
     """Words before the value, as `words`, that are rare in all texts. The engine looks for them
     alone and the gate is not used, so that there may be hundreds."""
     unless: "re.Pattern[str] | None" = None
-    """What must not stand right before the value."""
+    """What must not stand right before the value, in small letters."""
     unless_reach: int = LONGEST_UNLESS
     """Characters that it takes at most."""
     unless_behind: "re.Pattern[str] | None" = None
@@ -158,8 +158,10 @@ class Shape:
         if limit - at > FEW_PLACES:
             match = self.pattern.search(text, at, last)
             return match if match and match.start() < limit else None
-        matches = (self.pattern.match(text, place, last) for place in range(at, limit))
-        return next(filter(None, matches), None)
+        for place in range(at, limit):
+            if match := self.pattern.match(text, place, last):
+                return match
+        return None
 
     def _place(self, text: str, match: "re.Match[str]") -> tuple[int, int] | None:
         start, end = match.span()
@@ -177,14 +179,15 @@ class Shape:
         return start, end
 
     def _is_meant(self, text: str, start: int, end: int) -> bool:
-        if self.unless and self.unless.search(text, max(0, start - self.unless_reach), start):
+        # In small letters, because `re` takes several times as long where case does not matter.
+        before = max(0, start - self.unless_reach)
+        if self.unless and self.unless.search(text[before:start].lower()):
             return False
         if self.unless_behind and self.unless_behind.match(text, end):
             return False
         return not (self.words or self.words_behind) or self._has_words(text, start, end)
 
     def _has_words(self, text: str, start: int, end: int) -> bool:
-        # In small letters, because `re` takes several times as long where case does not matter.
         before, behind = self._word_patterns
         if before and before.search(text[max(0, start - NEAR - LONGEST_WORDS) : start].lower()):
             return True

@@ -162,15 +162,15 @@ def is_public_ip(address: str) -> bool:
     return "::" not in address or bool(re.match("[23][0-9a-fA-F]{3}:", address))
 
 
-_NUMBERS = re.compile(r"\d+")
+# Whichever is the year, the month or the day stands in the middle.
+_DATE = re.compile(r"\D*(\d{1,4})\D+(\d{1,2})\D+(\d{1,4})\D*")
 
 
 def is_date(text: str) -> bool:
     """Say whether digits with separators can be read as a date."""
-    parts = _NUMBERS.findall(text)
-    if len(parts) != 3 or max(map(len, parts)) > 4:
+    if not (parts := _DATE.fullmatch(text)):
         return False
-    first, second, third = map(int, parts)
+    first, second, third = map(int, parts.groups())
     year, month, day = (first, second, third) if first > 31 else (third, second, first)
     is_year = year < 100 or 1850 <= year <= 2100
     return is_year and 1 <= min(month, day) <= 12 and max(month, day) <= 31

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from divingbell.amounts import amount
+from divingbell.escapes import one_line
 from divingbell.settings.sources import FILE_NAME, MCP_FILE_NAME
 from divingbell.surfaces.cli.terminal.notes import tell
 
@@ -80,6 +81,9 @@ def tell_of_privacy(settings: "Settings") -> None:
             "Nothing is kept from models, neither secrets nor personal data: "
             '--private (privacy = "personal") or --privacy secrets does.'
         )
+    if settings.privacy != "personal" and settings.privacy_rules.users:
+        users = ", ".join(map(one_line, settings.privacy_rules.users))
+        tell(f"For these users both are kept from them, as [privacy_rules] says: {users}.")
 
 
 def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:

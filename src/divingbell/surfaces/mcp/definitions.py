@@ -125,8 +125,18 @@ NAMES = frozenset(tool.name for tool in (EXECUTE, SEARCH, LIST_SESSIONS, CLOSE_S
 class Texts:
     """All that a model reads of Divingbell before it does anything."""
 
-    instructions: str
+    about_code: str
     tools: tuple[types.Tool, ...]
+    privacy: Privacy = "off"
+
+    @property
+    def instructions(self) -> str:
+        """The instructions for those for whom the usual word of `privacy` counts."""
+        return self.instructions_with(self.privacy)
+
+    def instructions_with(self, privacy: Privacy) -> str:
+        """Return the instructions for those for whom this word counts."""
+        return self.about_code + _TOKENS.get(privacy, "")
 
     def as_read(self) -> str:
         """Return all of it as a model reads it, to be counted."""
@@ -160,14 +170,13 @@ def texts(
         search = _SEARCH + _NONE
     if skills:
         code += _SKILLS
-    code += _TOKENS.get(privacy or "off", "")
     described = (
         EXECUTE.model_copy(update={"description": execute}),
         SEARCH.model_copy(update={"description": search}),
         LIST_SESSIONS,
         CLOSE_SESSION,
     )
-    return Texts(code, described)
+    return Texts(code, described, privacy or "off")
 
 
 def configured(entries: Sequence[Entry]) -> list[str]:

@@ -173,8 +173,11 @@ class Surface:
 
     def _instructions(self) -> str:
         """Return the instructions for the user of this request."""
-        is_direct = self._mode(user_of_request()) == "direct"
-        return definitions.DIRECT if is_direct else self._texts.instructions
+        user, settings = user_of_request(), self._bell.settings
+        if self._mode(user) == "direct":
+            return definitions.DIRECT
+        privacy = settings.privacy_rules.word_for(user, settings.privacy)
+        return self._texts.instructions_with(privacy)
 
     def _build(self) -> Server[Any]:
         passes = any(self._ways.values())
