@@ -36,7 +36,7 @@ from divingbell.surfaces.http.operations import Operation, routes
 from divingbell.surfaces.http.problems import AGAIN, Refused
 from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
 from divingbell.surfaces.http.service import Service
-from divingbell.surfaces.mcp.endpoint import PATH, Endpoint
+from divingbell.surfaces.mcp.endpoint import PATH, Endpoint, user_for_sdk
 from divingbell.surfaces.mcp.limits import MAX_OPENING
 from divingbell.surfaces.mcp.openings import opens_connection
 
@@ -207,12 +207,16 @@ class Scoped:
 
 
 class Weighed:
-    """Weighs bodies that the MCP SDK parses, as they come."""
+    """Hands requests to the MCP SDK: with who comes as it knows them, and their bodies weighed as
+    they come."""
 
     def __init__(self, app: Any) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visiting = scope[visitor.KEY]
+        if visiting.by != "open":
+            scope["user"] = user_for_sdk(visiting.user)
         opens = opens_connection(scope)
         most, why = (MAX_OPENING, _OPENING) if opens else (MAX_BODY, "")
         with closing(Body(receive, share_of(scope).bodies, most, why)) as body:

@@ -71,17 +71,23 @@ class Execution:
 
     async def tell(self, event: Event) -> None:
         """Take an event of the cell into the log."""
-        if event.outputs:
-            self.log.add_encoded(event.type, await weight.beside(_encoded, event))
+        if event.outputs and weight.is_large((event.outputs, event.display_id)):
+            data = await weight.in_thread(lambda: _encoded(event))
         else:
-            self.log.add_encoded(event.type, _encoded(event))
+            data = _encoded(event)
+        self.log.add_encoded(event.type, data)
 
     def notice(self, text: str) -> None:
         self.log.add("notice", {"text": text})
 
     async def encoded(self, result: Result) -> bytes:
         """Return a result as clients read it; a large one is written beside the event loop."""
-        return await weight.beside(self._encoded, result)
+        tools = () if result.ledger is None else result.ledger.tools
+        # The rest of it are a few numbers and words.
+        growing = result.value, result.outputs, result.error, result.notes, result.calls, tools
+        if weight.is_large(growing):
+            return await weight.in_thread(lambda: self._encoded(result))
+        return self._encoded(result)
 
     def _encoded(self, result: Result) -> bytes:
         told = result.to_dict() | {"execution": self.id, "session": self.session}

@@ -19,7 +19,6 @@ from divingbell.surfaces.http.logins import Logins
 from divingbell.surfaces.http.problems import COUNT, Refused, count
 from divingbell.surfaces.http.quotas import Gone
 from divingbell.surfaces.http.visitor import EVERYBODY, Visitor
-from divingbell.surfaces.mcp.endpoint import user_for_sdk
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 JUPYTER = "/jupyter/"
@@ -109,8 +108,6 @@ class Guard:
                 raise _no_token(given=b"authorization" in headers)
             return None
         self._door.connections.left(scope.get("client"))
-        if visiting.by != "open":
-            scope["user"] = user_for_sdk(visiting.user)
         return visiting
 
     def _visitor(self, scope: Scope, headers: dict[bytes, bytes]) -> Visitor | None:

@@ -1,6 +1,6 @@
 """The MCP server over streamable HTTP: one endpoint of an application, behind its guard.
 
-The guard has said who comes: `scope["user"]` is what the SDK expects there.
+The guard has found out who comes: `scope["user"]` is what the SDK expects there.
 """
 
 import contextlib
