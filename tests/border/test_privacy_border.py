@@ -473,3 +473,15 @@ async def test_after_a_restart_a_value_has_the_same_token_and_names_are_known(
         bell.session("letters", user="ann") as session,
     ):
         assert (await session.run(code)).text == "Sayrefitz, zelda@jazz.org\n"
+
+
+async def test_what_is_not_learned_any_more_is_said_once(
+    bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("divingbell.border.privacy.learner.MOST_OF_SERVER", 2)
+    said = "More came from host than is looked through for names and addresses"
+    async with bell.session() as session:
+        first = await session.run("print(servers.host.find('x'))")
+        assert len([note for note in first.notes if said in note]) == 1, first.notes
+        second = await session.run("print(servers.host.find('x'))")
+        assert not any(said in note for note in second.notes), second.notes

@@ -50,6 +50,10 @@ NOTE = (
 NOTE_ON_SEALS = (
     ". Of some tools the code has such words as well: there only arguments of tools become values"
 )
+NOTE_ON_MISSED = (
+    "More came from {whose} than is looked through for names and addresses: some of them may be "
+    "shown as they are"
+)
 _KEPT_IN = "; code finds it in "
 _HELD = re.compile(
     rf"\[([a-z+./-]{{1,80}}) of [0-9,]{{1,20}} bytes is held back: [^\]\n]{{1,500}}?{_KEPT_IN}"
@@ -287,11 +291,14 @@ class PrivacyBorder:
         return PrivacyPassage(self, principal, self._of(principal), charge)
 
     def note(self, principal: Principal) -> str:
-        example = self._of(principal).example()
-        if not example:
-            return ""
-        seals = NOTE_ON_SEALS if self._rules.border else ""
-        return NOTE.format(what=WHAT[self.is_personal], token=example) + seals
+        conversation = self._of(principal)
+        notes = []
+        if example := conversation.example():
+            seals = NOTE_ON_SEALS if self._rules.border else ""
+            notes.append(NOTE.format(what=WHAT[self.is_personal], token=example) + seals)
+        if self.is_personal and (missed := conversation.learner.newly_missed()):
+            notes.append(NOTE_ON_MISSED.format(whose=", ".join(missed)))
+        return ". ".join(notes)
 
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)

@@ -55,7 +55,6 @@ async def test_without_tokens_a_page_of_another_port_is_refused(bell: Divingbell
         assert (await client.get(f"{BASE}/sessions", headers=far)).status_code == 403
 
 
-ELSEWHERE = ("/mcp", "/skills", "/approvals", "/conversations")
 """What the tests of these nouns try with two users."""
 NOBODY = Tokens({"anne": hash_of(ANNE)})
 
@@ -70,30 +69,6 @@ async def test_what_is_open_is_answered_without_a_token(site: Site) -> None:
 async def test_each_answer_has_a_name_of_its_own(anne: httpx2.AsyncClient) -> None:
     names = {(await anne.get("/healthz")).headers["x-request-id"] for _ in range(3)}
     assert len(names) == 3
-
-
-async def test_nobody_sees_what_is_anothers(
-    anne: httpx2.AsyncClient, bert: httpx2.AsyncClient, site: Site
-) -> None:
-    ran = (await anne.post(f"{BASE}/sessions/hers/execute", json={"code": "x = 1"})).json()
-    await anne.put(f"{BASE}/sessions/hers/files/f", content=b"secret")
-    names = {"id": "hers", "path": "f"}
-    for each in OPERATIONS:
-        if "{" not in each.path or each.path.startswith(ELSEWHERE):
-            continue
-        if each.path.endswith("/execute"):
-            continue  # it makes a session of his own
-        known = names | ({"id": ran["execution"]} if each.path.startswith("/executions") else {})
-        path = BASE + each.path.replace(":path}", "}").format(**known)
-        body = {"code": "x", "position": 1} if each.path.endswith("complete") else None
-        answer = await bert.request(each.method, path, json=body)
-        assert answer.status_code == 404, (each.method, path)
-        assert "secret" not in answer.text
-    mine = await bert.post(f"{BASE}/sessions/hers/execute", json={"code": "x"})
-    assert mine.json()["failure"]["type"] == "NameError"
-    listed = (await bert.get(f"{BASE}/executions")).json()["items"]
-    assert ran["execution"] not in [each["id"] for each in listed]
-    assert (await anne.get(f"{BASE}/sessions/hers/files/f")).content == b"secret"
 
 
 async def test_a_scope_that_a_token_has_not_is_named(bell: Divingbell) -> None:

@@ -8,7 +8,10 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import Divingbell
-from tests.surfaces.http.serving import ANNE, EVENTS, Site, heard, served
+from divingbell.agent.scripted import Says
+from divingbell.principal import Principal
+from divingbell.surfaces.http.event_log import MAX_BYTES
+from tests.surfaces.http.serving import ANNE, EVENTS, Site, Talking, heard, served
 from tests.waiting import until
 
 API = "/api/v1"
@@ -80,11 +83,13 @@ async def test_cells_of_a_user_wait_for_their_turn_and_are_told_their_place() ->
         await running
 
 
-async def test_cells_of_mcp_wait_in_the_same_queue() -> None:
-    room = {"cells_of_user": 1, "waiting_of_user": 1}
+async def test_cells_of_mcp_and_of_conversations_wait_in_the_same_queue() -> None:
+    room = {"cells_of_user": 1, "waiting_of_user": 2}
+    script = Talking()
+    script.lines += [Says("Let me see.", "6 * 7"), Says("It is 42.")]
     async with (
         Divingbell(pool=0, interrupt_grace=0.5, service=room) as bell,
-        served(bell) as site,
+        served(bell, make_model=script.made) as site,
         site.client(ANNE) as anne,
         site.client(ANNE) as beside,
         Client(streamable_http_client(f"{site.url}/mcp", http_client=beside)) as mcp,
@@ -94,12 +99,17 @@ async def test_cells_of_mcp_wait_in_the_same_queue() -> None:
         assert site.app._service is not None
         queue = site.app._service.queue
         await until(lambda: queue.waiting == 1, "the cell waits")
+        talk = (await anne.post(f"{API}/conversations", json={})).json()["id"]
+        path = f"{API}/conversations/{talk}/messages"
+        answering = asyncio.create_task(anne.post(path, json={"text": "How much?"}))
+        await until(lambda: queue.waiting == 2, "the conversation's cell waits behind it")
         full = await mcp.call_tool("execute_python", {"code": "2", "session_id": "other"})
         assert full.is_error and "wait already" in str(full.content)
         await anne.post(f"{API}/sessions/first/interrupt")
         told = (await waiting).structured_content
         assert told is not None and told["value"] == 2
         await running
+        assert "It is 42." in (await answering).text
         assert (queue.running, queue.waiting) == (0, 0)
 
 
@@ -126,3 +136,25 @@ async def test_a_client_that_leaves_ends_its_cell_unless_it_is_to_go_on(
         await until(has_ended, "the cell has ended")
         ended = (await anne.get(f"{API}/executions/{number}")).json()
         assert ended["result"]["status"] == "cancelled"
+
+
+async def test_a_slow_reader_of_events_misses_some_and_holds_up_nobody(
+    bell: Divingbell, site: Site, anne: httpx2.AsyncClient, bert: httpx2.AsyncClient
+) -> None:
+    size, line = 16 << 20, 1 << 12
+    await bell.owned.open(Principal("anne", "", "http"), "loud", {"output": 2 * size})
+    code = f"for _ in range({size // line}): print('x' * {line - 1})"
+    path = f"{API}/sessions/loud/execute"
+    async with anne.stream("POST", path, json={"code": code}, headers=EVENTS) as answer:
+        events = heard(answer)
+        number = (await anext(events)).data["execution"]  # and reads nothing more for a while
+        assert site.app._service is not None
+        [execution] = [each for each in site.app._service.executions.active() if each.id == number]
+        await until(lambda: execution.state == "ended", "the cell has ended, read or not")
+        assert execution.log.size <= MAX_BYTES + len(execution.result)
+        beside = await bert.post(f"{API}/sessions/quiet/execute", json={"code": "1+1"})
+        assert beside.json()["value"] == 2
+        found = [event async for event in events]
+    missed = sum(event.data["missed"] for event in found if event.name == "gap")
+    assert missed > 0 and found[-1].name == "done"
+    assert found[-1].number == missed + sum(event.name != "gap" for event in found) + 1

@@ -9,9 +9,9 @@ import { told } from "../notebook";
 type Content = Record<string, string | number | boolean>;
 
 export function QuestionCard({ id, asked, conversation }: { id: string; asked: Asked; conversation: string }) {
-  const [content, setContent] = useState<Content>({});
-  const [sent, setSent] = useState(false);
   const fields = Object.entries(asked.requestedSchema?.properties ?? {});
+  const [content, setContent] = useState<Content>(() => shownAtFirst(fields));
+  const [sent, setSent] = useState(false);
   const [first] = fields;
   const choices = first && fields.length === 1 ? choicesOf(first[1]) : [];
   const answer = async (action: "accept" | "decline", given: Content): Promise<void> => {
@@ -34,6 +34,11 @@ export function QuestionCard({ id, asked, conversation }: { id: string; asked: A
       </div>
     </div>
   );
+}
+
+/** Returns what is answered where nothing is changed: a list shows its first choice as chosen. */
+function shownAtFirst(fields: [string, Field][]): Content {
+  return Object.fromEntries(fields.flatMap(([name, field]) => choicesOf(field).slice(0, 1).map(([value]) => [name, value])));
 }
 
 /** Returns the values that a field can have, with their names. */

@@ -91,6 +91,8 @@ class Learner:
         self._fields = fields
         self._learned = learned
         self._counts: Counter[str] = Counter()
+        self._missed: dict[str, bool] = {}
+        """Of whom not all was learned, and whether that was told."""
         self._guard = threading.Lock()
 
     def learn(self, value: Any, tool: str, seals: Seals | None = None) -> Lesson:
@@ -127,6 +129,13 @@ class Learner:
                 reading.read([value])
         return self._keep(reading, SHOWN, MOST_SHOWN)
 
+    def newly_missed(self) -> list[str]:
+        """Return of whom not all was learned, servers or FILES and SHOWN: each of them once."""
+        with self._guard:
+            found = [server for server, is_told in self._missed.items() if not is_told]
+            self._missed.update(dict.fromkeys(found, True))
+        return found
+
     def _keep(self, reading: "_Reading", server: str, most: int) -> Lesson:
         with self._guard:
             room = most - self._counts[server]
@@ -135,6 +144,8 @@ class Learner:
             refused = self._learned.add(some) + max(0, len(reading.values) - room)
             learned = len(self._learned) - known
             self._counts[server] += learned
+            if refused or reading.problem:
+                self._missed.setdefault(server, False)
         return Lesson(
             learned,
             refused,

@@ -17,7 +17,7 @@ from divingbell.surfaces.http.conversation import APPROVAL, Conversation
 from divingbell.surfaces.http.event_log import Entry
 from divingbell.surfaces.http.moments import as_text
 from divingbell.surfaces.http.operations import Call, Operation
-from divingbell.surfaces.http.problems import Refused, missing
+from divingbell.surfaces.http.problems import Refused, count, missing
 from divingbell.surfaces.http.streams import MEDIA_TYPE, Stream
 from divingbell.surfaces.http.wire import Given, Name, Nothing, Page, Told
 
@@ -123,7 +123,7 @@ async def say(call: Call, given: MessageGiven) -> ASGIApp:
     """
     conversation = conversation_of(call)
     after = call.service.conversations.ask(call.visitor, conversation, given.text)
-    return Stream(_seen_by(call, conversation, after))
+    return Stream(_counted(call, conversation, after))
 
 
 async def events(call: Call, given: After) -> ASGIApp:
@@ -168,6 +168,17 @@ async def reveal(call: Call, given: RevealGiven) -> ASGIApp:
     if session is None:
         raise missing("session", name or "")
     return as_json(Revealed(text=await session.reveal(given.text)))
+
+
+async def _counted(
+    call: Call, conversation: Conversation, after: int
+) -> AsyncGenerator[Entry | None, None]:
+    """Yield the events of an answer; what it fails with counts as an answer with it does."""
+    async with aclosing(_seen_by(call, conversation, after)) as entries:
+        async for entry in entries:
+            if entry is not None and entry.name == "failed":
+                count(call.scope, msgspec.json.decode(entry.data)["code"])
+            yield entry
 
 
 async def _seen_by(

@@ -20,7 +20,7 @@ from divingbell.surfaces.http.event_log import Entry, EventLog
 from divingbell.surfaces.http.execution import Execution, Work
 from divingbell.surfaces.http.executions import Key, Place
 from divingbell.surfaces.http.operations import Call, Operation
-from divingbell.surfaces.http.problems import Refused, missing
+from divingbell.surfaces.http.problems import Refused, count, missing
 from divingbell.surfaces.http.streams import MEDIA_TYPE, Stream, gone
 from divingbell.surfaces.http.wire import (
     ExecuteGiven,
@@ -116,7 +116,7 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
             call.service.spawn(executions.cancel(execution))
 
     if wants_stream(call):
-        return Stream(_seen_by(call, execution.log), left)
+        return Stream(_counted(call, execution), left)
     leaving = asyncio.ensure_future(gone(call.receive))
     leaving.add_done_callback(lambda task: None if task.cancelled() else left())
     try:
@@ -126,6 +126,15 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
     if execution.problem is not None:
         raise execution.problem
     return Answer(execution.result, media_type=JSON)
+
+
+async def _counted(call: Call, execution: Execution) -> AsyncGenerator[Entry | None, None]:
+    """Yield the events of an execution; what it fails with counts as an answer with it does."""
+    async with aclosing(_seen_by(call, execution.log)) as entries:
+        async for entry in entries:
+            yield entry
+    if execution.problem is not None:
+        count(call.scope, execution.problem.code)
 
 
 async def _seen_by(call: Call, log: EventLog, after: int = 0) -> AsyncGenerator[Entry | None, None]:

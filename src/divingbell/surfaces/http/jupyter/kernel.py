@@ -60,7 +60,8 @@ class Kernel:
     """A session, the clients that have it open, and their requests, done one after another.
 
     All clients hear what its code shows, and whether it is busy. Only the one that has asked gets
-    the reply. `end` ends the session, `pace` is the account of its user.
+    the reply. `end` ends the session, `pace` is the account of its user, `count` is told the code
+    of each cell that is refused.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Kernel:
         queue: Queue,
         end: Callable[[], Awaitable[object]],
         pace: HostTime,
+        count: Callable[[str], None],
     ) -> None:
         self.name = name
         self.session = session
@@ -78,6 +80,7 @@ class Kernel:
         self._ticket: Ticket | None = None
         """The place of the cell that waits for its turn, or runs."""
         self._end = end
+        self._count = count
         self._clients: set[Client] = set()
         self._row: deque[_Waiting] = deque()
         self._row_bytes = 0
@@ -231,6 +234,7 @@ class Kernel:
         except Interrupted as error:
             reply = await failed("KeyboardInterrupt", str(error), self.session.cells, show)
         except Refused as error:
+            self._count(error.code)
             reply = await failed("TooManyCells", str(error), self.session.cells, show)
         if reply["status"] == "error" and asked.stop_on_error:
             self._abort_row(cells_only=True)

@@ -66,9 +66,17 @@ class Kernels:
     def _of(self, principal: Principal, name: str, session: SessionHandle) -> Kernel:
         if (kernel := self._kernels.get(session.key)) is None:
             pace = self._paces[principal.user]
-            kernel = Kernel(name, session, self._queue, lambda: self.end(principal, name), pace)
+
+            async def end() -> bool:
+                return await self.end(principal, name)
+
+            kernel = Kernel(name, session, self._queue, end, pace, self._count)
             self._kernels[session.key] = kernel
         return kernel
+
+    def _count(self, code: str) -> None:
+        if self._bell.metrics is not None:
+            self._bell.metrics.answered(code)
 
     def _note(self, event: JournalEvent) -> None:
         if isinstance(event, SessionEnded) and (kernel := self._kernels.pop(event.key, None)):
