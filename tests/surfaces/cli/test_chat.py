@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -47,9 +48,11 @@ def to(provider: ProviderServer) -> list[str]:
 def test_one_question_prints_the_answer_and_nothing_else(
     bell: Bell, provider: ProviderServer
 ) -> None:
-    provider.says = [Say("Adding.", "print(6 * 7)"), Say("It is **42**.")]
+    busy = status(429, "{}", **{"retry-after-ms": "10"})
+    provider.says = [busy, Say("Adding.", "print(6 * 7)"), Say("It is **42**.")]
     stdout, stderr, code = asked(bell, provider, "-p", "6 * 7?")
     assert (stdout, code) == ("It is **42**.\n", exit_status.OK)
+    assert "too many requests; asking again in 1 s\n" in stderr
     assert "2 requests, 100 tokens read, 24 written" in stderr
 
 
@@ -225,3 +228,11 @@ def test_the_demo_runs_its_code(bell: Bell) -> None:
     assert "Sales were best in **February**, with 691.00" in done.stdout
     assert "ada.wong@example.com" not in done.stdout
     assert "there is no network in the sandbox" in done.stderr
+
+
+def test_what_takes_long_is_told_to_whoever_waits(bell: Bell, tmp_path: Path) -> None:
+    away = {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "uv")}
+    done = bell("chat", "--demo", DIVINGBELL_HOME=str(tmp_path / "home"), **away)
+    assert done.returncode == exit_status.UNAVAILABLE
+    assert re.search("· preparing the profile .*, once …\n", done.stderr)
+    assert "can't be installed" in done.stderr

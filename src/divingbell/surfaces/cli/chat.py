@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from divingbell.agent.choosing import ModelChoice, choose
-from divingbell.agent.events import AgentEvent
+from divingbell.agent.events import AgentEvent, Notice
 from divingbell.agent.model import ModelFailed
 from divingbell.border.vault import tokens
 from divingbell.errors import DivingbellError, InvalidInput, SessionClosed
@@ -110,6 +110,7 @@ class Conversation:
             self._furnish,
             self._asker,
             self._tell_state,
+            self._tell_progress,
             self._tell_resumed,
             keeps=options.keeps,
             resume=options.resume,
@@ -117,6 +118,7 @@ class Conversation:
         self.commands = Commands(self)
         self._prompt: ChatPrompt | None = None
         self._state = "starting"
+        self._is_waited_for = False
         self.laid_out: list[str] = []
         """What of the person's is where."""
         self.has_told = False
@@ -190,6 +192,12 @@ class Conversation:
         self._state = one_line(state, 200)
         if self._prompt is not None:
             self._prompt.refresh()
+
+    def _tell_progress(self, line: str) -> None:
+        """Tell of what takes long; at the prompt it stands below, and holds nobody up."""
+        self._tell_state(line)
+        if self._is_waited_for:
+            self.printer.note(f"{self._state} …")
 
     # Talking
 
@@ -284,7 +292,15 @@ class Conversation:
     async def _opened(self) -> Place:
         if not self.room.is_open:
             self.printer.note(f"{self._state or 'starting'} …")
-        return await self.room.place()
+        return await self._awaited()
+
+    async def _awaited(self) -> Place:
+        """Wait until the room is open; it is told meanwhile why that takes long."""
+        self._is_waited_for = True
+        try:
+            return await self.room.place()
+        finally:
+            self._is_waited_for = False
 
     # Once
 
@@ -293,13 +309,15 @@ class Conversation:
         as_text = self._look.is_terminal and not self._options.json
         collected = Collected(self.model.name)
         async with self.room.opening():
-            place = await self.room.place()
+            place = await self._awaited()
             try:
                 async with contextlib.aclosing(self._asked(place, question)) as events:
                     async for event in events:
                         collected.take(event)
                         if as_text:
                             await self.screen.show(event)
+                        elif isinstance(event, Notice) and not self._options.json:
+                            self.printer.note(event.text)  # now: it may be why nothing comes
             except ModelFailed as error:
                 collected.failure = error
                 self.screen.end()
@@ -332,7 +350,7 @@ class Conversation:
         async with self.room.opening():
             await self._opened()
             for question in chat_demo.QUESTIONS:
-                self.printer.line(f"\n› {question}")
+                self.printer.words(f"\n› {question}")
                 await self.ask(question)
             self.printer.note(chat_demo.FAREWELL)
             await self._writer.drain()

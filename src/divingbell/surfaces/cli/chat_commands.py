@@ -100,9 +100,9 @@ class Commands:
 
     async def _help(self, _: str) -> None:
         for name, command in self._all.items():
-            self._printer.line(f"{f'{name} {command.takes}':<16} {command.help}")
-        self._printer.line(f"{'/quit':<16} leave (also Ctrl-D, or Ctrl-C twice)")
-        self._printer.line(
+            self._printer.words(f"{f'{name} {command.takes}':<16} {command.help}")
+        self._printer.words(f"{'/quit':<16} leave (also Ctrl-D, or Ctrl-C twice)")
+        self._printer.words(
             "Enter sends; Alt-Enter, or \\ at the end of a line, begins another line. "
             "Ctrl-C ends an answer and keeps the variables."
         )
@@ -112,7 +112,7 @@ class Commands:
         found = place.bell.gateway.catalog.tools(server or None)
         for tool in found[:MOST_TOOLS]:
             words = _shortened(tool.description.partition("\n")[0])
-            self._printer.line(f"{tool.package}.{tool.function}  {words}".rstrip())
+            self._printer.words(f"{tool.package}.{tool.function}  {words}".rstrip())
         if len(found) > MOST_TOOLS:
             self._printer.note(f"and {len(found) - MOST_TOOLS:,} more: /tools SERVER")
         if not found:
@@ -184,7 +184,7 @@ class Commands:
         found = await place.bell.skills.list(user=place.session.user)
         for skill in found:
             words = _shortened(skill.description)
-            self._printer.line(f"{one_line(skill.name)}  {words}")
+            self._printer.words(f"{one_line(skill.name)}  {words}")
         if not found:
             self._printer.note("there are none yet: /save NAME saves a function of that name")
 

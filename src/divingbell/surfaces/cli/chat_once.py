@@ -69,11 +69,11 @@ class Collected:
 
     @property
     def notes(self) -> list[str]:
-        """What the person should know besides."""
+        """What the person should know in the end, besides what was told at once."""
         if self.done is None:
-            return self.notices
+            return []
         words = words_for(self.done)
-        return [*self.notices, *([words] if words else []), cost_of_answer(self.done)]
+        return [*([words] if words else []), cost_of_answer(self.done)]
 
     def printed(self, values: Mapping[str, str], *, as_json: bool) -> list[str]:
         """Return what goes to stdout, with these values in the places of their tokens."""

@@ -68,13 +68,14 @@ class Room:
         furnish: Furnish,
         asker: "Callable[[Divingbell, SessionHandle], Asker | None]",
         on_state: Callable[[str], None],
+        on_progress: Callable[[str], None],
         on_resumed: Callable[[str], None],
         *,
         keeps: bool,
         resume: str | None,
     ) -> None:
         """Open nothing yet. With `keeps` the conversation is kept; `resume` names one to go on
-        with, and is empty for the last one."""
+        with, and is empty for the last one. `on_progress` hears what takes long, and why."""
         self._settings = settings
         self._keeps = keeps
         self._resume_name = resume
@@ -83,7 +84,9 @@ class Room:
         self._furnish = furnish
         self._asker = asker
         self._on_state = on_state
-        self._place: asyncio.Future[Place] = asyncio.get_running_loop().create_future()
+        self._on_progress = on_progress
+        self._loop = asyncio.get_running_loop()
+        self._place: asyncio.Future[Place] = self._loop.create_future()
         self._done_with_session = asyncio.Event()
         self._leaving = False
         self.failure: BaseException | None = None
@@ -169,7 +172,7 @@ class Room:
             settings = self._settings
             needs = Needs(settings.preload, tuple(entry.name for entry in settings.servers))
             bell = Divingbell.of(
-                settings, progress=self._on_state, on_approval=TerminalApprover(), needs=needs
+                settings, progress=self._progress, on_approval=TerminalApprover(), needs=needs
             )
             async with bell.starting():
                 # What speaks with it is loaded in a thread, while a session is made and furnished.
@@ -186,6 +189,11 @@ class Room:
         finally:
             if making is not None:
                 await _closed(making)
+
+    def _progress(self, line: str) -> None:
+        """Take a line about how the sandbox starts, from any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop has ended, and nobody waits any more
+            self._loop.call_soon_threadsafe(self._on_progress, line)
 
     async def _sessions(self, bell: "Divingbell", making: "asyncio.Task[Model]") -> None:
         """Have one session after the other, should one end; the conversation goes on."""

@@ -58,12 +58,19 @@ class Printer:
 
     def note(self, text: str) -> None:
         """Say something on stderr, on a line of its own."""
-        is_terminal = self._filters[STDERR] is not None
-        self._line(STDERR, _between_words(NOTE + text) if is_terminal else NOTE + text)
+        self._words(STDERR, NOTE + text)
 
     def line(self, text: str) -> None:
         """Say something on stdout, on a line of its own."""
         self._line(STDOUT, text)
+
+    def words(self, text: str) -> None:
+        """Say something on stdout, in lines that are broken between words."""
+        self._words(STDOUT, text)
+
+    def _words(self, descriptor: int, text: str) -> None:
+        is_terminal = self._filters[descriptor] is not None
+        self._line(descriptor, _between_words(text) if is_terminal else text)
 
     def _write_text(self, descriptor: int, text: str) -> None:
         filter = self._filters[descriptor]
