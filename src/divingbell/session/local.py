@@ -458,7 +458,7 @@ class LocalSession(SessionHandle):
             raise InvalidInput(f"reveal takes a text, not {type(text).__name__}")
         shown, count = await self._services.border.reveal(text, self.principal)
         if count:
-            self._services.journal.note(Revealed(self.principal, count, "program"))
+            await self._services.journal.intend(Revealed(self.principal, count, "program"))
         return shown
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
