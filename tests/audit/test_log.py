@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from divingbell.audit import opening, segments, writer
+from divingbell.audit.log import AuditLog
 from divingbell.border.border import OpenBorder
 from divingbell.errors import ConfigError, NotRecorded
 from divingbell.journal.events import CellStarted
 from divingbell.settings.config import load
 from tests.audit import making
+from tests.small_disk import AS_ROOT, filled, small_disk
 from tests.waiting import until
 
 
@@ -67,6 +69,43 @@ async def test_a_full_disk_refuses_calls_until_there_is_room(tmp_path: Path) -> 
     assert ("call.started", 2) not in kinds
     assert {("call.ended", 1), ("call.started", 3), ("execution.started", None)} <= {*kinds}
     assert making.verified(tmp_path).verdict == "whole"
+
+
+@AS_ROOT
+async def test_a_disk_that_is_really_full_refuses_calls_until_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_disk(tmp_path / "log", 256 << 10) as disk:
+        async with making.writing(tmp_path) as log:
+            await log.intend(making.sent(1))
+            with filled(disk):
+                kept, refused = await _until_refused(log)
+                log.note(making.ended(1))
+                with pytest.raises(NotRecorded):
+                    await log.intend(making.sent(refused + 1))
+            assert "No space left on device" in caplog.text and str(disk) in caplog.text
+            await log.intend(making.sent(refused + 2))
+        started = [
+            each["call"] for each in making.records(tmp_path) if each["kind"] == "call.started"
+        ]
+        assert started == [1, *kept, refused + 2]
+        assert ("call.ended", 1) in [
+            (each["kind"], each.get("call")) for each in making.records(tmp_path)
+        ]
+        assert making.verified(tmp_path).verdict == "whole"
+
+
+async def _until_refused(log: AuditLog) -> tuple[list[int], int]:
+    """The calls that the last page has still room for, and the one for which it has none."""
+    kept = list[int]()
+    for call in range(2, 100):
+        try:
+            await log.intend(making.sent(call))
+        except NotRecorded as error:
+            assert "No space left on device" in str(error)
+            return kept, call
+        kept.append(call)
+    raise AssertionError("the disk is never full")
 
 
 async def test_a_little_room_is_enough_for_a_record(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ def test_no_mixture_of_cells_breaks_it(names: list[str]) -> None:
     review("\n".join(SNIPPETS.get(name, name) for name in names))
 
 
-CONSTANTS = ("1.5", "2j", "...", "None", "b''", "10**400", "f'{1.5:.2f}'", "-1", "{**{}, 1: ...}")
+CONSTANTS = ("1.5", "2j", "...", "None", "b''", "(10**400)", "f'{1.5:.2f}'", "-1", "{**{}, 1: ...}")
 
 
 @pytest.mark.parametrize("constant", CONSTANTS)
