@@ -112,16 +112,16 @@ DATA = (
     '{{"msisdn": "{phone}", "operator": "{company}"}}',
     "{{'name': '{name}', 'mobile': '{phone}', 'age': {two}}}",
     "Row(id={int4}, name='{name}', phone_number='{phone}')",
-    "phone: \"{phone}\"\nname: \"{name}\"",
+    'phone: "{phone}"\nname: "{name}"',
     "user.phone={phone}\nuser.name={name}",
-    "<person name=\"{name}\" phone=\"{phone}\"/>",
-    "<telephone type=\"work\">{phone}</telephone>",
+    '<person name="{name}" phone="{phone}"/>',
+    '<telephone type="work">{phone}</telephone>',
     "insert into customer (id, name, mobile) values ({int5}, '{name}', '{phone}')",
     "where mobile in ('{phone}', '{phone}')",
     "mailto:{email} tel:{phone}",
     "https://wa.me/?phone={phone}",
     "curl -d 'To={phone}' -d 'Body={words}' https://sms.invalid/messages",
-    "send_sms(\"{phone}\", \"{words}\")",
+    'send_sms("{phone}", "{words}")',
 )
 LOGS = (
     "{date} {time} DEBUG normalised phone '{phone}' to e164",
@@ -131,7 +131,7 @@ LOGS = (
     "assert normalise('{phone}') == '{phone}'",
     "phonenumbers.phonenumberutil.NumberParseException: {phone} is not a phone number",
     "{date} {time} otp requested for {phone} from {ip}",
-    "level=info msg=\"call ended\" caller={phone} callee={phone} secs={int3}",
+    'level=info msg="call ended" caller={phone} callee={phone} secs={int3}',
     "{time} lead {int6}: callback requested, {phone}",
 )
 FILES = (

@@ -156,7 +156,8 @@ def _is_labelled_phone(number: str) -> bool:
 
 
 def _is_written_as_phone(number: str) -> bool:
-    if len(validators.digits_of(number)) > (MOST_BARE if number[0] in "123456789" and number.isdecimal() else MOST_DIGITS):
+    is_bare = number.isdecimal() and not number.startswith("0")
+    if len(validators.digits_of(number)) > (MOST_BARE if is_bare else MOST_DIGITS):
         return False
     if _PRIVATE_ADDRESS.fullmatch(number) or validators.is_article(number):
         return False
@@ -181,9 +182,7 @@ _OTHER_BESIDE_NAME = re.compile(
     # Thousands, hours, the code of a place in America.
     r"\d{1,3}(?:[ .]\d{3})+|\d{1,2}\.\d\d ?- ?\d{1,2}\.\d\d|\d{5}-\d{4}"
 )
-_PRIVATE_ADDRESS = re.compile(
-    r"(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}"
-)
+_PRIVATE_ADDRESS = re.compile(r"(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}")
 """An address of a private network; of a public one another shape speaks."""
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
