@@ -3,17 +3,17 @@
     echo '[500, "usual"]' | python held_out.py
 
 Runs in the environment of the peers, which has Faker. Each line asks for so many of a set (usual,
-more, other, numbers, later, newest); the answer is a line with samples as JSON: the text, the places and
-kinds of its values, the number of its template, and whether this has any words. One seed, so that
-they are the same in each run. Templates with even numbers are for choosing by, figures come from
-the odd ones, as in personal_data.py. The rules by which they stay worth something: what loses in
-the odd half is not looked at and not mended; who looks writes new ones, and turns those that were
-seen into even ones; none is changed to be found. `other` fills them with values of countries of
-which none was there for choosing by. `numbers` is a set of telephone numbers alone, whose halves
-differ in their templates and in their countries: half of its values are by Faker, and half are
-numbers that libphonenumber holds for valid, in seven ways to write them. `later` is the
-same with templates of which all have been looked at since, so that all are for choosing by. `newest`
-has templates that were written after those, and values of a seed of its own.
+more, other, numbers, later, newest); the answer is a line with samples as JSON: the text, the
+places and kinds of its values, the number of its template, and whether this has any words. One
+seed, so that they are the same in each run. Templates with even numbers are for choosing by,
+figures come from the odd ones, as in personal_data.py. The rules by which they stay worth
+something: what loses in the odd half is not looked at and not mended; who looks writes new ones,
+and turns those that were seen into even ones; none is changed to be found. `other` fills them with
+values of countries of which none was there for choosing by. `numbers` is a set of telephone numbers
+alone, whose halves differ in their templates and in their countries: half of its values are by
+Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
+`later` is the same with templates of which all have been looked at since, so that all are for
+choosing by. `newest` has templates that were written after those, and values of a seed of its own.
 """
 
 import datetime

@@ -71,7 +71,8 @@ MESSAGES = (
     "numaram {phone}, yaz bana",
 )
 MAIL = (
-    "Hello,\n\nmy order has not arrived. I can be reached at {phone} between nine and five.\n\n{name}",
+    "Hello,\n"
+    "\nmy order has not arrived. I can be reached at {phone} between nine and five.\n\n{name}",
     "Regards\n\n{name}\n{company}, {street}, {city}\nOffice: {phone} | Mobile: {phone}",
     "{name}\nSenior Engineer\n{company}\n{phone}\n{email}",
     "On {date}, {name} <{email}> wrote:\n> my direct number is {phone}",
@@ -98,7 +99,8 @@ TABLES = (
     "| {int3} | {name} | {phone} | {email} |",
     "Kunde;Ort;Rufnummer\n{name};{city};{phone}\n{name};{city};{phone}",
     "nom;prénom;portable\n{name};{phone}",
-    "+----------+------------------+\n| name     | phone            |\n+----------+------------------+\n| {name} | {phone} |",
+    "+----------+------------------+\n| name     | phone            |"
+    "\n+----------+------------------+\n| {name} | {phone} |",
     "  contact_name   contact_number\n0  {name}  {phone}\n1  {name}  {phone}",
     "<tr><td>{name}</td><td>{phone}</td><td>{city}</td></tr>",
     "ID: {int5}   NAME: {name}   PHONE: {phone}",

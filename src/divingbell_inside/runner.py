@@ -39,8 +39,8 @@ from divingbell_inside import (
     single_threaded,
     skills,
     sources,
-    told_columns,
     tokens,
+    told_columns,
     tools,
     values,
 )

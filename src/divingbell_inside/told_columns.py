@@ -1,7 +1,7 @@
-"""Told columns: what the personal columns of a cell's tables say, told to the host before it is shown.
+"""Told columns: what personal columns of a cell's tables say, told before anything is shown.
 
 A table may be shown in ways that nobody can read as one: `df.values`, the rows of `itertuples`, a
-sum by `last_name`. So where personal data is hidden, the host gets the values of those columns of
+sum by `last_name`. So where personal data is hidden the host gets the values of those columns of
 pandas and polars whose names look personal. It can only hide more for it. What this process says
 of its variables is all that it is: code can show a value that is in no table.
 """

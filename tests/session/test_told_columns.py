@@ -1,4 +1,4 @@
-"""Tables whose values are shown in ways that nobody can read as one, under `privacy = "personal"`."""
+"""Tables whose values are shown in ways that nobody can read as one are told to the border."""
 
 import json
 from collections.abc import AsyncIterator
@@ -24,8 +24,10 @@ ANN = Principal("ann", "first")
 TABLE = """
 import sys
 import pandas as pd
-df = pd.DataFrame({"id": [1, 2], "first_name": ["Annabel", "Ophelia"], "n": [3, 4], "team": ["Alfalfa", "Birch"],
-                   "last_name": ["Sayrefitz", "Quimbleton"], "phone": [5551234567.0, None]})
+df = pd.DataFrame({
+    "id": [1, 2], "first_name": ["Annabel", "Ophelia"], "n": [3, 4], "team": ["Alfalfa", "Birch"],
+    "last_name": ["Sayrefitz", "Quimbleton"], "phone": [5551234567.0, None],
+})
 """
 SHOWN = """
 def shown():
@@ -77,7 +79,7 @@ async def test_names_that_only_a_table_of_the_code_knows_are_hidden(
                     seen += f"{event.result.text}{event.result.value!r}{event.result.error!r}"
             assert "[" in seen
             assert [name for name in NAMES if name in seen] == []
-            assert "Alfalfa" not in seen or "[NAME_" in seen, "nothing else of the table is hidden"
+            assert "Alfalfa" in seen or "df.values" not in code, "nothing else is hidden"
 
 
 async def test_columns_of_polars_are_told(bell: Divingbell) -> None:

@@ -102,8 +102,10 @@ def cells(text: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "text",
-    [FRAME, WITHOUT_INDEX, INDEXED, WRAPPED, SERIES, ROW, COUNTS, DRAWN, LISTED, DICTS]
-    + [TUPLES, CSV, CSV_WITH_INDEX],
+    [
+        *(FRAME, WITHOUT_INDEX, INDEXED, WRAPPED, SERIES, ROW, COUNTS, DRAWN, LISTED, DICTS),
+        *(TUPLES, CSV, CSV_WITH_INDEX),
+    ],
 )
 def test_the_cells_of_personal_columns_are_read(text: str) -> None:
     assert {"Annabel", "Bo Li"} <= set(cells(text))

@@ -167,7 +167,7 @@ def _is_written_as_phone(number: str) -> bool:
 MANY_GROUPS = 4
 MOST_DIGITS = 16
 MOST_BARE = 13
-"""Digits of one that has nothing between them, and no zero before it: a longer one is of a device."""
+"""Digits of one that has nothing between them and no zero before it: a longer one is a device's."""
 FEWEST_LABELLED = 6
 """Digits of a number that is the value of a field which is called a telephone number; one more
 without anything between them."""
@@ -200,11 +200,11 @@ _OTHER_NUMBER = re.compile(
     r"|(?<![a-z])(?:bill|docket|policy|article|model|lot|batch|plot|licen[cs]e|registration|vat"
     r"|tax|barcode|ean|gtin|isbn|issn|imei|imsi|iccid|vin|upc|revision|commit|flight|postcode"
     r"|zip|pin|size|length|offset|limit|total|sum|amount|balance|duration|epoch|timestamp"
-    r"|of|registered (?:under|in|as)|imei of (?:the|your|this) \w{1,10}))"
+    r"|registered (?:under|in|as)|imei of (?:the|your|this) \w{1,10}))"
     r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
     # What is numbered is no telephone: lot no. 12, Kundennummer 12.
-    rf"|(?<![^\W_])(?!{_MAY_BE_NUMBERED})[^\W\d_]{{2,20}}[ .]{{1,2}}(?:no|nr|n°|nº|№)\.?[ :]{{0,2}}$"
-    rf"|(?<![^\W_])(?!{_MAY_BE_NUMBERED})[^\W\d_]{{2,20}}nummer[ :]{{0,2}}$"
+    rf"|(?<![^\W_])(?!{_MAY_BE_NUMBERED})[^\W\d_]{{2,20}}"
+    r"(?:nummer|[ .]{1,2}(?:no|nr|n°|nº|№)\.?)[ :]{0,2}$"
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
     r"|[a-z]/$"
@@ -213,8 +213,8 @@ _OTHER_NUMBER = re.compile(
 _OTHER_BEHIND = re.compile(
     r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone"
     # How many of something it is.
-    r"|[ \u00a0]?(?:[€$£¥₽%‰]|(?i:bytes?|[kmgt]i?b|ms|µs|secs?|seconds?|minutes?|hours|rows?|records?"
-    r"|entries|users?|people|persons|inhabitants|customers|calls|messages|e-?mails|requests?|times"
+    r"|[ \u00a0]?(?:[€$£¥₽%‰]|(?i:bytes?|[kmgt]i?b|ms|µs|secs?|seconds?|minutes?|hours|rows?"
+    r"|records?|entries|users?|people|persons|inhabitants|customers|calls|messages|e-?mails|requests?|times"
     r"|pages?|points?|items?|pieces|units|clicks|views|visits|downloads|eur|euros?|usd|gbp|chf|sek"
     r"|nok|dkk|pln|czk|huf|zł|kč|kr|km|kwh|[mg]?hz|px|stück|punkte|nutzer|anrufe|zeilen|personen"
     r"|einwohner|appels|utilisateurs|llamadas|usuarios|habitantes?)(?![^\W_]))"
