@@ -203,8 +203,8 @@ _OTHER_NUMBER = re.compile(
     r"|registered (?:under|in|as)|imei of (?:the|your|this) \w{1,10}))"
     r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
     # What is numbered is no telephone: lot no. 12, Kundennummer 12.
-    rf"|(?<![^\W_])(?!{_MAY_BE_NUMBERED})[^\W\d_]{{2,20}}"
-    r"(?:nummer|[ .]{1,2}(?:no|nr|n°|nº|№)\.?)[ :]{0,2}$"
+    r"|(?<![^\W_])(?=[^\W\d_]{2,20}(?:(?<=nummer)|[ .]{1,2}(?:no|nr|n°|nº|№)\.?)[ :]{0,2}$)"
+    rf"(?!{_MAY_BE_NUMBERED})"
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
     r"|[a-z]/$"

@@ -27,18 +27,24 @@ LONGEST_DIGITS = 21
 TINY = 256
 """Characters of a text that is asked first whether any shape could be in it: most results of a
 model's cells are as short, and to wake the engine for one takes as long as all else at a border."""
-_KEY_SIGN = r"[\w.~+/-]"
-_MAY_HOLD = re.compile(
+_SIGNS = re.compile(
     # Addresses, and what is assigned; disguises; the beginnings of keys that may have no digit.
     r"[@:=\\%&\x00-\x08\x0b-\x1f\x7f]|eyJ|PRIVATE KEY|AGE-SECRET"
-    # All that consists of digits has four. A key of a service has one, in sixteen signs.
-    rf"|\d(?:[^\d]*\d){{3}}|(?<!{_KEY_SIGN})(?={_KEY_SIGN}{{0,{TINY}}}\d){_KEY_SIGN}{{16}}"
 )
+_FEWEST_DIGITS = 4
+"""Of all that consists of digits: a day of birth such as 1.2.90 has them."""
+_SHORTEST_KEY = 16
+"""Of a service; it has one digit at least."""
 
 
 def may_hold(text: str) -> bool:
     """Say whether a value could be in a text by any shape, or in disguise; quick for a tiny one."""
-    return len(text) > TINY or not text.isascii() or _MAY_HOLD.search(text) is not None
+    if len(text) > TINY or not text.isascii() or _SIGNS.search(text):
+        return True
+    digits = sum(map(text.count, "0123456789"))
+    if digits == 0 or digits >= _FEWEST_DIGITS:
+        return digits > 0
+    return any(len(word) >= _SHORTEST_KEY and not word.isalpha() for word in text.split())
 
 
 class Scanner:
