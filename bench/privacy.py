@@ -11,10 +11,9 @@ tuned on by nobody: those are the figures to go by. What nobody could find is in
 apart by two rules: a label is wrong if the check digits of a card or an account fail, a social
 security number is never given out, or an address is not public; a number is bare if it is digits
 alone in a text without a word, and no known network of cards has it. `--missed` lists what is not
-found, and what is
-found falsely; with `--held-out`, of that set. `--profile` shows where the time goes: in texts
-without personal data, in lines that all have some, and in short sentences. `--serve` measures only what it costs through
-`divingbell serve`.
+found, and what is found falsely; with `--held-out`, of that set. `--profile` shows where the time
+goes: in texts without personal data, in lines that all have some, and in short sentences. `--serve`
+measures only what it costs through `divingbell serve`.
 """
 
 import argparse

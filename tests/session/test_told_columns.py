@@ -37,7 +37,7 @@ NAMES = ("Annabel", "Ophelia", "Sayrefitz", "Quimbleton", "5551234567")
 WAYS = (
     "df.groupby(['last_name', 'first_name']).n.sum()",
     "print(df.groupby(['last_name', 'first_name']).n.sum())",
-    "df.pivot(columns='last_name', index='id', values='n')",
+    "df.pivot(columns='last_name', index='id')['n']",
     "df.set_index(['last_name', 'first_name']).index",
     "df.values",
     "df.values.tolist()",
@@ -79,7 +79,7 @@ async def test_names_that_only_a_table_of_the_code_knows_are_hidden(
                     seen += f"{event.result.text}{event.result.value!r}{event.result.error!r}"
             assert "[" in seen
             assert [name for name in NAMES if name in seen] == []
-            assert "Alfalfa" in seen or "df.values" not in code, "nothing else is hidden"
+            assert "Alfalfa" in seen or "values" not in way, "nothing else is hidden"
 
 
 async def test_columns_of_polars_are_told(bell: Divingbell) -> None:
