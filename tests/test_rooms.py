@@ -54,7 +54,7 @@ INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
     "drawn_texts": ("session", "promises.check"),
-    "frames": ("session", "settings", "gateway", "skills"),
+    "frames": ("border", "session", "settings", "gateway", "skills"),
     "layout": (
         "notebook",
         "host",
@@ -67,6 +67,7 @@ INSIDE = {
         "surfaces.cli",
     ),
     "landlock": ("host",),
+    "personal_names": ("border",),
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
     "tokens": ("session",),

@@ -66,6 +66,7 @@ from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import BROKEN_LINE, Ending, StateChange
 from divingbell.session.reviewing import Verdict, verdict_on
 from divingbell.session.tables import TableDelivery
+from divingbell.session.told_columns import ToldColumns
 from divingbell.session.transcript import Sink, cell_of
 from divingbell.session.user_rates import UserRates
 from divingbell.session.value import value_of
@@ -167,6 +168,9 @@ class LocalSession(SessionHandle):
             self._send,
             self._drained,
             TableDelivery(results, lambda: self.limits),
+        )
+        self._columns = ToldColumns(
+            services.border, lambda: self._calls.principal, self._calls.charge
         )
         self._data = Data(self.files, self._exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
@@ -321,8 +325,10 @@ class LocalSession(SessionHandle):
         task = asyncio.create_task(run())
         try:
             while (event := await events.get()) is not None:
+                await self._columns.learn()
                 for shown in await passage.event(event):
                     yield shown
+            await self._columns.learn()
             for shown in await passage.end():
                 yield shown
             result = await task
@@ -660,8 +666,10 @@ class LocalSession(SessionHandle):
         self._calls.adopt(cell)
         self._background.pass_on(cell.transcript)
         made = self._gateway.generation(self.key) if self._gateway else 0
+        self._columns.begin_cell()
+        wanted = {"columns": True} if self._columns.wanted else {}
         self._interpreter.send(
-            {"op": "run", "cell": cell.number, "tools": made, **given.lengths}, given.body
+            {"op": "run", "cell": cell.number, "tools": made, **wanted, **given.lengths}, given.body
         )
         concluding: asyncio.Task[Result] | None = None
         try:
@@ -703,6 +711,7 @@ class LocalSession(SessionHandle):
     async def _passed_out(self, result: Result, code: str) -> Result:
         """Return a result as its reader may see it, with the account of its tokens."""
         services = self._services
+        await self._columns.learn()
         result = await services.border.outward(result, self.principal)
         if note := services.border.note(self.principal):
             result = dataclasses.replace(result, notes=(*result.notes, note))
@@ -788,6 +797,8 @@ class LocalSession(SessionHandle):
             self._copy.answered(header)
         elif event == "seen":
             self._looks.answered(header, body)
+        elif event == "columns":
+            self._columns.add(body)
         elif self._cell is not None:
             self._cell.frame(header, body)
         elif event == "stdout" or event == "stderr":
