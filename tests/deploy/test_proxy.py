@@ -66,7 +66,9 @@ async def test_a_login_by_its_name_gives_a_cookie_for_tls_alone(before: Proxy) -
         cookie = answer.headers["set-cookie"]
         assert "; Secure" in cookie and "HttpOnly" in cookie and "SameSite=Strict" in cookie
         signed_in = {"Cookie": cookie.partition(";")[0]}
-        assert (await browser.post(f"{API}/execute", json={"code": "1"}, headers=signed_in)).is_success
+        assert (
+            await browser.post(f"{API}/execute", json={"code": "1"}, headers=signed_in)
+        ).is_success
         for origin in (f"http://{NAME}:{before.port}", f"https://{NAME}", "https://127.0.0.1"):
             other = await browser.get(f"{API}/me", headers=signed_in | {"Origin": origin})
             assert other.status_code == 403, origin

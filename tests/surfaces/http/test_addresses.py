@@ -95,7 +95,9 @@ async def test_a_token_meets_only_the_addresses_of_its_scopes(
         token, _ = store.create("carl", frozenset({scope}))
         answer = await address.asked(nobody, token)
         may = address.need is None or Visitor("carl", frozenset({scope})).may(address.need)
-        is_refused = answer.status_code == 403 and f"takes the scope `{address.need}`" in answer.text
+        is_refused = (
+            answer.status_code == 403 and f"takes the scope `{address.need}`" in answer.text
+        )
         assert is_refused != may, (scope, answer.status_code, answer.text)
     if address.need is not None:
         refused = 403 if address.method == SOCKET else 401

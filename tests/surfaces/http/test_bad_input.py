@@ -1,5 +1,5 @@
-"""Bad input on every operation: paths that lead elsewhere, bodies that are something else or have no
-end, events that nobody has, a disk that is full, rates that are used up."""
+"""Bad input on every operation: paths that lead elsewhere, bodies that are something else or have
+no end, events that nobody has, a disk that is full, rates that are used up."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ ELSEWHERE = (
     "..%5c..%5cetc%5cpasswd", "%00", "a%00b", "%ff", "%0a", "....%2f%2f", "x%2f..%2f..%2fy",
     "%252e%252e%252fetc%252fpasswd", "~", "*", "a" * 5_000,
 )  # fmt: skip
-ODD = ("~", "*", "..%5c..%5cetc%5cpasswd", "%ff", "%252e%252e%252fetc%252fpasswd")
+ODD = ("~", "*", "....%2f%2f", "..%5c..%5cetc%5cpasswd", "%ff", "%252e%252e%252fetc%252fpasswd")
 """Names of files like any other, below the workspace."""
 LARGE = 1 << 30
 
@@ -67,7 +67,7 @@ async def test_a_name_in_the_path_that_leads_elsewhere_leads_nowhere(
     before = (await anne.get(f"{BASE}/sessions/pearl/files")).json()
     for elsewhere in ELSEWHERE:
         names = known | {name: elsewhere}
-        path = re.sub(r"\{(\w+)(:\w+)?\}", lambda found: names[found[1]], operation.path)
+        path = re.sub(r":\w+\}", "}", operation.path).format_map(names)
         given: dict[str, Any] = {"json": body} if (body := _body(operation)) is not None else {}
         if operation.method == "PUT":
             given = {"content": b"mine"}
@@ -113,9 +113,7 @@ async def test_a_body_that_is_something_else_or_very_deep_is_refused(
         assert answer.headers["content-type"] == "application/problem+json"
     if not path.startswith("/jupyter"):  # its clients do not all say what they send
         for kind in ("text/plain", "application/xml", "multipart/form-data; boundary=x"):
-            answer = await anne.request(
-                method, path, content=b"{}", headers={"Content-Type": kind}
-            )
+            answer = await anne.request(method, path, content=b"{}", headers={"Content-Type": kind})
             assert answer.status_code == 415, kind
 
 

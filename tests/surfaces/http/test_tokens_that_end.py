@@ -1,4 +1,4 @@
-"""Tokens that expire or are revoked while the server runs: at once, in streams that are open too."""
+"""Tokens that expire or are revoked while the server runs hold no longer, in open streams too."""
 
 import asyncio
 import contextlib

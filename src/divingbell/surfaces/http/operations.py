@@ -76,6 +76,11 @@ class Operation:
     media_types: tuple[str, ...] = (JSON,)
     """Those of the answer."""
 
+    @property
+    def id(self) -> str:
+        """Its name, which no other has."""
+        return f"{self.handler.__module__.rpartition('.')[2]}.{self.handler.__name__}"
+
     async def answer(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, with what it asks for or with a problem."""
         try:

@@ -15,8 +15,8 @@ KEY = "divingbell.visitor"
 AGAIN = "divingbell.visitor_again"
 """Where the guard puts what says who comes with the same token later on; None for nobody."""
 By = Literal["token", "cookie", "tls_cookie", "open"]
-"""A header, the cookie of the console, one that was given over TLS, or nothing at all where everybody
-is let in."""
+"""A header, the cookie of the console, one that was given over TLS, or nothing at all where
+everybody is let in."""
 
 
 @dataclass(frozen=True, slots=True)
