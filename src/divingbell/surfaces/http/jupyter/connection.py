@@ -7,6 +7,7 @@ from collections import deque
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from divingbell.shares import weight
+from divingbell.surfaces.http import visitor
 from divingbell.surfaces.http.jupyter import outputs
 from divingbell.surfaces.http.jupyter.framing import Frame, Framing
 from divingbell.surfaces.http.jupyter.kernel import Kernel
@@ -27,7 +28,8 @@ SHOWN = frozenset({
 })  # fmt: skip
 """Messages that may be left out. Without a reply or the word `idle` a client would wait for
 ever."""
-TOO_BIG, BAD_DATA = 1009, 1007
+TOO_BIG, BAD_DATA, REFUSED = 1009, 1007, 1008
+NO_LONGER = "the token has expired or was revoked: ask for another"
 MAX_REASON = 120
 """Characters of the reason with which a WebSocket is closed: there is room for 123 bytes."""
 
@@ -97,6 +99,9 @@ class Connection:
         received = await self._websocket.receive()
         if received["type"] != "websocket.receive":
             return None
+        if not visitor.holds(self._websocket.scope):
+            await self._close(REFUSED, NO_LONGER)
+            return None
         text: str | None = received.get("text")
         data: bytes | None = received.get("bytes")
         return text if text is not None else data
@@ -111,6 +116,9 @@ class Connection:
             self._something.clear()
 
     async def _write_one(self, message: Message) -> None:
+        if not visitor.holds(self._websocket.scope):
+            self._is_gone.set()
+            return await self._close(REFUSED, NO_LONGER)
         frame = self._framing.write(message)
         if isinstance(frame, str):
             await self._websocket.send_text(frame)
