@@ -27,6 +27,9 @@ SHOWN = frozenset({
 })  # fmt: skip
 """Messages that may be left out. Without a reply or the word `idle` a client would wait for
 ever."""
+WITH_THE_REPLY = "execute_result"
+"""The message that waits for the next one: a value is the last that a cell shows, and its reply
+follows at once. Both in one go wake the client once."""
 TOO_BIG, BAD_DATA = 1009, 1007
 MAX_REASON = 120
 """Characters of the reason with which a WebSocket is closed: there is room for 123 bytes."""
@@ -57,7 +60,8 @@ class Connection:
             return
         self._unsent.append(message)
         self._unsent_bytes += message.size
-        self._something.set()
+        if message.kind != WITH_THE_REPLY:
+            self._something.set()
 
     async def serve(self, kernel: Kernel) -> None:
         """Pass messages on in both directions until the client leaves."""
