@@ -247,7 +247,8 @@ class Protocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._wait(None)
-        self.transport = Gathered(self.transport, self.loop)
+        gathered: Any = Gathered(self.transport, self.loop)
+        self.transport = gathered
         super().handle_websocket_upgrade()
 
     def _unsupported_upgrade_warning(self) -> None:
