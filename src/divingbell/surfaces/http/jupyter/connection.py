@@ -30,6 +30,9 @@ SHOWN = frozenset({
 ever."""
 TOO_BIG, BAD_DATA, REFUSED = 1009, 1007, 1008
 NO_LONGER = "the token has expired or was revoked: ask for another"
+WITH_THE_REPLY = "execute_result"
+"""The message that waits for the next one: a value is the last that a cell shows, and its reply
+follows at once. Both in one go wake the client once."""
 MAX_REASON = 120
 """Characters of the reason with which a WebSocket is closed: there is room for 123 bytes."""
 
@@ -59,7 +62,8 @@ class Connection:
             return
         self._unsent.append(message)
         self._unsent_bytes += message.size
-        self._something.set()
+        if message.kind != WITH_THE_REPLY:
+            self._something.set()
 
     async def serve(self, kernel: Kernel) -> None:
         """Pass messages on in both directions until the client leaves."""
