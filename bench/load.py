@@ -51,7 +51,7 @@ LONGEST_PIECE = 0.020
 """Seconds of processor time."""
 QUEUED = 12
 """Runs of one user that are there when the service is told to end: more than run at once."""
-QUEUED_CODE = "import time; time.sleep(2)"
+QUEUED_CODE = "import time; time.sleep(5)"
 NAME = re.compile(r"# run ([\w-]+)")
 ANSWERED = frozenset({"ok", "error", "timeout", "limit", "killed", "cancelled"})
 """What runs end with. Others were `refused`, came when the door was `shut`, or were left
@@ -305,7 +305,7 @@ async def faults(users: int, seconds: float) -> list[table.Row]:
                 await fault(service, greedy)
             await asyncio.sleep(seconds / 6)
             queued = asyncio.create_task(_queue_up(service, hasty))
-            await asyncio.sleep(0.5)
+            await _all_there(service, hasty)
             longest = await _longest_piece(service)
             await queued
             await reading
@@ -372,6 +372,17 @@ def _agree(seen: str, told: str | None, begun: int) -> bool:
 
 def _none(measure: str, subject: str, count: int) -> table.Row:
     return table.Row(measure, subject, str(count), target=f"0: {_met(not count)}")
+
+
+async def _all_there(service: Service, token: str) -> None:
+    """Return once the service has all runs of `_queue_up`, those that wait among them."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with asyncio.timeout(PATIENCE), httpx2.AsyncClient(headers=headers) as client:
+        while True:
+            told = await client.get(f"{service.url}/api/v1/executions", timeout=PATIENCE)
+            if len(told.json()["items"]) == QUEUED:
+                return
+            await asyncio.sleep(0.05)
 
 
 async def _queue_up(service: Service, token: str) -> None:

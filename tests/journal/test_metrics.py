@@ -299,4 +299,4 @@ def test_calls_of_a_cell_decide_its_use() -> None:
     metrics = Metrics()
     result = Result("ok", calls=(ToolCall("a.b", "{}", "ok"), ToolCall("a.c", "{}", "ok")))
     metrics.take(CellEnded(ANNA, "k", 1, "", result))
-    assert metrics._child(metrics._uses, "workflow")._value.get() == 1
+    assert metrics._registry.get_sample_value("divingbell_uses_total", {"use": "workflow"}) == 1
