@@ -181,11 +181,12 @@ class Calls:
         send: Callable[[frames.Header, bytes], None],
         drained: Callable[[], Awaitable[None]],
         tables: TableDelivery | None = None,
+        key: str | None = None,
     ) -> None:
         self._gateway = gateway
         self._tables = tables
         self._session = session
-        self.key = f"{key_of(principal, session)}#{next(_serials)}"
+        self.key = key or f"{key_of(principal, session)}#{next(_serials)}"
         self.principal = replace(principal, conversation=principal.conversation or self.key)
         self._send = send
         self._drained = drained

@@ -17,11 +17,12 @@ from divingbell.models import Limits
 from divingbell.principal import Principal
 from divingbell.review.reviewer import Reviewer
 from divingbell.sandbox.base import Backend
+from divingbell.session.accounted import Ledgers, SessionServices
 from divingbell.session.calls import ToolGateway
 from divingbell.session.copies import Copies
 from divingbell.session.hints import Hints
 from divingbell.session.interpreter import Interpreter
-from divingbell.session.local import Ledgers, LocalSession, SessionServices
+from divingbell.session.local import LocalSession
 from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions, check_name, checked_labels
 from divingbell.session.pool import Pool
