@@ -19,7 +19,7 @@ from divingbell import logs
 from divingbell.border.border import Border, OpenBorder, Reading
 from divingbell.command import CommandEvent, CommandLine, CommandOptions, CommandResult
 from divingbell.errors import InvalidInput, RateExceeded, SessionClosed
-from divingbell.gateway.context import Asker, CallContext
+from divingbell.gateway.context import Asker, CallContext, to_nobody
 from divingbell.gateway.functions.function import Tools, functions_of
 from divingbell.journal.events import (
     CellEnded,
@@ -139,7 +139,7 @@ class AccountedSession(SessionHandle):
             TableDelivery(results, lambda: self.limits),
             key,
         )
-        self._data = Data(self.files, self._exchange, lambda: self.limits, self._calls.charge)
+        self._data = Data(self.files, self.exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
             self,
             CommandServices(services.hints, services.journal, services.border),
@@ -148,7 +148,7 @@ class AccountedSession(SessionHandle):
         self._cpu = CpuAccount(services.rates, principal.user, consumer)
 
     def _files(self, on_put: Callable[[str], Reading]) -> Files:
-        return Files(self.id, self._open_files, lambda: self.limits.disk, on_put)
+        return Files(self.id, self.open_files, lambda: self.limits.disk, on_put)
 
     def _note_opened(self) -> None:
         opened = SessionOpened(self.principal, self.id, self.key, labels=self.labels)
@@ -160,6 +160,10 @@ class AccountedSession(SessionHandle):
             self._told_closed = True
             ended = SessionEnded(self.principal, self.id, self.key, self._closed)
             self._services.journal.note(ended)
+
+    async def let_go(self) -> None:
+        """Take it that nobody holds it any more."""
+        await self.close()
 
     # Where the code runs
 
@@ -216,17 +220,17 @@ class AccountedSession(SessionHandle):
         """Run the cell of the number `cells`, and return its result as its reader may see it."""
 
     @abstractmethod
-    async def _look(self, request: frames.Header, body: bytes = b"") -> Seen:
+    async def look(self, request: frames.Header, body: bytes = b"") -> Seen:
         """Have the interpreter look at what it holds."""
 
     @abstractmethod
-    async def _exchange(
+    async def exchange(
         self, request: frames.Header, body: bytes = b"", *, changes: bool = False
     ) -> Seen:
         """Have the interpreter make a variable, or write one down."""
 
     @abstractmethod
-    def _open_files(self) -> int:
+    def open_files(self) -> int:
         """Return the descriptor of a socket to a file server in the session."""
 
     @abstractmethod
@@ -322,7 +326,7 @@ class AccountedSession(SessionHandle):
         asker: Asker | None = None,
         tools: Tools = (),
     ) -> Result:
-        return await self._run(code, context, argv, timeout, asker, tools, lambda event: None)
+        return await self._run(code, context, argv, timeout, asker, tools, to_nobody)
 
     async def stream(
         self,
@@ -399,6 +403,14 @@ class AccountedSession(SessionHandle):
             async for event in events:
                 yield event
 
+    async def start_requested(
+        self, text: str, request: CommandRequest, background: bool, sink: CommandSink
+    ) -> StartedCommand:
+        """Start a command that was checked already; raises what `command` does."""
+        self._check_open()
+        with self._commands.being_awaited():
+            return await self._commands.start_requested(text, request, background, sink)
+
     def commands(self) -> list[CommandHandle]:
         return self._commands.running()
 
@@ -433,13 +445,13 @@ class AccountedSession(SessionHandle):
             raise
 
     async def variables(self) -> list[Variable]:
-        found = variables_of((await self._look({"op": "variables"})).items)
+        found = variables_of((await self.look({"op": "variables"})).items)
         return await self._services.border.outward(found, self.principal)
 
     async def complete(self, code: str, position: int) -> list[Completion]:
         source = encoded(code).source
         at = min(max(0, position), len(code))
-        found = await self._look({"op": "complete", "position": at}, source)
+        found = await self.look({"op": "complete", "position": at}, source)
         completions = completions_of(found.items, len(code))
         return await self._services.border.outward(completions, self.principal)
 

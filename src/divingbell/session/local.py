@@ -114,6 +114,32 @@ class LocalSession(AccountedSession):
         """The reason why the last copy that was asked for was not made."""
         return self._copy.refused
 
+    async def execute(
+        self,
+        number: int,
+        given: CellInput,
+        timeout: float | None,
+        sink: Sink,
+        notes: Sequence[str],
+    ) -> Result:
+        """Run a cell that whoever asks for it has admitted, reviewed and written down, and return
+        its result as it is. It has that number, or the next one that is free.
+
+        Raises:
+            SessionClosed: the session has ended.
+            SandboxUnavailable: the sandbox is gone and a new one can't be made.
+        """
+        async with self._queue:
+            self._check_open()
+            await self._prepare()
+            self._cells = max(number, self._cells + 1)
+            return await self._run_cell("", given, timeout, None, sink, notes)
+
+    def note(self, words: str) -> None:
+        """Add a sentence to the notes of the cell that runs."""
+        if self._cell is not None:
+            self._cell.note(words)
+
     async def start_command(
         self,
         number: int,
@@ -171,7 +197,7 @@ class LocalSession(AccountedSession):
             self._untold = change if change.files_lost else StateChange()
             self._background.clear()
 
-    async def _exchange(
+    async def exchange(
         self, request: frames.Header, body: bytes = b"", *, changes: bool = False
     ) -> Seen:
         async with self._queue:
@@ -182,7 +208,7 @@ class LocalSession(AccountedSession):
                 if self._closed is None:
                     self._copy.plan(self._interpreter, self.cells, changed=changes)
 
-    async def _look(self, request: frames.Header, body: bytes = b"") -> Seen:
+    async def look(self, request: frames.Header, body: bytes = b"") -> Seen:
         async with self._queue:
             return await self._ask(request, body, LOOK_TIMEOUT)
 
@@ -357,7 +383,7 @@ class LocalSession(AccountedSession):
         if self.environment:
             self._send({"op": "environment"}, json.dumps(dict(self.environment)).encode())
 
-    def _open_files(self) -> int:
+    def open_files(self) -> int:
         self.guard.check()
         self.touch()
         return self._interpreter.sandbox.open_files()
