@@ -26,6 +26,7 @@ LAYERS = (
     ("sandbox", "gateway", "review", "audit"),
     ("session", "skills"),
     ("parts",),
+    ("scale",),
     ("app", "events"),
     ("portal", "agent", "client", "datasets"),
     ("sync", "surfaces", "surfaces.mcp", "surfaces.http", "promises", "doctor"),
@@ -54,7 +55,7 @@ INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
     "drawn_texts": ("session", "promises.check"),
-    "frames": ("session", "settings", "gateway", "skills"),
+    "frames": ("session", "settings", "gateway", "skills", "scale"),
     "layout": (
         "notebook",
         "host",
@@ -70,7 +71,7 @@ INSIDE = {
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
     "tokens": ("session",),
-    "values": ("models", "session", "surfaces.mcp", "client", "surfaces.http"),
+    "values": ("models", "session", "scale", "surfaces.mcp", "client", "surfaces.http"),
     "": ("promises.check",),
 }
 """Modules of divingbell_inside that the host imports, and where: it runs nothing else of them."""

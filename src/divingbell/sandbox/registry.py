@@ -166,6 +166,11 @@ def find(name: str) -> Row:
     return _loaded(found[0])
 
 
+def wall_of(settings: "Settings") -> str:
+    """The backend behind which code runs, wherever that is."""
+    return settings.node_backend if settings.backend == RAY else settings.backend
+
+
 def check(settings: "Settings") -> None:
     """See whether the backends that the settings name are there, and none is below the minimum.
 
@@ -174,11 +179,8 @@ def check(settings: "Settings") -> None:
     """
     minimum = _named(settings.backend_minimum, "backend_minimum")
     order = [_named(name, "backend_order") for name in settings.backend_order]
-    setting, name = "backend", settings.backend
-    if name == RAY:
-        setting, name = "node_backend", settings.node_backend
-    if name != AUTO:
-        order = [_named(name, setting)]
+    if (name := wall_of(settings)) != AUTO:
+        order = [_named(name, "node_backend" if settings.backend == RAY else "backend")]
     if order and not any(row.strength >= minimum.strength for row in order):
         raise ConfigError(
             f"{', '.join(row.name for row in order)} is below the backend_minimum, "

@@ -249,11 +249,11 @@ def _limits(raw: Mapping[str, Any], place: Place) -> dict[str, Any]:
     return found
 
 
-# Read by other parts: the folder of profiles, the development script, the vault, the audit log, the
-# file itself.
+# Read by other parts: the folder of profiles, the development script, the vault, the audit log, a
+# node, the file itself.
 _NOT_SETTINGS = {
     "home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key", "audit_key",
-    "spool",
+    "spool", "node_secret",
 }  # fmt: skip
 
 
