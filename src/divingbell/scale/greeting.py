@@ -15,7 +15,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
+from typing import Any, cast
 
 from divingbell.errors import ConfigError
 from divingbell.scale.cluster import NodeAddress
@@ -83,8 +83,9 @@ class _Greeting(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(
+            asyncio.Transport, transport
+        )  # uvloop's is none of asyncio's classes
         connection: socket.socket = transport.get_extra_info("socket")
         # asyncio does it only for sockets that were made with IPPROTO_TCP: small frames would wait.
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from divingbell import errors
 from divingbell.errors import DivingbellError, RateExceeded, SandboxUnavailable
@@ -352,7 +352,7 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, on a connection that is proved already."""
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast(asyncio.Transport, transport)  # uvloop's is none of asyncio's classes
         self._transport = transport
         transport.set_write_buffer_limits(high=1 << 20)
         self._heard = self._ticked = time.monotonic()
