@@ -32,6 +32,7 @@ LAYERS = (
     ("sync", "surfaces", "surfaces.mcp", "surfaces.http", "promises", "doctor"),
     ("promises.check",),
     ("surfaces.cli",),
+    ("scale.serve",),
     ("", "__main__"),
 )
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""

@@ -567,6 +567,26 @@ class Divingbell:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
 
+    def share_sessions(self) -> None:
+        """Have sessions go on when this process ends, for others of the cluster that serve the same
+        users; and find what those have opened.
+
+        Raises:
+            ConfigError: the sessions are in this process.
+        """
+        from divingbell.scale.engine import RemoteEngine
+        from divingbell.scale.shared import ClusterSessions
+
+        engine = self._running()
+        if not isinstance(engine, RemoteEngine):
+            raise ConfigError('sessions are shared with other processes only by backend = "ray"')
+        engine.ends_sessions = False
+
+        async def join(id: str, principal: Principal) -> SessionHandle | None:
+            return await self._open(id, principal, {})
+
+        self._owned.shared = ClusterSessions(engine.cluster, join)
+
     async def _open_for(
         self,
         id: str,

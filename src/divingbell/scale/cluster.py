@@ -72,6 +72,9 @@ class Cluster(Protocol):
             SandboxUnavailable: there is no node.
         """
 
+    async def held(self, user: str) -> list[str]:
+        """Return the ids of the sessions that a user has, whichever front has opened them."""
+
     async def lost(self, node: str) -> bool:
         """Say that this front has lost a node: its line is broken and it can't be reached again.
 

@@ -48,7 +48,7 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
         guard: LoopGuard | None = None,
     ) -> None:
         super().__init__(settings, gateway, journal, border, ledgers, guard)
-        self._cluster = cluster
+        self.cluster = cluster
         self._servers = servers
         self._links: dict[str, Link] = {}
         self._losing: dict[str, asyncio.Task[bool]] = {}
@@ -59,8 +59,8 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
         """Whether its sessions end with it, where no other front holds them."""
 
     async def start(self) -> None:
-        await self._cluster.start()
-        if not await self._cluster.nodes():
+        await self.cluster.start()
+        if not await self.cluster.nodes():
             log.warning("the cluster has no node yet: sessions wait for one to join")
         if self._services.rates.counts_cpu:
             self._watching = asyncio.create_task(self._account())
@@ -81,7 +81,7 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
             for losing in self._losing.values():
                 losing.cancel()
         finally:
-            await self._cluster.stop()
+            await self.cluster.stop()
 
     async def read(self) -> Readings:
         sessions = self._open()
@@ -140,7 +140,7 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
         for _ in range(MAX_TRIES):
             if self._losing:  # else the cluster might name one of these
                 await asyncio.wait(list(self._losing.values()))
-            placement = await self._cluster.place(principal.user, id)
+            placement = await self.cluster.place(principal.user, id)
             node = placement.node
             try:
                 link = await self._link_to(node)
@@ -164,7 +164,7 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
     async def _link_to(self, node: NodeAddress) -> Link:
         link = self._links.get(node.name)
         if link is None or link.given_up is not None:
-            link = self._links[node.name] = Link(node, self._cluster, self._servers, self._given_up)
+            link = self._links[node.name] = Link(node, self.cluster, self._servers, self._given_up)
         else:
             await link.again()
         await link.lay()
@@ -180,7 +180,7 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
     def _begin_to_lose(self, name: str) -> "asyncio.Task[bool]":
         losing = self._losing.get(name)
         if losing is None:
-            losing = self._losing[name] = asyncio.create_task(self._cluster.lost(name))
+            losing = self._losing[name] = asyncio.create_task(self.cluster.lost(name))
             losing.add_done_callback(lambda task: self._lost_for_good(name, task))
         return losing
 

@@ -115,7 +115,6 @@ class RayCluster:
         return Placement(await self._address(name, ray_id), number)
 
     async def held(self, user: str) -> list[str]:
-        """Return the ids of the sessions that a user has in the cluster."""
         found: list[str] = await self._asked(self._directory.held.remote(user))
         return found
 

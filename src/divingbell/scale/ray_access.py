@@ -122,13 +122,13 @@ def check(head: str, *, insecure: bool) -> None:
                 "true if nobody else can reach it"
             )
         return
-    token = _token()
-    if token is None:
+    found = token()
+    if found is None:
         raise ConfigError(
             f"the Ray cluster at {head} asks for a token, and there is none here: copy that of the "
             "head to ~/.ray/auth_token, or set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
         )
-    if not _answers(head, token):
+    if not _answers(head, found):
         raise ConfigError(
             f"the Ray cluster at {head} has another token than the one here: copy that of the head "
             "to ~/.ray/auth_token, or set RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
@@ -137,7 +137,7 @@ def check(head: str, *, insecure: bool) -> None:
         raise ConfigError(f"the Ray cluster at {head} asks for a token: set RAY_AUTH_MODE=token")
 
 
-def _token() -> str | None:
+def token() -> str | None:
     """Return the token of this machine, where Ray looks for it."""
     if given := os.environ.get("RAY_AUTH_TOKEN", "").strip():
         return given
