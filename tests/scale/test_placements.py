@@ -109,7 +109,7 @@ async def test_a_node_that_is_given_up_has_nothing_any_more() -> None:
 
 async def test_who_begins_anew_knows_what_nodes_hold_and_gives_out_no_number_again() -> None:
     before = await two_nodes()
-    node, number = await before.place("anne", "a", 0)
+    _, number = await before.place("anne", "a", 0)
     after = Placements()
     assert after.begun > number
     await after.joined("one", report(2, 8 * GB))

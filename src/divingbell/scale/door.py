@@ -14,8 +14,6 @@ from divingbell.scale.line import Line, LineLost, Message
 from divingbell.session.intake import field_of
 from divingbell.shares import weight
 
-CANCEL_PATIENCE = 1.0
-"""Seconds within which a front says whether a call that was cancelled had left already."""
 MAX_KIND = 40
 MAX_MESSAGE = 20_000
 CALLS_AT_ONCE = 256
@@ -55,13 +53,8 @@ class LineDoor:
                 message = await stream.receive()
             except asyncio.CancelledError:
                 stream.tell({"do": "cancel"})
-                try:
-                    async with asyncio.timeout(CANCEL_PATIENCE):
-                        _take_whether_sent(context, await stream.receive())
-                except (TimeoutError, DivingbellError):
-                    context.sent = True  # it may have been, and nobody says otherwise
                 stream.abandon()
-                raise
+                raise  # whether it was made already is told by the front, which knows
         except LineLost as error:
             context.sent = True
             raise ToolFailed(

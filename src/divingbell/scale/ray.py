@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from divingbell import logs
-from divingbell.errors import ConfigError, SandboxUnavailable
+from divingbell.errors import ConfigError, InvalidInput, SandboxUnavailable
 from divingbell.scale.cluster import NodeAddress, Placement
 from divingbell.settings.config import Settings
 
@@ -124,14 +124,42 @@ class RayCluster:
             self._addresses.pop(node, None)
         return is_gone
 
+    # For those who run it
+
     async def overview(self) -> list[dict[str, Any]]:
-        """Return each node with what there is to say of it."""
-        found: list[dict[str, Any]] = await self._asked(self._directory.overview.remote())
+        """Return each node with what there is to say of it; none where nobody has used the cluster.
+
+        Raises: as `start`.
+        """
+        directory = await self._found()
+        if directory is None:
+            return []
+        found: list[dict[str, Any]] = await self._asked(directory.overview.remote())
         return found
 
     async def drain(self, name: str) -> None:
-        """Give a node no more sessions, wait until it has none, and end it."""
-        await answer(self._directory.drain.remote(name))
+        """Give a node no more sessions, wait until it has none, and end it.
+
+        Raises:
+            InvalidInput: there is no such node.
+        """
+        directory = await self._found()
+        if directory is None:
+            raise InvalidInput(f"there is no node {name!r:.80}: nobody has used the cluster yet")
+        await answer(directory.drain.remote(name))
+
+    async def _found(self) -> Any:
+        """Return the directory, None where nobody has made one."""
+        if self._directory is None:
+            settings = self._settings
+            await asyncio.to_thread(
+                ray_access.connect, settings.ray_address, insecure=settings.ray_insecure
+            )
+            try:
+                return await asyncio.to_thread(ray.get_actor, DIRECTORY, NAMESPACE)
+            except ValueError:
+                return None
+        return self._directory
 
     async def _address(self, name: str, ray_id: str) -> NodeAddress:
         if name not in self._addresses:

@@ -15,7 +15,7 @@ from ray.exceptions import RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from divingbell import logs
-from divingbell.errors import DivingbellError, SandboxUnavailable
+from divingbell.errors import InvalidInput, SandboxUnavailable
 from divingbell.scale.cluster import Held
 from divingbell.scale.placements import Placements
 from divingbell.scale.ray_actors import (
@@ -62,6 +62,8 @@ class _Up:
 
     name: str
     actor: Any
+    report: Mapping[str, Any]
+    """What it said last of itself."""
     heard: float = 0.0
     """When it spoke last, by the loop's clock."""
 
@@ -176,6 +178,7 @@ class DirectoryActor:
                     "sessions": 0 if account is None else len(account.sessions),
                     "places": 0 if account is None else account.places,
                     "free_memory": 0 if account is None else account.free_memory,
+                    **{key: up.report[key] for key in ("backend", "machine", "process")},
                     "reason": "",
                 }
             )
@@ -189,7 +192,7 @@ class DirectoryActor:
         """Give a node no more sessions, wait until it has none, and end it.
 
         Raises:
-            DivingbellError: there is no such node.
+            InvalidInput: there is no such node.
         """
         await self._begin()
         ray_id = self._ray_id_of(name)
@@ -257,7 +260,7 @@ class DirectoryActor:
             await asyncio.sleep(AGAIN_AFTER)
             return
         self._failed.pop(node.id, None)
-        self._up[node.id] = _Up(name, actor)
+        self._up[node.id] = _Up(name, actor, report)
         await self._placements.joined(name, report)
 
     async def _hear(self, up: _Up) -> None:
@@ -270,7 +273,7 @@ class DirectoryActor:
         except (TimeoutError, RayError) as error:
             log.debug("node %s does not say how it is doing: %s", up.name, error)
         else:
-            up.heard = asyncio.get_running_loop().time()
+            up.heard, up.report = asyncio.get_running_loop().time(), report
             if up.name in self._placements.nodes:
                 await self._placements.reported(up.name, report)
             else:
@@ -285,7 +288,7 @@ class DirectoryActor:
         for ray_id, up in self._up.items():
             if up.name == name:
                 return ray_id
-        raise DivingbellError(f"there is no node {name!r}: `divingbell nodes` lists them")
+        raise InvalidInput(f"there is no node {name!r:.80}: `divingbell nodes` lists them")
 
     def _ask_for_nodes(self, count: int) -> None:
         """Have Ray's autoscaler see to it that there are so many; 0: no more than are used."""

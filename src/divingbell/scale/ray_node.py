@@ -1,6 +1,7 @@
 """The actor that owns a node, on each Ray node that offers the resource `divingbell`."""
 
 import asyncio
+import os
 import secrets
 import socket
 from collections.abc import Mapping, Sequence
@@ -93,7 +94,7 @@ class NodeActor:
         assert self._node is not None and self._counts is not None
         report: dict[str, Any] = self._node.report(refuse_before)
         self._counts.set(report)
-        return report
+        return {**report, "machine": ray.util.get_node_ip_address(), "process": os.getpid()}
 
     async def ping(self) -> None:
         """Answer, if the loop on which the lines are lives."""

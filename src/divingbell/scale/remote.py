@@ -22,7 +22,7 @@ from divingbell.scale.remote_command import RemoteCommand
 from divingbell.scale.state import SessionState
 from divingbell.scale.tunnel import carry
 from divingbell.session.accounted import AccountedSession, SessionServices
-from divingbell.session.calls import Record, ToolGateway, Waiting
+from divingbell.session.calls import EFFECTS, Record, ToolGateway, Waiting
 from divingbell.session.cancelling import see_through
 from divingbell.session.commands.command import Exit
 from divingbell.session.commands.command import Sink as CommandSink
@@ -40,6 +40,8 @@ CLOSE_PATIENCE = 10.0
 """Seconds that a node may take to end a session, before its front goes on without its word."""
 CANCEL_PATIENCE = 60.0
 """The same for a cell that is cancelled: its node ends it within its own grace."""
+CALL_PATIENCE = 1.0
+"""The same for calls of tools that a cell had under way when it was stopped."""
 SPINNING = 0.05
 """Seconds of CPU time that a session which does nothing never uses between two looks."""
 MAX_TOLD = 10_000
@@ -261,12 +263,14 @@ class RemoteSession(AccountedSession):
 
     def _hear_of(self, opened: Opened) -> None:
         """Ask how the cell ended that nobody was there for."""
-        if opened.unheard is not None and self._cell is None:
-            self._do(self._hear_outcome(*opened.unheard))
+        if opened.unheard is not None and self._cell is None and self._line is not None:
+            # Asked before any other cell begins: the node keeps one outcome.
+            asked = self._line.request({"op": "outcome", "key": self.key})
+            self._do(self._hear_outcome(asked, *opened.unheard))
 
-    async def _hear_outcome(self, number: int, code: str) -> None:
+    async def _hear_outcome(self, asked: Stream, number: int, code: str) -> None:
         try:
-            result = await self._outcome()
+            result = await self._read(asked.line, await asked.receive())
         except DivingbellError as error:
             self._notes.append(f"how cell {number} ended is not known: {error}")
             return
@@ -306,6 +310,8 @@ class RemoteSession(AccountedSession):
         try:
             with cells.run(self.key):
                 result = await self._result_of(cell, request, given.body, sink)
+            if result.status not in ("ok", "killed"):
+                result = await self._with_effects(result, cell)
             return await self._shown(result, code)
         finally:
             self._cell = None
@@ -328,6 +334,15 @@ class RemoteSession(AccountedSession):
             return await self._read(line, message)
         except LineLost as error:
             return await self._after_loss(cell, error)
+
+    async def _with_effects(self, result: Result, cell: RemoteCell) -> Result:
+        """Return the result of a cell that failed with the calls that it made: which of them had
+        left when it was stopped is known here, and not on the node."""
+        await self._calls.cancelled(CALL_PATIENCE)
+        notes = [note for note in result.notes if not note.startswith(EFFECTS)]
+        if effects := cell.record.note_on_effects():
+            notes.append(effects)
+        return dataclasses.replace(result, notes=tuple(notes), calls=tuple(cell.record.calls))
 
     async def _cancel(self, stream: Stream) -> None:
         """Have the node end a cell; return once it has."""

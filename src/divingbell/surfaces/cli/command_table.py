@@ -73,6 +73,11 @@ With a Ray cluster nobody has to: each Ray node that offers the resource `diving
 has one. By hand it is for trying the line, on one machine.""",
     ),
     Command(
+        "nodes",
+        "nodes_commands:nodes",
+        "List the nodes of a Ray cluster that hold sessions, and drain one.",
+    ),
+    Command(
         "servers",
         "commands:servers",
         "Connect to the MCP servers that are configured, and say how each of them is doing.",
