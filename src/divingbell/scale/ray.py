@@ -84,7 +84,7 @@ class RayCluster:
             ConfigError: the cluster lets anybody in, or not us.
             SandboxUnavailable: there is none.
         """
-        ray_access.connect(self._settings.ray_address, insecure=self._settings.ray_insecure)
+        self.connect_only()
         self._directory = (
             ray.remote(DirectoryActor)
             .options(
@@ -100,6 +100,10 @@ class RayCluster:
             )
             .remote(self._plain, versions())
         )
+
+    def connect_only(self) -> None:
+        """Connect to Ray, and start nothing there. Blocks. Raises what `connect` does."""
+        ray_access.connect(self._settings.ray_address, insecure=self._settings.ray_insecure)
 
     async def stop(self) -> None:
         """Leave: the connection to Ray belongs to the process, and nodes go on."""
@@ -148,13 +152,15 @@ class RayCluster:
             raise InvalidInput(f"there is no node {name!r:.80}: nobody has used the cluster yet")
         await answer(directory.drain.remote(name))
 
+    async def known_nodes(self) -> list[NodeAddress]:
+        """Return the nodes that are up; none where nobody has used the cluster."""
+        self._directory = await self._found()
+        return [] if self._directory is None else await self.nodes()
+
     async def _found(self) -> Any:
         """Return the directory, None where nobody has made one."""
         if self._directory is None:
-            settings = self._settings
-            await asyncio.to_thread(
-                ray_access.connect, settings.ray_address, insecure=settings.ray_insecure
-            )
+            await asyncio.to_thread(self.connect_only)
             try:
                 return await asyncio.to_thread(ray.get_actor, DIRECTORY, NAMESPACE)
             except ValueError:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import grpc
 import ray
 from ray._private import services
+from ray._raylet import Config
 from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
 
 from divingbell.errors import ConfigError, SandboxUnavailable
@@ -95,6 +96,7 @@ def connect(address: str, *, insecure: bool) -> None:
     except (ConnectionError, ValueError) as error:
         raise SandboxUnavailable(f"there is no Ray cluster ({error}): {_HEAD}") from None
     check(head, insecure=insecure)
+    Config.initialize("")  # else Ray goes by the environment as it was when it was loaded
     try:
         ray.init(address=head, namespace="divingbell", log_to_driver=False, logging_level="ERROR")
     except (ConnectionError, RuntimeError) as error:

@@ -100,14 +100,14 @@ class DirectoryActor:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + seconds
         while not self._placements.nodes:
-            offering = {node.id for node in await asyncio.to_thread(_offering)}
-            offering -= self._left_alone
-            if not offering:
+            machines = {node.id for node in await asyncio.to_thread(offering)}
+            machines -= self._left_alone
+            if not machines:
                 raise SandboxUnavailable(
                     "no Ray node offers the resource divingbell: start Ray on each machine that "
                     "shall run sessions with ray start … --resources='{\"divingbell\": 1}'"
                 )
-            if offering <= self._failed.keys() or loop.time() > deadline:
+            if machines <= self._failed.keys() or loop.time() > deadline:
                 reasons = "; ".join(sorted(set(self._failed.values()))) or "it takes too long"
                 raise SandboxUnavailable(f"no node could be started: {reasons}")
             await asyncio.sleep(0.1)
@@ -214,7 +214,7 @@ class DirectoryActor:
 
     async def _rebuild(self) -> None:
         """Learn what nodes that are up hold; from then on look after all of them."""
-        found = await asyncio.to_thread(_offering)
+        found = await asyncio.to_thread(offering)
         there = await asyncio.to_thread(_actors_there)
         for node in found:
             if node_actor_name(node.id) in there:
@@ -232,12 +232,12 @@ class DirectoryActor:
             await asyncio.sleep(LOOK_EVERY)
 
     async def _look(self) -> None:
-        offering = {node.id: node for node in await asyncio.to_thread(_offering)}
+        machines = {node.id: node for node in await asyncio.to_thread(offering)}
         for ray_id in [*self._failed, *self._left_alone]:
-            if ray_id not in offering:
+            if ray_id not in machines:
                 self._failed.pop(ray_id, None)
                 self._left_alone.discard(ray_id)
-        for ray_id, node in offering.items():
+        for ray_id, node in machines.items():
             if ray_id not in self._up.keys() | self._starting.keys() | self._left_alone:
                 self._start(node)
         await asyncio.gather(*(self._hear(up) for up in list(self._up.values())))
@@ -334,7 +334,8 @@ def _reason(error: BaseException) -> str:
 # Blocking calls of Ray, for threads
 
 
-def _offering() -> list[_RayNode]:
+def offering() -> list[_RayNode]:
+    """Return the Ray nodes whose machines shall run sessions."""
     return [
         _RayNode(node["NodeID"], node["Resources"][RESOURCE], node["Resources"].get("memory", 0))
         for node in ray.nodes()
