@@ -7,7 +7,7 @@ import secrets
 import signal
 import ssl
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 from unittest import mock
 
@@ -136,6 +136,6 @@ def node_of(session: Any) -> str:
     return str(session._handle.node)
 
 
-def told(address: NodeAddress) -> Mapping[str, str]:
+def told(address: NodeAddress) -> str:
     """An address as a program in another process is told of it (tests/scale/program.py)."""
-    return {"TEST_NODES": f"{address.name}|{address.host}|{address.port}|{address.secret}"}
+    return f"{address.name}|{address.host}|{address.port}|{address.secret}"

@@ -1,4 +1,4 @@
-"""The second session handle: the same names, and what becomes of it when lines and nodes are lost."""
+"""The second session handle: the same names, and what is told when lines and nodes are lost."""
 
 import asyncio
 import contextlib
@@ -211,7 +211,7 @@ async def test_a_line_lost_within_a_tool_call_tells_the_code(
     two_nodes: list[nodes.RunningNode],
 ) -> None:
     with nodes.used(nodes.FixedCluster([node.address for node in two_nodes])):
-        async with galley(backend="ray") as (bell, session):
+        async with galley(backend="ray") as (_, session):
             code = (
                 "try:\n    servers.galley.sleep(2)\nexcept ToolError as e:\n    said = str(e)\nsaid"
             )
