@@ -5,10 +5,8 @@ Left out are tests that look into the interpreter itself, which is in another pr
 
 from tests.scale.taking_over import taken_from
 from tests.session import (
-    test_charts,
     test_downloads,
     test_files,
-    test_hints,
     test_inputs,
     test_needs,
     test_notebook,
@@ -21,7 +19,7 @@ from tests.session import (
 from tests.session.commands import test_commands
 
 for _module in (
-    *(test_charts, test_commands, test_downloads, test_files, test_hints, test_inputs, test_needs),
+    *(test_commands, test_downloads, test_files, test_inputs, test_needs),
     *(test_notebook, test_session, test_shown, test_tail, test_transcript, test_value),
 ):
     globals().update(taken_from(_module))

@@ -1,8 +1,9 @@
 """The requests of fronts, as a node answers them: sessions opened, cells run, files passed on."""
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -315,12 +316,12 @@ class Requests:
         request = CommandRequest(
             json.dumps(words).encode(), str(words["cwd"]), bytes(raw), form["timeout"]
         )
-        events: asyncio.Queue[CommandEvent | None] = asyncio.Queue()
+        told: asyncio.Queue[CommandEvent | None] = asyncio.Queue()
         background = header.get("background") is True
         command = await session.start_requested(
-            str(form["text"]), request, background, events.put_nowait
+            str(form["text"]), request, background, _drop if background else told.put_nowait
         )
-        command.task.add_done_callback(lambda _: events.put_nowait(None))
+        command.task.add_done_callback(lambda _: told.put_nowait(None))
 
         def heard(message: Message) -> bool:
             if message.header.get("do") == "stop":
@@ -330,9 +331,13 @@ class Requests:
 
         stream.on_message = heard
         await stream.send({"began": command.pid})
-        while (event := await events.get()) is not None:
-            sizes, body = forms.written(forms.of(event))
-            await stream.send(sizes, body)
+        # Of one in the background all is passed on, to whoever may read along.
+        events = command.stream() if background else _until_none(told)
+        async with contextlib.aclosing(events):
+            async for event in events:
+                if event.type != "done":
+                    sizes, body = forms.written(forms.of(event))
+                    await stream.send(sizes, body)
         result = await command.wait()
         sizes, body = forms.written(forms.of(result))
         await stream.end({**sizes, "state": forms.of(held.state())}, body)
@@ -352,6 +357,17 @@ class Requests:
             new[path] = (await stream.receive()).body
         await asyncio.to_thread(folder.take_over, wanted, new)
         await stream.end({})
+
+
+def _drop(event: CommandEvent) -> None:
+    """Drop an event that is passed on another way."""
+
+
+async def _until_none(
+    events: "asyncio.Queue[CommandEvent | None]",
+) -> AsyncGenerator[CommandEvent, None]:
+    while (event := await events.get()) is not None:
+        yield event
 
 
 class Events:

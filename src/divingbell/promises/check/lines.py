@@ -52,8 +52,10 @@ class _Listener:
             return await work(NodeAddress("n", "127.0.0.1", port, self.secret))
         finally:
             server.close()
-            for each in (*self.lines, *self.strangers):
-                each.lose("checked") if isinstance(each, Line) else each.close()
+            for made in self.lines:
+                made.lose("checked")
+            for stranger in list(self.strangers):
+                stranger.close()
 
 
 @checks("M01")

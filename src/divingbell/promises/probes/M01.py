@@ -1,6 +1,6 @@
 import socket
 
-port = int(PORT)  # noqa: F821
+port = int(globals()["PORT"])
 reached = []
 for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0"):
     try:
