@@ -567,7 +567,7 @@ class Divingbell:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
 
-    def share_sessions(self) -> None:
+    def _share_sessions(self) -> None:
         """Have sessions go on when this process ends, for others of the cluster that serve the same
         users; and find what those have opened.
 

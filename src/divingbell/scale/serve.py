@@ -247,7 +247,7 @@ class Replica:
                 'yet: use mode = "code", or divingbell serve --http'
             )
         self._bell = await self._undo.enter_async_context(Divingbell.of(settings))
-        self._bell.share_sessions()
+        self._bell._share_sessions()
         self._others = _Others()
         self._surface: Surface | None = None
 
