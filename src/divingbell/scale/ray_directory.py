@@ -40,8 +40,8 @@ REBUILD_TIMEOUT = 5.0
 START_TIMEOUT = 300.0
 """Seconds for a node to come up: it may have packages to install."""
 AGAIN_AFTER = 2.0
-"""Seconds before a node that could not start is tried again. Ray may take that long to know that the
-one before it is dead, whose name it has."""
+"""Seconds before a node that could not start is tried again. Ray may take that long to know that
+the one before it is dead, whose name it has."""
 MEMORY_PART = 0.7
 """The part of the memory that Ray counts for a machine which a node reserves at most."""
 
