@@ -22,7 +22,7 @@ ANNA = Principal("anna", "one", "library")
 WHOSE = (ANNA, "key", 1, "code", "tool", "shop.refund")
 
 
-async def main(folder: Path, count: int | None) -> None:
+async def main(folder: Path, count: int | None = None) -> None:
     table = {"folder": str(folder / "log"), "heads": str(folder / "heads")}
     chosen = load(None, {"audit": "on", "audit_log": table}, environment={})
     log = await opening.opened(chosen, OpenBorder(), folder, {})

@@ -3,16 +3,17 @@
     echo '[500, "usual"]' | python held_out.py
 
 Runs in the environment of the peers, which has Faker. Each line asks for so many of a set (usual,
-more, other, numbers, later); the answer is a line with samples as JSON: the text, the places and
-kinds of its values, the number of its template, and whether this has any words. One seed, so that
-they are the same in each run. Templates with even numbers are for choosing by, figures come from
-the odd ones, as in personal_data.py. The rules by which they stay worth something: what loses in
-the odd half is not looked at and not mended; who looks writes new ones, and turns those that were
-seen into even ones; none is changed to be found. `other` fills them with values of countries of
-which none was there for choosing by. `numbers` is a set of telephone numbers alone, whose halves
-differ in their templates and in their countries: half of its values are by Faker, and half are
-numbers that libphonenumber holds for valid, in seven ways to write them. `later` is the same with
-templates that were written after most shapes.
+more, other, numbers, later, newest); the answer is a line with samples as JSON: the text, the
+places and kinds of its values, the number of its template, and whether this has any words. One
+seed, so that they are the same in each run. Templates with even numbers are for choosing by,
+figures come from the odd ones, as in personal_data.py. The rules by which they stay worth
+something: what loses in the odd half is not looked at and not mended; who looks writes new ones,
+and turns those that were seen into even ones; none is changed to be found. `other` fills them with
+values of countries of which none was there for choosing by. `numbers` is a set of telephone numbers
+alone, whose halves differ in their templates and in their countries: half of its values are by
+Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
+`later` is the same with templates of which all have been looked at since, so that all are for
+choosing by. `newest` has templates that were written after those, and values of a seed of its own.
 """
 
 import datetime
@@ -27,11 +28,13 @@ from typing import Any
 
 import held_out_texts
 import later_number_texts
+import newest_number_texts
 import number_texts
 import phonenumbers
 from faker import Faker
 
 SEED = 4711
+NEWEST_SEED = 90_210
 COUNTRIES = (
     "en_US", "en_GB", "en_CA", "en_AU", "en_IN", "en_NZ", "en_IE", "de_DE", "de_AT", "de_CH",
     "fr_FR", "fr_CA", "es_ES", "es_MX", "it_IT", "nl_NL", "sv_SE", "pl_PL", "pt_BR", "pt_PT",
@@ -58,12 +61,12 @@ Place = tuple[int, int, str]
 class Filler:
     """Fills templates with values of one country after another."""
 
-    def __init__(self, countries: Sequence[str]) -> None:
-        self._chance = random.Random(SEED)
+    def __init__(self, countries: Sequence[str], seed: int = SEED) -> None:
+        self._chance = random.Random(seed)
         self._countries = countries
         self._makers = {name: Faker(name) for name in {*COUNTRIES, *countries}}
         for maker in self._makers.values():
-            maker.seed_instance(SEED)
+            maker.seed_instance(seed)
 
     def filled(self, template: str) -> tuple[str, list[Place]]:
         maker = self._makers[self._chance.choice(self._countries)]
@@ -170,8 +173,8 @@ class NumberFiller(Filler):
     )
     """How often a number is written in which way."""
 
-    def __init__(self, half: int) -> None:
-        super().__init__(UNSEEN_COUNTRIES if half else (*COUNTRIES, *MORE_COUNTRIES))
+    def __init__(self, half: int, seed: int = SEED) -> None:
+        super().__init__(UNSEEN_COUNTRIES if half else (*COUNTRIES, *MORE_COUNTRIES), seed)
         # One country for each code that is dialled: there are 25 with +1.
         regions = (each[0] for each in phonenumbers.COUNTRY_CODE_TO_REGION_CODE.values())
         self._regions = sorted(each for each in regions if each != "001" and _half(each) == half)
@@ -204,26 +207,33 @@ def _formatted(number: phonenumbers.PhoneNumber, form: str) -> str:
 
 def numbers(times: int) -> list[dict[str, Any]]:
     """In each half so many telephone numbers at least, and as many sentences without any."""
+    return _of_numbers(times, number_texts.TEXTS, number_texts.LOOK_ALIKES, SEED)
+
+
+def newest_numbers(times: int) -> list[dict[str, Any]]:
+    """The same of the newest templates."""
+    lines = newest_number_texts.TEXTS, newest_number_texts.LOOK_ALIKES
+    return _of_numbers(times, *lines, NEWEST_SEED)
+
+
+def _of_numbers(
+    times: int, texts: Sequence[str], look_alikes: Sequence[str], seed: int
+) -> list[dict[str, Any]]:
     made = []
     for half in (0, 1):
-        filler = NumberFiller(half)
-        for lines in (number_texts.TEXTS, number_texts.LOOK_ALIKES):
+        filler = NumberFiller(half, seed)
+        for lines in (texts, look_alikes):
             of_half = [each for each in numbered((), lines) if each[0] % 2 == half]
             made += [_sample(filler, *of_half[turn % len(of_half)]) for turn in range(times)]
     return made
 
 
 def later_numbers(times: int) -> list[dict[str, Any]]:
-    """The same of templates that were written later; those that were seen are for choosing by."""
-    made = []
-    for half, texts, look_alikes in (
-        (0, later_number_texts.TEXTS, later_number_texts.LOOK_ALIKES),
-        (1, later_number_texts.UNSEEN, later_number_texts.UNSEEN_LOOK_ALIKES),
-    ):
-        filler = NumberFiller(half)
-        for lines in (texts, look_alikes):
-            places = (turn % len(lines) for turn in range(times))
-            made += [_sample(filler, 2 * place + half, lines[place]) for place in places]
+    """The same of templates that all have been seen, with values for choosing by."""
+    filler, made = NumberFiller(0), []
+    for lines in (later_number_texts.TEXTS, later_number_texts.LOOK_ALIKES):
+        places = (turn % len(lines) for turn in range(times))
+        made += [_sample(filler, 2 * place, lines[place]) for place in places]
     return made
 
 
@@ -263,7 +273,7 @@ def _sample(filler: Filler, number: int, line: str) -> dict[str, Any]:
 
 def main() -> None:
     sets = {"usual": COUNTRIES, "more": MORE_COUNTRIES, "other": OTHER_COUNTRIES}
-    alone = {"numbers": numbers, "later": later_numbers}
+    alone = {"numbers": numbers, "later": later_numbers, "newest": newest_numbers}
     for line in sys.stdin:
         wanted, name = json.loads(line)
         made = alone[name](wanted) if name in alone else samples(wanted, sets[name])

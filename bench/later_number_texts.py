@@ -1,7 +1,6 @@
 """Templates about telephone numbers that were written after most shapes.
 
-What is lost of `TEXTS` and `LOOK_ALIKES` has been seen since. `UNSEEN` and `UNSEEN_LOOK_ALIKES`
-were written after that, and are held out.
+Figures came from them once. What they lose has been seen since, so that all are for choosing by.
 """
 
 LETTERS = (
@@ -114,8 +113,7 @@ NOTES = (
     "Контактное лицо: {name}, {phone}",
     "联系人：{name} {phone}",
 )
-TEXTS = (*LETTERS, *TALK, *DATA, *LOGS, *NOTES)
-LOOK_ALIKES = (
+FIRST_LOOK_ALIKES = (
     "Order {int6}{int3} was shipped on {date}.",
     "Invoice no. {int4}-{int5} of {date}, total {amount}",
     "Your phone will arrive on {date}, parcel {int6}{int6}.",
@@ -141,7 +139,7 @@ LOOK_ALIKES = (
     "Page {int3}-{int3}, vol. {two}",
     "version {small}.{small}.{two}-{int4}",
 )
-UNSEEN = (
+SECOND = (
     "Thanks for choosing {company}! Questions? Phone us at {phone}.",
     "Guest: {name}\nRoom {int3}\nMobile {phone}\nArrival {date}",
     "Out of office until {date}. In urgent cases call {name} on {phone}.",
@@ -209,7 +207,7 @@ UNSEEN = (
     "KeyError: phone '{phone}' not in contacts",
     "contact added: {name} <{email}> {phone}",
 )
-UNSEEN_LOOK_ALIKES = (
+SECOND_LOOK_ALIKES = (
     "Reference number {int4} {int4}, please quote it when you call.",
     "{name} ordered {int3} phones for {amount} EUR.",
     "{date}: {int5} calls, {int4} e-mails, {int3} faxes",
@@ -231,3 +229,5 @@ UNSEEN_LOOK_ALIKES = (
     "barcode {ean}, {small} phone cases",
     "booking {letter}{letter}{int4}, {name}, {date}",
 )
+TEXTS = (*LETTERS, *TALK, *DATA, *LOGS, *NOTES, *SECOND)
+LOOK_ALIKES = (*FIRST_LOOK_ALIKES, *SECOND_LOOK_ALIKES)

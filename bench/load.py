@@ -4,7 +4,10 @@ Fifty people, each with a token and a session, run short cells, pandas, plots an
 files, with pauses of one to three seconds; beside it the same people ask only for /healthz, so
 that the noise of the machine can be told apart. With --faults things go wrong meanwhile: the
 zygote and a server of tools are killed, memory is used up, clients vanish, and the service is told
-to end in the middle; afterwards every run that was accepted has its end in the audit log.
+to end in the middle. Each run has a name of its own, by which what its client saw is compared with
+the audit log: every run that began has one end there, none that was answered is missing, and
+nobody is left without an answer. Beside both stands the longest piece of work of the service's
+event loop.
 """
 
 import argparse
@@ -12,6 +15,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import secrets
 import signal
 import subprocess
@@ -24,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import apart
 import environments
 import httpx2
 import lists
@@ -33,6 +38,7 @@ from turns import Unable
 
 from divingbell.audit.reading import records
 
+WATCHED = str(Path(__file__).with_name("pieces.py"))
 COMMAND = str(Path(sys.executable).with_name("divingbell"))
 TOOLS = str(Path(__file__).with_name("tool_server.py"))
 USERS = Path(__file__).with_name("load_users.py")
@@ -41,8 +47,15 @@ PATIENCE = 60.0
 TARGETS = {"short cell": (0.050, 0.150), "pandas": (0.250, None)}
 """Seconds: the 95th and the 99th percentile that are wanted."""
 SPINNERS, MOST_BESIDE = 30, 0.050
-CELLS = ("short cell", "pandas", "plot", "tool")
-"""The requests of load_users.py that run code; the others open sessions, and move files."""
+LONGEST_PIECE = 0.020
+"""Seconds of processor time."""
+QUEUED = 12
+"""Runs of one user that are there when the service is told to end: more than run at once."""
+QUEUED_CODE = "import time; time.sleep(2)"
+NAME = re.compile(r"# run ([\w-]+)")
+ANSWERED = frozenset({"ok", "error", "timeout", "limit", "killed", "cancelled"})
+"""What runs end with. Others were `refused`, came when the door was `shut`, or were left
+`unanswered`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +66,14 @@ class Service:
     tokens: list[str]
     process: subprocess.Popen[bytes]
     log: Path
+    pieces: Path
+    """Where it writes the longest piece of its loop, at its end."""
+    runs: Path
+    """What clients say became of each run, line by line."""
 
 
 @contextlib.asynccontextmanager
-async def served(users: int, **limits: str) -> AsyncIterator[Service]:
+async def served(users: int, *, watched: bool = False, **limits: str) -> AsyncIterator[Service]:
     """A service with so many users and one server of tools, in a process of its own."""
     with tempfile.TemporaryDirectory(prefix="divingbell-load-") as folder:
         tokens = [secrets.token_urlsafe(24) for _ in range(users)]
@@ -70,11 +87,16 @@ async def served(users: int, **limits: str) -> AsyncIterator[Service]:
             f'[audit_log]\nfolder = "{log}"\nheads = "{folder}/heads"\n'
         )
         port = lists.free_port()
-        words = [COMMAND, "serve", "--http", "--config", str(config)]
+        pieces = Path(folder, "pieces.json")
+        command = [sys.executable, WATCHED, str(pieces)] if watched else [COMMAND]
+        words = [*command, "serve", "--http", "--config", str(config)]
         words += ["--port", str(port), "--token-file", str(file)]
         with _running(words) as process:
             await _ready(f"http://127.0.0.1:{port}")
-            yield Service(f"http://127.0.0.1:{port}", tokens, process, log)
+            if watched:
+                process.send_signal(signal.SIGUSR2)
+            runs = Path(folder, "runs")
+            yield Service(f"http://127.0.0.1:{port}", tokens, process, log, pieces, runs)
 
 
 @contextlib.contextmanager
@@ -115,7 +137,9 @@ def crowd(service: Service, kind: str, users: int, seconds: float) -> Iterator[A
     python = environments.environment(LOCK, True, "./dev bench load")
     with tempfile.TemporaryDirectory(prefix="divingbell-load-") as folder:
         about = Path(folder, "about.json")
-        about.write_text(json.dumps({"tokens": service.tokens, "kind": kind}))
+        about.write_text(
+            json.dumps({"tokens": service.tokens, "kind": kind, "runs": str(service.runs)})
+        )
         words = [python, "-m", "locust", "-f", str(USERS), "--headless", "--json"]
         words += ["-u", str(users), "-r", "10", "-t", f"{seconds:.0f}s", "--host", service.url]
         words += ["--stop-timeout", "20", "--loglevel", "ERROR", "--only-summary"]
@@ -196,11 +220,36 @@ def _rows(measure: str, tallies: Mapping[str, Tally], share: float) -> list[tabl
 
 async def usual(users: int, seconds: float) -> list[table.Row]:
     """Cells of all kinds, and the same people with /healthz alone."""
-    async with served(users) as service:
+    async with served(users, watched=True) as service:
         cells = await pressed(service, "cells", users, seconds)
+        longest = await _longest_piece(service)
+    async with served(users) as service:
         health = await pressed(service, "health", users, max(seconds / 5, 5))
     measure = f"{users} users for {seconds:.0f} s"
-    return _rows(measure, *cells) + _rows(f"{users} users, /healthz alone", *health)
+    return [
+        *_rows(measure, *cells),
+        _piece_row(measure, longest),
+        *_rows(f"{users} users, /healthz alone", *health),
+    ]
+
+
+async def _longest_piece(service: Service) -> dict[str, Any]:
+    """End a service that is watched; return what it has written."""
+    service.process.send_signal(signal.SIGTERM)
+    await asyncio.to_thread(service.process.wait, PATIENCE)
+    found: dict[str, Any] = json.loads(service.pieces.read_text())
+    return found
+
+
+def _piece_row(measure: str, longest: Mapping[str, Any]) -> table.Row:
+    taken = longest["processor"]
+    return table.Row(
+        measure,
+        "longest piece of the loop, processor time",
+        table.seconds(taken),
+        ratio=f"{longest['of']}; by the clock {table.seconds(longest['clock'])}",
+        target=table.at_most(taken * 1000, LONGEST_PIECE * 1000, " ms"),
+    )
 
 
 async def beside_spinners(rounds: int) -> list[table.Row]:
@@ -246,49 +295,106 @@ def _beside(measure: str, subject: str, times: list[float]) -> table.Row:
 
 
 async def faults(users: int, seconds: float) -> list[table.Row]:
-    """The same load while things go wrong; each run that was accepted has its end on record."""
-    async with served(users + 1) as service:
-        greedy = service.tokens[-1]
+    """The same load while things go wrong; each run that began has its end on record."""
+    async with served(users + 2, watched=True) as service:
+        greedy, hasty = service.tokens[-2:]
         with crowd(service, "cells", users, seconds) as process:
             reading = asyncio.create_task(asyncio.to_thread(process.stdout.read))
             for fault in (_kill_zygote, _kill_tools, _use_up_memory, _vanish):
                 await asyncio.sleep(seconds / 6)
                 await fault(service, greedy)
             await asyncio.sleep(seconds / 6)
-            service.process.send_signal(signal.SIGTERM)
-            await asyncio.to_thread(service.process.wait, PATIENCE)
-            tallies = _tallies(json.loads(await reading))
-        return _recorded(service.log, tallies, seconds)
+            queued = asyncio.create_task(_queue_up(service, hasty))
+            await asyncio.sleep(0.5)
+            longest = await _longest_piece(service)
+            await queued
+            await reading
+        measure = f"with faults for {seconds:.0f} s"
+        seen = [line.split() for line in service.runs.read_text().splitlines()]
+        return [
+            *_recorded(measure, service.log, {run: what for run, what in seen}),
+            _piece_row(measure, longest),
+        ]
 
 
-def _recorded(log: Path, tallies: Mapping[str, Tally], seconds: float) -> list[table.Row]:
-    """Compare what clients saw with what the audit log says."""
-    started: Counter[Any] = Counter()
+def _recorded(measure: str, log: Path, seen: Mapping[str, str]) -> list[table.Row]:
+    """Compare what clients saw of each run, by its name, with what the audit log says."""
+    begun: Counter[str] = Counter()
     ended: Counter[Any] = Counter()
-    well = 0
+    names: dict[Any, str] = {}
+    statuses: dict[Any, str] = {}
     for record in records(log):
         if record["kind"] == "execution.started":
-            started[record["session"], record["cell"]] += 1
+            cell = record["session"], record["cell"]
+            found = NAME.search(record["code"]["text"])
+            names[cell] = found[1] if found else f"unnamed {cell}"
+            begun[names[cell]] += 1
         elif record["kind"] == "execution.ended":
-            ended[record["session"], record["cell"]] += 1
-            well += record["status"] == "ok"
-    of_cells = [tallies[name] for name in CELLS if name in tallies]
-    answered = sum(len(tally.times) - tally.failures for tally in of_cells)
-    failed = sum(tally.failures for tally in tallies.values())
-    without = sum(ended[run] != 1 for run in started.keys() | ended.keys())
-    measure = f"with faults for {seconds:.0f} s"
-    by_log = f"{well} ended well by the audit log: {_met(answered <= well)}"
+            cell = record["session"], record["cell"]
+            ended[cell] += 1
+            statuses[cell] = record["status"]
+    without = sum(ended[cell] != 1 for cell in names.keys() | ended.keys())
+    told = {names[cell]: status for cell, status in statuses.items() if cell in names}
+    counts = Counter(what if what in ("ok", "cancelled", "refused", "shut") else
+                     "ended otherwise" if what in ANSWERED else "no answer"
+                     for what in seen.values())  # fmt: skip
+    wrong = [run for run, what in seen.items() if not _agree(what, told.get(run), begun[run])]
+    for run in wrong[:10]:
+        words = f"{run}: its client saw {seen[run]}, the log has {told.get(run)}"
+        print(f"· {words}, begun {begun[run]} times", file=sys.stderr)
     return [
-        table.Row(measure, "runs accepted (by the audit log)", str(started.total())),
-        table.Row(measure, "answered well", str(answered), target=by_log),
-        table.Row(measure, "requests that failed, the end among them", str(failed)),
+        table.Row(measure, "runs that clients asked for", str(len(seen))),
+        table.Row(measure, "begun, by the audit log", str(begun.total())),
+        table.Row(measure, "answered well", str(counts["ok"])),
         table.Row(
-            measure,
-            "runs without one end on record",
-            str(without),
-            target=f"0: {_met(not without)}",
+            measure, "ended otherwise (killed, limit, error)", str(counts["ended otherwise"])
         ),
+        table.Row(measure, "cancelled", str(counts["cancelled"])),
+        table.Row(measure, "refused", str(counts["refused"])),
+        table.Row(measure, "came when the door was shut", str(counts["shut"])),
+        _none(measure, "without an answer", counts["no answer"]),
+        _none(measure, "runs without one end on record", without),
+        _none(measure, "runs of which client and log say another thing", len(wrong)),
     ]
+
+
+def _agree(seen: str, told: str | None, begun: int) -> bool:
+    """Whether the log says of a run what its client saw. One that was cancelled, or failed before
+    its code was looked at, need not have begun."""
+    if seen in ("refused", "shut"):
+        return begun == 0
+    if seen == "ok":
+        return begun == 1 and told == "ok"
+    if begun == 0:
+        return seen in ("cancelled", "error")
+    return begun == 1 and (told in (seen, "left") or seen not in ANSWERED)
+
+
+def _none(measure: str, subject: str, count: int) -> table.Row:
+    return table.Row(measure, subject, str(count), target=f"0: {_met(not count)}")
+
+
+async def _queue_up(service: Service, token: str) -> None:
+    """Ask for more runs than begin at once, and see what each is answered."""
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(base_url=service.url, headers=headers, timeout=60) as client:
+
+        async def ask(number: int) -> None:
+            run, path = f"queued-{number}", f"/api/v1/sessions/queued{number}/execute"
+            what = "unanswered"
+            try:
+                code = f"# run {run}\n{QUEUED_CODE}"
+                response = await client.post(path, json={"code": code})
+                is_result = response.status_code == 200
+                what = response.json()["status"] if is_result else "refused"
+            except httpx2.ConnectError:
+                what = "shut"
+            except httpx2.TransportError:
+                print(f"· {run} has no answer", file=sys.stderr)
+            with service.runs.open("a") as file:
+                file.write(f"{run} {what}\n")
+
+        await asyncio.gather(*(ask(number) for number in range(QUEUED)))
 
 
 def _met(it_is: bool) -> str:
@@ -362,4 +468,6 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    with apart.home():
+        status = asyncio.run(main())
+    sys.exit(status)

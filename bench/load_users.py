@@ -1,6 +1,8 @@
 """People who use a service at the same time, for locust: see load.py, which starts it.
 
-Each has a name and a token of their own, runs a cell, looks at its answer, and pauses.
+Each has a name and a token of their own, runs a cell, looks at its answer, and pauses. Each cell
+has a name of its own in a comment, by which its record is found in the audit log; what became of it
+is written down, line by line.
 """
 
 import itertools
@@ -16,6 +18,7 @@ from locust.contrib.fasthttp import FastHttpUser
 ABOUT = json.loads(Path(os.environ["LOAD_ABOUT"]).read_text())
 """The tokens, and whether cells are run or only the health is asked for."""
 TOKENS = itertools.cycle(ABOUT["tokens"])
+NUMBERS = itertools.count(1)
 SHORT = ("1+1", "sum(range(100))", "[n * n for n in range(10)][-1]")
 PANDAS = """
 import pandas as pd
@@ -25,6 +28,20 @@ int(frame.groupby("city").units.sum().max())
 PLOT = "import matplotlib.pyplot as plt; plt.plot(range(50)); plt.show()"
 TOOL = "from servers.bench import echo; echo(text='hello')"
 FILE = b"city,units\nOslo,12\nLima,7\n" * 2_000
+
+
+def _write_down(run: str, what: str) -> None:
+    with open(ABOUT["runs"], "a", encoding="utf-8") as file:
+        file.write(f"{run} {what}\n")
+
+
+def _outcome(response: Any) -> str:
+    """Say what became of a run, in one word: see load.py."""
+    if response.status_code == 200:
+        return str(response.json()["status"])
+    if response.status_code:
+        return "refused"
+    return "shut" if isinstance(response.error, ConnectionRefusedError) else "unanswered"
 
 
 class Person(FastHttpUser):
@@ -78,10 +95,13 @@ class Analyst(Person):
             self._send("GET", path, "file down", expected=FILE)
 
     def _run(self, name: str, code: str, value: Any, *, has_image: bool = False) -> None:
-        path = "/api/v1/sessions/work/execute"
+        path, run = "/api/v1/sessions/work/execute", f"{ABOUT['kind']}-{next(NUMBERS)}"
+        _write_down(run, "sent")
+        given = {"code": f"# run {run}\n{code}"}
         with self.client.post(
-            path, json={"code": code}, headers=self._headers, name=name, catch_response=True
+            path, json=given, headers=self._headers, name=name, catch_response=True
         ) as response:
+            _write_down(run, _outcome(response))
             if response.status_code != 200:
                 response.failure(f"{response.status_code}: {(response.text or '')[:200]}")
                 return

@@ -27,7 +27,19 @@ by_carrier["name"] = by_carrier.index.map(airlines)
 for carrier, row in by_carrier.head(10).iterrows():
     print(f"{row['name']}: {row['mean']:.1f} minutes in {row['flights']:,} flights")
 """
-CELL = "import pandas as pd\n" + _PART * 3
+_REST = """
+tries, page = 0, []
+while True:
+    tries += 1
+    page = by_carrier[by_carrier["worst"] > 60 * tries]
+    if len(page) < 10:
+        break
+for number in range(len(page)):
+    print(number, page.index[number], page["mean"].iloc[number])
+"""
+SIZE = 2048
+CELL = "import pandas as pd\n" + _PART * 3 + _REST + 'print("done")\n'
+CELL += "#" * (SIZE - len(CELL))
 
 
 async def reviewing(rounds: int) -> list[table.Row]:

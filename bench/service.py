@@ -1,10 +1,12 @@
 """What a service costs: `./dev bench service [--quick]`.
 
 A warm 1+1 by the library, over the HTTP API and by MCP's execute_python on the same port, in turns;
-and a file of 200 MB up and down, with the memory that the service grows by.
+a file of 200 MB up and down, with the memory that the service grows by; and how soon the console
+can be used, in a headless Chromium.
 """
 
 import contextlib
+import sys
 import tempfile
 import time
 from argparse import Namespace
@@ -14,14 +16,17 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import apart
 import bells
 import httpx2
+import lists  # noqa: F401 (with it `tests` can be imported)
 import load
 import table
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from private_serving import processor_time
 from runner import Amount, Benchmark
+from tests import real_servers
 from turns import Turns
 
 from divingbell import Session
@@ -32,6 +37,8 @@ MOST_OVER = 0.0005
 MOST_OF_MCP = 0.5
 FILE = 200 << 20
 MOST_GROWN = 16 << 20
+USABLE = 1.0
+"""Seconds from the address of the console until a cell takes what is typed."""
 EXECUTE = "/api/v1/sessions/work/execute"
 
 
@@ -160,14 +167,59 @@ def _peak(pid: int) -> int:
     raise AssertionError("the kernel tells no VmHWM")
 
 
+async def console(options: Namespace) -> list[table.Row]:
+    """The console in a browser that has never seen it: until it takes keys, and shows a result."""
+    typed, shown = [], []
+    async with load.served(1) as service, _browser() as browser:
+        for number in range(options.pages + 1):
+            context = await browser.new_context()
+            page = await context.new_page()
+            began = time.perf_counter()
+            await page.goto(f"{service.url}/#token={service.tokens[0]}")
+            editor = page.locator(".cm-content").first
+            await editor.press("4")
+            first = time.perf_counter() - began
+            await editor.press_sequentially(f"0_000 + {number}")
+            await editor.press("Control+Enter")
+            await page.get_by_text(str(number + 40_000), exact=True).first.wait_for()
+            if number:  # the first one also starts the browser's own parts
+                typed.append(first)
+                shown.append(time.perf_counter() - began)
+            await context.close()
+    target = table.at_most(median(typed) * 1000, USABLE * 1000, " ms")
+    return [
+        table.times("console", "from its address to keys that are taken", typed, target=target),
+        table.times("console", "and to the first result of a cell", shown),
+    ]
+
+
+@contextlib.asynccontextmanager
+async def _browser() -> AsyncIterator[Any]:
+    """A headless Chromium of the system, driven by Playwright."""
+    sys.path.append(str(real_servers.browser_packages()))
+    from playwright.async_api import async_playwright
+
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(
+            executable_path=real_servers.need_program("chromium"),
+            args=["--no-sandbox", "--disable-gpu", "--no-first-run"],
+        )
+        try:
+            yield browser
+        finally:
+            await browser.close()
+
+
 if __name__ == "__main__":
     Benchmark(
         "service",
         __doc__.partition("\n")[0],
-        {"cells": cells, "files": files},
+        {"cells": cells, "files": files, "console": console},
         {
             "rounds": Amount("rounds of each way", 20, 2),
             "batch": Amount("cells in a round", 50, 10),
+            "pages": Amount("times that the console is opened", 10, 1),
             "megabytes": Amount("size of the file", FILE >> 20, 20),
         },
+        within=[apart.home],
     ).main()

@@ -56,7 +56,7 @@ INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
     "drawn_texts": ("session", "promises.check"),
-    "frames": ("session", "settings", "gateway", "skills", "scale"),
+    "frames": ("border", "session", "settings", "gateway", "skills", "scale", "promises.check"),
     "layout": (
         "notebook",
         "host",
@@ -69,6 +69,7 @@ INSIDE = {
         "surfaces.cli",
     ),
     "landlock": ("host",),
+    "personal_names": ("border",),
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
     "tokens": ("session",),

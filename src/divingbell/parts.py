@@ -203,6 +203,7 @@ async def _border_of(
     """Return the border of those for whom this word counts."""
     if privacy == "off":
         return OpenBorder()
+    from divingbell.border.conversation import no_shapes
     from divingbell.border.privacy.choosing import KINDS_OF, chosen_fields, make_scanner
     from divingbell.border.privacy.fields import Fields
     from divingbell.border.privacy_border import PrivacyBorder
@@ -211,6 +212,7 @@ async def _border_of(
     if rules.analyzer:
         kinds |= {VALUE}  # what it could not read is held back as one
     scanner = await asyncio.to_thread(make_scanner, privacy, rules)
+    await asyncio.to_thread(no_shapes)  # else the first conversation makes it, and all others wait
     fields = Fields(chosen_fields(privacy, rules), kinds)
     return PrivacyBorder(vaults, scanner, kinds, fields, rules, masked)
 

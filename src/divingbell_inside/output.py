@@ -12,6 +12,7 @@ import io
 import os
 import socket
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
@@ -40,6 +41,18 @@ class Outlet:
         """The main thread is in the middle of a frame: an interrupt must wait."""
         self.interrupted = False
         self.stdout: Stdout | None = None
+        self.telling: Callable[[], None] | None = None
+        """Tells what the host shall know before it shows what is written next."""
+
+    def tell(self) -> None:
+        """Tell it, unless this is another thread or process, or nobody asked."""
+        telling = self.telling
+        if telling is not None and self.attached and threading.get_ident() == self._main:
+            self.telling = None  # it writes nothing itself, but code of the user's may
+            try:
+                telling()
+            finally:
+                self.telling = telling
 
     def origin(self) -> int:
         """The cell whose code is writing."""
@@ -104,6 +117,8 @@ class Stdout(io.TextIOWrapper):
 
     def write(self, text: str, /) -> int:
         outlet = self._outlet
+        if outlet.telling is not None:
+            outlet.tell()
         origin = outlet.origin()
         if (outlet.running and origin == outlet.cell) or not outlet.attached:
             return super().write(text)
@@ -130,6 +145,7 @@ class Stderr(io.TextIOBase):
         if not self._outlet.attached:
             os.write(2, text.encode("utf-8", "backslashreplace"))
             return len(text)
+        self._outlet.tell()
         origin = self._outlet.origin()
         if origin != self._origin:
             self.flush()

@@ -40,6 +40,7 @@ from divingbell_inside import (
     skills,
     sources,
     tokens,
+    told_columns,
     tools,
     values,
 )
@@ -128,6 +129,8 @@ class Runner:
         self.shell.ast_transformers.append(self._tokens)
         self._evaluator = cells.Evaluator(self._names, self.shell.transform_cell, self._tokens)
         self._outlet: output.Outlet | None = None
+        self._columns = told_columns.ToldColumns(self._names)
+        self._tells = False
         self._pid = 0
         self._executing = False
         self._copying = False
@@ -291,6 +294,7 @@ class Runner:
         if tools.keep_up(header["tools"]):
             skills.forget()
         repeated_warnings.begin_cell(self._names)
+        self._tells = header.get("columns") is True
         signal.signal(signal.SIGINT, self._on_interrupt)
         try:
             try:
@@ -303,8 +307,11 @@ class Runner:
                 if self._evaluator.only_reads and not context:
                     done["only_read"] = True
                 self._show_figures(value)
+                if self._tells:
+                    self._tell(self._columns.all())
             finally:
                 self._executing = False
+                outlet.telling = None
                 self._flush()
                 kernel.flush_c_output()
         except KeyboardInterrupt:
@@ -335,6 +342,10 @@ class Runner:
         except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError) as error:
             error = error.with_traceback(None)  # the parser's lines say nothing about the user's
             return {"status": "error", "error": failure.describe(error) | {"limit": None}}, None
+        if self._tells:
+            self._columns.begin(code for code, _ in parts)
+            assert self._outlet is not None
+            self._outlet.telling = lambda: self._tell(self._columns.fresh())
         try:
             value = self._evaluator.evaluate(parts)
             done: dict[str, Any] = {"status": "ok"}
@@ -361,6 +372,8 @@ class Runner:
 
     def _result(self, value: Any) -> dict[str, Any]:
         """Return the value of the last expression: for people (display), for programs (data)."""
+        if self._tells:
+            self._tell(self._columns.all(value))
         done = _as_data(value)
         bundle = shell.bundle_of(self.shell, value)
         if bundle:
@@ -374,11 +387,17 @@ class Runner:
 
     # Showing things
 
+    def _tell(self, told: bytes) -> None:
+        """Tell the host what tables say, before what is written next."""
+        if told and self._outlet is not None:
+            self._outlet.event({"event": "columns"}, told)
+
     def _publish(self, bundle: dict[str, Any], display_id: str | None, update: bool) -> None:
         outlet = self._outlet
         if outlet is None or not outlet.attached:
             return
         display_id = display_id and str(display_id)[:200]
+        outlet.tell()
         if parts := self._parts(bundle, display_id):
             self._flush()
             outlet.event(*display.pack_display(parts, id=display_id, update=update))

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, NotRecorded
+from divingbell.events import Revealed
 from tests.audit import making
 from tests.audit.test_log import full
 
@@ -127,6 +128,31 @@ async def test_with_privacy_tokens_are_written_that_can_be_revealed(tmp_path: Pa
         assert "bob@" not in text and "[EMAIL_" in text
         assert "bob@example.org" in await session.reveal(text)
     assert [each["kind"] for each in making.records(tmp_path)].count("revealed") == 1
+
+
+@pytest.mark.parametrize("mode", ["on", "required"])
+async def test_without_room_no_value_is_revealed(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "named.key").write_text("A" * 43 + "=\n")
+    table = {"key_file": str(tmp_path / "named.key")}
+    async with (
+        _bell(tmp_path, mode, privacy="personal", audit_log=table) as bell,
+        bell.session(user="anna") as session,
+    ):
+        result = await session.run("print('write to bob@example.org')")
+        assert "bob@" not in result.text and "[EMAIL_" in result.text
+        assert "bob@example.org" in await session.reveal(result.text)
+        # It is on the disk before the values are anybody's.
+        [record] = [each for each in making.records(tmp_path) if each["kind"] == "revealed"]
+        assert (record["user"], record["count"], record["by"]) == ("anna", 1, "program")
+        told = list[Any]()
+        bell.journal.watch(told.append)
+        with full(tmp_path), pytest.raises(NotRecorded, match="the audit log can't be written"):
+            await session.reveal(result.text)
+        assert not [event for event in told if isinstance(event, Revealed)]
+        assert "bob@example.org" in await session.reveal(result.text)
+        assert len([event for event in told if isinstance(event, Revealed)]) == 1
+        assert await session.reveal("nothing hidden") == "nothing hidden"
+    assert [each["kind"] for each in making.records(tmp_path)].count("revealed") == 2
 
 
 async def test_the_library_keeps_no_log_unless_it_is_told_to(tmp_path: Path) -> None:

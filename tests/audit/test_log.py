@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
-from divingbell.audit import segments, writer
+from divingbell.audit import opening, segments, writer
+from divingbell.audit.log import AuditLog
+from divingbell.border.border import OpenBorder
 from divingbell.errors import ConfigError, NotRecorded
 from divingbell.journal.events import CellStarted
+from divingbell.settings.config import load
 from tests.audit import making
+from tests.small_disk import AS_ROOT, filled, small_disk
 from tests.waiting import until
 
 
@@ -65,6 +69,43 @@ async def test_a_full_disk_refuses_calls_until_there_is_room(tmp_path: Path) -> 
     assert ("call.started", 2) not in kinds
     assert {("call.ended", 1), ("call.started", 3), ("execution.started", None)} <= {*kinds}
     assert making.verified(tmp_path).verdict == "whole"
+
+
+@AS_ROOT
+async def test_a_disk_that_is_really_full_refuses_calls_until_there_is_room(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_disk(tmp_path / "log", 256 << 10) as disk:
+        async with making.writing(tmp_path) as log:
+            await log.intend(making.sent(1))
+            with filled(disk):
+                kept, refused = await _until_refused(log)
+                log.note(making.ended(1))
+                with pytest.raises(NotRecorded):
+                    await log.intend(making.sent(refused + 1))
+            assert "No space left on device" in caplog.text and str(disk) in caplog.text
+            await log.intend(making.sent(refused + 2))
+        started = [
+            each["call"] for each in making.records(tmp_path) if each["kind"] == "call.started"
+        ]
+        assert started == [1, *kept, refused + 2]
+        assert ("call.ended", 1) in [
+            (each["kind"], each.get("call")) for each in making.records(tmp_path)
+        ]
+        assert making.verified(tmp_path).verdict == "whole"
+
+
+async def _until_refused(log: AuditLog) -> tuple[list[int], int]:
+    """The calls that the last page has still room for, and the one for which it has none."""
+    kept = list[int]()
+    for call in range(2, 100):
+        try:
+            await log.intend(making.sent(call))
+        except NotRecorded as error:
+            assert "No space left on device" in str(error)
+            return kept, call
+        kept.append(call)
+    raise AssertionError("the disk is never full")
 
 
 async def test_a_little_room_is_enough_for_a_record(tmp_path: Path) -> None:
@@ -130,6 +171,49 @@ async def test_a_required_log_does_not_start_without_what_proves_it(
         async with making.writing(tmp_path, audit="required", audit_log=table):
             pass
     assert not (tmp_path / "log").exists()
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"heads": "log"}, "second place"),
+        ({"heads": "log/heads"}, "second place"),
+        ({"heads": "."}, "second place"),
+        ({"heads": "heads/../log/x/../heads"}, "second place"),
+        ({"heads": "link"}, "second place"),
+        ({"heads": "link/heads"}, "second place"),
+        ({"folder": "link/deeper", "heads": "log"}, "second place"),
+        ({"heads": "round"}, "can't be followed|can't be kept"),
+        ({"key_file": "log/audit.key"}, "does not lie beside the log"),
+        ({"key_file": "link/audit.key"}, "does not lie beside the log"),
+        ({"key_file": "log"}, "does not lie beside the log"),
+        ({"key_file": "inward.key"}, "does not lie beside the log"),
+    ],
+)
+async def test_a_required_log_has_its_heads_and_key_elsewhere(
+    table: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "log")
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    (tmp_path / "inward.key").symlink_to(tmp_path / "log" / "audit.key")
+    (tmp_path / "named.key").write_text("A" * 43 + "=\n")
+    named = {"key_file": str(tmp_path / "named.key")}
+    named |= {name: f"{tmp_path}/{path}" for name, path in table.items()}
+    with pytest.raises(ConfigError, match=words):
+        async with making.writing(tmp_path, audit="required", audit_log=named):
+            pass
+    assert not (tmp_path / "log").exists()
+
+
+async def test_a_key_in_the_environment_is_not_looked_for_in_a_file(tmp_path: Path) -> None:
+    table = {"folder": str(tmp_path / "log"), "heads": str(tmp_path / "heads")}
+    table["key_file"] = str(tmp_path / "log" / "audit.key")  # which the variable comes before
+    chosen = load(None, {"audit": "required", "audit_log": table}, environment={})
+    variables = {"DIVINGBELL_AUDIT_KEY": "A" * 43 + "="}
+    log = await opening.opened(chosen, OpenBorder(), tmp_path, variables)
+    await log.intend(making.sent(1))
+    await log.close()
+    assert [each["kind"] for each in making.records(tmp_path)][1] == "call.started"
 
 
 async def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from divingbell.journal.events import (
     Revealed,
     SessionOpened,
     SignedIn,
+    SignInFailed,
     SkillRemoved,
     SkillSaved,
     SkillUsed,
@@ -28,7 +29,8 @@ async def test_every_kind_of_record_is_an_event_that_others_can_read(tmp_path: P
             making.ended(2, "denied", was_sent=False),
             CellStarted(making.ANNA, "key", 1, "1"),
             SessionOpened(making.ANNA, "s", "key"),
-            SignedIn("github"),
+            SignedIn(making.ANNA, "github"),
+            SignInFailed(making.ANNA, "github", "nobody signed in"),
             Revealed(making.ANNA, 2, "program"),
             SkillSaved(making.ANNA, "top-customers", 2, "sha256:0", "session", "key", 3),
             SkillUsed(making.ANNA, "top-customers", 2, "key", 4, 120),
@@ -36,7 +38,7 @@ async def test_every_kind_of_record_is_an_event_that_others_can_read(tmp_path: P
         ):
             log.note(event)
     found = making.records(tmp_path)
-    assert len(found) == 12
+    assert len(found) == 13
     for record in found:
         event = json.loads(json.dumps(ocsf.event_of(record)))
         BaseEvent.model_validate(event)
@@ -48,6 +50,10 @@ async def test_every_kind_of_record_is_an_event_that_others_can_read(tmp_path: P
     classes = {record["kind"]: ocsf.event_of(record)["class_uid"] for record in found}
     assert classes["call.started"] == classes["revealed"] == classes["skill.used"] == 6003
     assert classes["signed_in"] == 3002 and classes["log.begun"] == 0
+    logons = [each for each in map(ocsf.event_of, found) if each["class_uid"] == 3002]
+    assert [each["status"] for each in logons] == ["Success", "Failure"]
+    for event in logons:
+        assert event["user"]["name"] == "anna" and event["service"]["name"] == "github"
 
 
 async def test_a_denial_is_a_failure_that_stands_out(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from divingbell.journal.events import (
     Revealed,
     SessionOpened,
     SignedIn,
+    SignInFailed,
     SkillRemoved,
     SkillSaved,
     SkillUsed,
@@ -59,7 +60,8 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
         making.sent(2, who=BOB, to=[{"mail": EMAIL, "note": said}]),
         ApprovalAsked(1, "shop.refund", EMAIL, key, 1, said),
         ApprovalAnswered(1, "shop.refund", EMAIL, key, 1, "no", said),
-        SignedIn(f"server-of-{EMAIL}"),
+        SignedIn(BOB, f"server-of-{EMAIL}"),
+        SignInFailed(BOB, f"server-of-{EMAIL}", said),
         Revealed(BOB, 3, "program"),
         SkillSaved(BOB, said, 1, "sha256:0", "session", key, 1),
         SkillUsed(BOB, said, 1, key, 2),
@@ -67,7 +69,7 @@ async def test_no_value_of_any_event_is_written(tmp_path: Path) -> None:
     )
     for value in (EMAIL, "bob.miller", CARD, CARD.replace(" ", ""), TOKEN):
         assert value not in text
-    assert len(making.records(tmp_path)) == 18
+    assert len(making.records(tmp_path)) == 19
     assert "[EMAIL]" in text and "[CARD]" in text
 
 

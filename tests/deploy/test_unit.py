@@ -1,5 +1,7 @@
 """deploy/systemd: the unit is one, and has nothing in it that keeps sessions from being made."""
 
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,3 +98,61 @@ def test_without_new_privileges_code_still_runs() -> None:
         timeout=120,
     )
     assert ran.stdout == "42\n", ran.stderr
+
+
+# The steps that docs/deploying.md has
+
+
+def _steps() -> list[str]:
+    """The commands of the page, without those that take the machine itself."""
+    page = (UNIT.parents[2] / "docs" / "deploying.md").read_text()
+    [block] = re.findall(r"## With systemd\n.*?```sh\n(.*?)```", page, re.DOTALL)
+    return block.splitlines()
+
+
+def test_the_unit_and_the_page_have_the_same_steps() -> None:
+    told = re.findall(r"^#   (.+?)(?:    \(.*\))?$", UNIT.read_text(), re.MULTILINE)
+    assert told == _steps()[1:]  # the first one is for Debian
+
+
+def test_the_steps_make_what_the_unit_names_and_its_command_starts(tmp_path: Path) -> None:
+    """In a folder that takes the place of the machine's root; packages are this environment's."""
+    checkout = UNIT.parents[2]
+    for step in _steps():
+        if step.startswith("install "):
+            here = re.sub(r" -o divingbell", "", step)
+            here = re.sub(r" (/etc/\S*)", rf" {tmp_path}\1", here)
+            (tmp_path / "etc/systemd/system").mkdir(parents=True, exist_ok=True)
+            subprocess.run(["sh", "-ec", here], cwd=checkout, check=True, timeout=60)
+    unit = (tmp_path / "etc/systemd/system/divingbell.service").read_text()
+    given = options(unit)
+    command = given["ExecStart"].replace("/etc/", f"{tmp_path}/etc/").split()
+    assert command[0] == "/opt/divingbell/bin/divingbell"
+    assert "python3 -m venv /opt/divingbell" in _steps()
+    environment = tmp_path / given["EnvironmentFile"].lstrip("/")
+    assert environment.stat().st_mode & 0o777 == 0o600
+    pairs = dict(
+        line.split("=", 1)
+        for line in environment.read_text().splitlines()
+        if line and not line.startswith("#")
+    )
+    own = Path(sys.executable).with_name("divingbell")
+    process = subprocess.Popen(
+        [own, *command[1:], "--port", "0"],
+        env={**os.environ, **pairs, "XDG_DATA_HOME": str(tmp_path / "data")},
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stderr is not None
+        said = ""
+        while "listening at" not in said:
+            line = process.stderr.readline()
+            assert line, f"it has ended: {said}"
+            said += line
+        process.terminate()
+        _, rest = process.communicate(timeout=120)
+        assert process.returncode == 143, said + rest
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()

@@ -26,6 +26,7 @@ from divingbell.journal.events import (
 )
 from divingbell.journal.metrics import MOST_KINDS, MOST_SERVERS, Metrics, Surroundings
 from divingbell.journal.readings import Readings
+from divingbell.journal.series import Counts
 from divingbell.models import Ledger, Result, ToolCall, Usage
 from divingbell.principal import Principal
 from tests.gateway.galley import galley
@@ -248,7 +249,7 @@ def _series(metrics: Metrics) -> Mapping[str, tuple[str, frozenset[str]]]:
 def _labels(metrics: Metrics, family: Any) -> tuple[str, ...]:
     for series in metrics._registry._collector_to_names:
         if getattr(series, "_name", None) == family.name:
-            return tuple(series._labelnames)  # type: ignore[attr-defined]
+            return series.labels if isinstance(series, Counts) else ()
     read = {"sessions": ("state",), "pool_taken": ("by",), "values_masked": ("kind",)}
     return read.get(family.name.removeprefix("divingbell_"), ())
 

@@ -21,7 +21,7 @@ from divingbell.skills.record import Record
 from divingbell.skills.store import Stores
 from divingbell.text import is_hiding
 from tests.skills.samples import made
-from tests.waiting import until_there
+from tests.waiting import until, until_there
 
 POLICY = {"flow": [{"from": "host.orders", "to": "host.mail", "action": "deny"}]}
 SKILL = '''
@@ -572,6 +572,74 @@ async def test_a_skill_waits_for_the_servers_of_its_tools(
         assert "shop.orders changed since it was saved" in str((await running).error)
         result = await session.run("search_skills()")
         assert result.value == [] and "tried again: count" in result.notes[0]
+
+
+async def test_a_search_marks_a_skill_whose_tool_has_really_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    file = tmp_path / "go"
+    file.touch()
+    code = "from servers.shop import orders\n\ndef count():\n    'Count.'\n    return orders()\n"
+    house = partial(Divingbell, pool=0, preload=[], skills="on")
+    before, after = ({"shop": _server(text, file)} for text in ("One.", "Another."))
+    async with house(servers=before) as bell, bell.session(user="u") as session:
+        await value(session, "from servers.shop import orders\norders()")
+        await value(session, f"save_skill('count', {code!r}, 'd')")
+        assert [each["name"] for each in await value(session, "search_skills()")] == ["count"]
+    async with house(servers=after) as bell, bell.session(user="u") as session:
+        calling = "from servers.shop import orders\norders()"
+        await value(session, calling)  # the server has told its tools of now
+        assert (await session.run("search_skills()")).value == []
+        [summary] = await bell.skills.list(user="u")
+        assert summary.record.state == "changed"
+        assert summary.record.reason == "shop.orders changed since it was saved"
+        assert await value(session, "from skills import count\ncount()") == 3
+        [summary] = await bell.skills.list(user="u")
+        assert (summary.record.state, summary.record.reason) == ("ready", "")
+        assert [each["name"] for each in await value(session, "search_skills()")] == ["count"]
+
+
+async def test_a_tool_of_one_session_marks_nothing_for_others(
+    house: Divingbell, home: Path, ann: Session
+) -> None:
+    await saved(ann)
+    store = store_of(house, home, ann)
+    store.write_record("top-customers", 1, tools={"host.own": "another"})
+
+    def own(limit: int) -> int:
+        """A tool of this session alone."""
+        return limit
+
+    async with house.session(user=ann.principal.user) as other:
+        result = await other.run("search_skills()", tools=[own])
+        assert result.value == [] and "tried again" in result.notes[0]
+    assert store.get("top-customers").record.state == "ready"
+    assert len(await value(ann, "search_skills()")) == 1
+
+
+async def test_the_endless_import_of_a_skill_that_was_taken_over_ends_and_counts_as_a_failure(
+    house: Divingbell, home: Path, ann: Session, tmp_path: Path
+) -> None:
+    folder = tmp_path / "spin"
+    (folder / "scripts").mkdir(parents=True)
+    (folder / "SKILL.md").write_text("---\nname: spin\ndescription: Spins for ever.\n---\n# Spin\n")
+    (folder / "scripts" / "spin.py").write_text("while True:\n    pass\n")
+    [taken] = await house.skills.import_folder(tmp_path, user=ann.principal.user)
+    assert (taken.skill.name, taken.record.state) == ("spin", "untried")
+    await value(ann, "kept = [1, 2, 3]")
+    result = await ann.run("from skills import spin", timeout=1)
+    assert result.status == "timeout"
+    assert await value(ann, "kept") == [1, 2, 3]
+
+    async def is_counted() -> bool:
+        [summary] = store_of(house, home, ann).summaries()
+        return (summary.usage.uses, summary.usage.failures) == (1, 1)
+
+    await until(is_counted, "the failure is counted")
+    # Half imported is not imported: the next try runs it again, and ends again.
+    assert (await ann.run("import skills.spin", timeout=1)).status == "timeout"
+    assert await value(ann, "len(kept)") == 3
 
 
 async def test_a_pin_outlasts_its_tool(house: Divingbell, home: Path, ann: Session) -> None:

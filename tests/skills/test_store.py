@@ -17,6 +17,7 @@ from divingbell.skills import store as stores
 from divingbell.skills.record import Record, Usage
 from divingbell.skills.store import Store, Stores
 from tests.skills.samples import RECORD, made
+from tests.small_disk import AS_ROOT, filled, small_disk
 
 
 @pytest.fixture
@@ -208,6 +209,27 @@ def test_there_is_an_end_to_skills_versions_and_bytes(
     with pytest.raises(SkillRefused, match="no more room"):
         store.save(made("another", code="x" * (2 << 20)), RECORD)
     assert store.get("another").version == 1
+
+
+@AS_ROOT
+def test_a_disk_that_is_full_is_told_from_a_user_who_has_enough(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 2 << 20) as disk:
+        store = Stores(disk / "skills").of("anna")
+        store.save(made(), RECORD)
+        with filled(disk):
+            for change in (
+                lambda: store.save(made("large", code="x = 1\n" * 20_000), RECORD),
+                lambda: Stores(disk / "skills").of("bob").save(made(), RECORD),
+            ):
+                with pytest.raises(SkillRefused, match="is full: nothing was changed; make room"):
+                    change()
+            assert store.names() == ["top-customers"]
+            assert store.get("top-customers").skill == made()
+        store.save(made("large", code="x = 1\n" * 20_000), RECORD)
+        assert store.names() == ["large", "top-customers"]
+        with pytest.raises(SkillRefused, match="is full"):  # with some room, which is too little
+            store.save(made("larger", code="x = 1\n" * 400_000), RECORD)
+        assert store.names() == ["large", "top-customers"]
 
 
 def test_many_writers_lose_nothing(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import { signal, type Signal } from "@preact/signals";
 
 import { type Json, path, Problem, type ServerEvent, stream } from "./api";
+import { followed } from "./lines";
 import type { Result } from "./model";
 import type { Shown } from "./parts/outputs";
 import { added } from "./run";
@@ -38,8 +39,6 @@ export interface Conversation {
   tokens: Signal<number>;
 }
 
-const ATTEMPTS = 5;
-
 /** The session of the conversation that the page shows: its questions stand there. */
 export const sessionInSight = signal("");
 
@@ -62,35 +61,27 @@ export function recall(id: string): Conversation {
 
 /** Asks, and shows the answer as it comes. */
 export async function ask(talk: Conversation, text: string): Promise<void> {
-  await follow(talk, stream("POST", `${path("conversations", talk.id)}/messages`, { body: { text } }));
+  await follow(talk, (_, signal) => stream("POST", `${path("conversations", talk.id)}/messages`, { body: { text }, signal }));
 }
 
 /** Goes on with an answer that is under way. */
 export async function rejoin(talk: Conversation): Promise<void> {
-  await follow(talk, stream("GET", `${path("conversations", talk.id)}/events`));
+  await follow(talk, (after, signal) => events(talk, after, signal));
 }
 
-async function follow(talk: Conversation, first: AsyncGenerator<ServerEvent>): Promise<void> {
+function events(talk: Conversation, after: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  return stream("GET", `${path("conversations", talk.id)}/events`, { after, signal });
+}
+
+async function follow(talk: Conversation, first: Parameters<typeof followed>[0]): Promise<void> {
+  const again: typeof first = (after, signal) => events(talk, after, signal);
   talk.answering.value = true;
   talk.trouble.value = "";
-  let source = first;
-  let last = "";
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    try {
-      for await (const event of source) {
-        last = event.id || last;
-        attempt = 0;
-        take(talk, event);
-      }
-      break; // the server ends the stream with the answer
-    } catch (error) {
-      if (error instanceof Problem && error.status > 0) {
-        talk.trouble.value = error.message;
-        break;
-      }
-    }
-    await new Promise((resumed) => setTimeout(resumed, 300 * (attempt + 1)));
-    source = stream("GET", `${path("conversations", talk.id)}/events`, { after: last });
+  try {
+    // The server ends the stream with the answer.
+    for await (const event of followed(first, again, () => true)) take(talk, event);
+  } catch (error) {
+    if (error instanceof Problem) talk.trouble.value = error.message;
   }
   talk.answering.value = false;
 }

@@ -1,8 +1,9 @@
-/** What the server tells of by itself, over the one stream of this tab: sessions and approvals. */
+/** What the server tells of by itself, over one stream for all tabs: sessions and approvals. */
 
 import { computed, signal } from "@preact/signals";
 
 import { get, type Json, onSignedOut, type Page, type ServerEvent, stream } from "./api";
+import { alone } from "./lines";
 import type { Approval, Me, Session } from "./model";
 
 export interface Reading {
@@ -54,24 +55,51 @@ export function end(): void {
   approvals.value = [];
 }
 
+/** What the tab that holds the stream tells the others: an event, or whether there is a connection. */
+type Told = { event: ServerEvent } | { connected: boolean };
+
+/** One tab holds the stream for all tabs of this user; when it goes, the next one does. */
 async function follow(control: AbortController): Promise<void> {
+  const name = `divingbell.events.${me.value?.user}`;
+  const others = new BroadcastChannel(name);
+  others.onmessage = ({ data }: MessageEvent<Told>) => hear(data);
+  const tell = (told: Told): void => {
+    hear(told);
+    others.postMessage(told);
+  };
+  void refresh().catch(() => {}); // what the others hear from now on is new
+  try {
+    await alone(name, control.signal, () => read(control, tell));
+  } catch {
+    // we have left before it was our turn
+  } finally {
+    others.close();
+  }
+}
+
+async function read(control: AbortController, tell: (told: Told) => void): Promise<void> {
   let pause = 500;
   while (!control.signal.aborted && signedIn.value) {
     try {
       for await (const event of stream("GET", "events", { signal: control.signal })) {
-        // The first one says that nothing is missed from now on.
-        if (event.event === "hello") await refresh();
         pause = 500;
-        connected.value = true;
-        take(event);
+        tell({ connected: true });
+        tell({ event });
       }
     } catch {
       if (control.signal.aborted) return; // we have left; else the server is away, and comes back
     }
-    connected.value = false;
+    tell({ connected: false });
     await new Promise((resume) => setTimeout(resume, pause));
     pause = Math.min(pause * 2, LONGEST_PAUSE);
   }
+}
+
+function hear(told: Told): void {
+  if ("connected" in told) connected.value = told.connected;
+  // The first one says that nothing is missed from now on.
+  else if (told.event.event === "hello") void refresh().catch(() => {}); // the next connection asks again
+  else take(told.event);
 }
 
 /** Asks for all sessions and approvals again. */

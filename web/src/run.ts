@@ -3,6 +3,7 @@
 import { signal, type Signal } from "@preact/signals";
 
 import { path, post, Problem, remove, type ServerEvent, stream } from "./api";
+import { followed } from "./lines";
 import type { Output, Result } from "./model";
 import type { Shown } from "./parts/outputs";
 
@@ -18,8 +19,6 @@ export interface Run {
   execution: Signal<string>;
   cell: Signal<number>;
 }
-
-const ATTEMPTS = 5;
 
 export function newRun(execution = ""): Run {
   return {
@@ -38,17 +37,17 @@ export async function execute(run: Run, session: string, code: string): Promise<
   clear(run);
   run.execution.value = "";
   const body = { code, on_disconnect: "keep" };
-  await follow(run, () => stream("POST", `${path("sessions", session)}/execute`, { body }));
+  await follow(run, (_, signal) => stream("POST", `${path("sessions", session)}/execute`, { body, signal }));
 }
 
 /** Shows again what an execution has shown, and goes on with it. */
 export async function resume(run: Run): Promise<void> {
   clear(run);
-  await follow(run, () => events(run, ""));
+  await follow(run, (after, signal) => events(run, after, signal));
 }
 
-function events(run: Run, after: string): AsyncGenerator<ServerEvent> {
-  return stream("GET", `${path("executions", run.execution.value)}/events`, { after });
+function events(run: Run, after: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  return stream("GET", `${path("executions", run.execution.value)}/events`, { after, signal });
 }
 
 function clear(run: Run): void {
@@ -59,25 +58,13 @@ function clear(run: Run): void {
   run.progress.value = "";
 }
 
-async function follow(run: Run, first: () => AsyncGenerator<ServerEvent>): Promise<void> {
-  let last = "";
-  let source = first();
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    try {
-      for await (const event of source) {
-        last = event.id || last;
-        attempt = 0;
-        take(run, event);
-      }
-    } catch (error) {
-      if (error instanceof Problem && error.status > 0) {
-        run.refusal.value = error.message;
-        break;
-      }
-    }
-    if (run.result.value || !run.execution.value) break;
-    await new Promise((resumed) => setTimeout(resumed, 300 * (attempt + 1)));
-    source = events(run, last);
+async function follow(run: Run, first: Parameters<typeof followed>[0]): Promise<void> {
+  const again: typeof first = (after, signal) => events(run, after, signal);
+  try {
+    // What has no name cannot be found again.
+    for await (const event of followed(first, again, () => !!run.result.value || !run.execution.value)) take(run, event);
+  } catch (error) {
+    if (error instanceof Problem) run.refusal.value = error.message;
   }
   if (!run.result.value && !run.refusal.value)
     run.refusal.value = "The connection to the server was lost. What the code did is in its session.";

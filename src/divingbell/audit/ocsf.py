@@ -19,6 +19,7 @@ BASE, AUTHENTICATION, API = (
 )
 """The number of the category, that of the class, and its name."""
 _API = ("call.", "execution.", "command.", "approval.", "revealed", "skill.")
+_SIGN_INS = ("signed_in", "sign_in.failed")
 _OTHER, _LOGON = 99, 1
 _INFORMATIONAL, _LOW, _MEDIUM = 1, 2, 3
 _UNKNOWN, _SUCCESS, _FAILURE = 0, 1, 2
@@ -58,7 +59,7 @@ def event_of(record: Record) -> dict[str, Any]:
 
 
 def _class_of(kind: str) -> tuple[int, int, str]:
-    if kind == "signed_in":
+    if kind in _SIGN_INS:
         return AUTHENTICATION
     return API if kind.startswith(_API) else BASE
 
@@ -109,7 +110,7 @@ def _origin(record: Record) -> dict[str, Any]:
 
 def _status(record: Record) -> int:
     said = record.get("outcome") or record.get("status") or record.get("answer")
-    if str(record.get("kind")).startswith(("signed_in", "revealed", "skill.")):
+    if str(record.get("kind")).startswith(("revealed", "skill.")):
         return _SUCCESS
     if said is None:
         return _UNKNOWN

@@ -58,7 +58,10 @@ async def opened(
     chosen, mode = settings.audit_log, settings.audit or "off"
     places = places_of(chosen, home)
     if mode == "required":
-        chosen.check_required(bool(environment.get(VARIABLE)))
+        has_variable = bool(environment.get(VARIABLE))
+        chosen.check_required(has_variable)
+        key_file = None if has_variable else Path(chosen.key_file)
+        await asyncio.to_thread(_check_apart, places, key_file)
     # What is told of the log below goes to another one, which must be able to read it.
     scanner = await asyncio.to_thread(BLOTTER.scanner)
     await asyncio.to_thread(_prepare, places, mode == "required")
@@ -68,6 +71,28 @@ async def opened(
     writer = Writer(segments, heads, strict=mode == "required")
     records = Records(Screening(scanner, border), key, settings.policy.bound_names)
     return AuditLog(mode, records, writer)
+
+
+def _check_apart(places: Places, key_file: Path | None) -> None:
+    """Refuse heads and a key that lie where the log does, whatever links lead there: who can change
+    the one could change the other."""
+    try:
+        folder, heads = places.log.resolve(), places.heads.resolve()
+        key = None if key_file is None else key_file.resolve()
+    except (OSError, RuntimeError) as error:  # links that lead to each other
+        raise ConfigError(f"a path in [audit_log] can't be followed: {error}") from error
+    if heads.is_relative_to(folder) or folder.is_relative_to(heads):
+        raise ConfigError(
+            'audit = "required" needs a second place for the heads of the log, and '
+            f"{places.heads} and {places.log} are one: with heads in [audit_log], name a folder "
+            "outside of the log's, best on another machine"
+        )
+    if key is not None and (key.is_relative_to(folder) or folder.is_relative_to(key)):
+        raise ConfigError(
+            'audit = "required" needs a key that does not lie beside the log, and '
+            f"{key_file} is in {places.log}: with key_file in [audit_log], name one elsewhere, "
+            f"or set {VARIABLE}"
+        )
 
 
 def _prepare(places: Places, required: bool) -> None:

@@ -21,8 +21,8 @@ KINDS = (
     "execution", "execution.started", "execution.ended", "execution.refused",
     "command", "command.started", "command.ended", "command.refused",
     "call", "call.started", "call.ended", "approval", "approval.asked", "approval.answered",
-    "signed_in", "revealed", "skill", "skill.changing", "skill.saved", "skill.used",
-    "skill.removed", "log", "log.begun", "log.closed", "log.gap", "log.checked",
+    "signed_in", "sign_in.failed", "revealed", "skill", "skill.changing", "skill.saved",
+    "skill.used", "skill.removed", "log", "log.begun", "log.closed", "log.gap", "log.checked",
 )  # fmt: skip
 OUTCOMES = (
     "ok", "denied", "refused", "failed", "cancelled", "error", "timeout", "limit", "killed",

@@ -25,6 +25,7 @@ from divingbell.journal.events import (
     SessionEnded,
     SessionOpened,
     SignedIn,
+    SignInFailed,
     SkillChanging,
     SkillRemoved,
     SkillSaved,
@@ -84,6 +85,7 @@ class Records:
             ApprovalAsked: self._approval_asked,
             ApprovalAnswered: self._approval_answered,
             SignedIn: self._signed_in,
+            SignInFailed: self._sign_in_failed,
             Revealed: self._revealed,
             SkillChanging: self._skill_changing,
             SkillSaved: self._skill_saved,
@@ -104,7 +106,7 @@ class Records:
         """Return whether the record of an intent is more work than an event loop should do."""
         if isinstance(event, CallSent):
             return weight.is_large(event.arguments, MOST_PARTS, LONG)
-        if isinstance(event, SkillChanging):
+        if isinstance(event, Revealed | SkillChanging):
             return False
         return len(event.code if isinstance(event, CellStarted) else event.command) > LONG
 
@@ -277,7 +279,13 @@ class Records:
         }
 
     def _signed_in(self, event: SignedIn) -> Record:
-        return {"kind": "signed_in", "server": self._name(event.server)}
+        said = {"server": self._name(event.server), "outcome": "ok"}
+        return {"kind": "signed_in", **self._who(event.principal), **said}
+
+    def _sign_in_failed(self, event: SignInFailed) -> Record:
+        said = {"server": self._name(event.server), "outcome": "failed"}
+        said["reason"] = self._name(event.reason)
+        return {"kind": "sign_in.failed", **self._who(event.principal), **said}
 
     def _revealed(self, event: Revealed) -> Record:
         said = {"count": event.count, "by": event.by}

@@ -122,6 +122,14 @@ class Border(Protocol):
     def reading(self, name: str, principal: Principal) -> Reading:
         """Return what reads along when a program puts a file into a session."""
 
+    def learns(self, principal: Principal) -> bool:
+        """Whether it wants to know what the tables say that a session has in its hands."""
+
+    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
+        """Learn from what a session says of its tables: JSON of values by the names of columns.
+
+        It may have more hidden for it, and never less."""
+
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         """Whether content that can't be looked through, such as an image, is held back."""
 
@@ -191,6 +199,12 @@ class OpenBorder:
 
     def reading(self, name: str, principal: Principal) -> Reading:
         return Unread()
+
+    def learns(self, principal: Principal) -> bool:
+        return False
+
+    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
+        """Learn nothing from it."""
 
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         return False

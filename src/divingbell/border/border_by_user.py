@@ -65,5 +65,11 @@ class BorderByUser:
     def reading(self, name: str, principal: Principal) -> Reading:
         return self._of(principal).reading(name, principal)
 
+    def learns(self, principal: Principal) -> bool:
+        return self._of(principal).learns(principal)
+
+    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
+        await self._of(principal).learn(told, principal, charge)
+
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         return self._of(principal).holds_back(principal, content)

@@ -67,7 +67,7 @@ class Conversation:
         self.learner = Learner(fields, learned)
         self.screen = TokenScreen(scanner, learned, kinds)
         self._kinds = kinds
-        self._sealed = Screen(_no_shapes(), Learned())
+        self._sealed = Screen(no_shapes(), Learned())
         self._sealed_tokens: dict[str, str] = {}
         """Tokens of sealed values, by the values in small letters."""
         self._joined: list[Conversation] = []
@@ -397,7 +397,9 @@ class Conversation:
 
 
 @functools.cache
-def _no_shapes() -> Scanner:
+def no_shapes() -> Scanner:
+    """Return a scanner that knows no shapes. To make the first one takes a tenth of a second, where
+    its expressions are not kept yet: not on the event loop."""
     return Scanner(())
 
 

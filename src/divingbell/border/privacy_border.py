@@ -303,6 +303,15 @@ class PrivacyBorder:
     def reading(self, name: str, principal: Principal) -> Reading:
         return FileReading(name, self._of(principal).learner)
 
+    def learns(self, principal: Principal) -> bool:
+        return self.is_personal
+
+    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
+        if self.is_personal:
+            learner = (await self.recalled(principal)).learner
+            lesson = await weight.charged(lambda: learner.learn_told(told), charge)
+            _tell(lesson, "the tables of a session")
+
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         # Threads ask, too: nothing is made or moved for it.
         of_user = self._conversations.get(principal.user) or OrderedDict()

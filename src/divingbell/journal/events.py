@@ -264,13 +264,27 @@ class ServerDown:
 class SignedIn:
     """A person has signed in at a remote server."""
 
+    principal: Principal
+    """Who has: the user for whom it was done, on this machine."""
     server: str
     at: float = field(default_factory=_now)
 
 
 @dataclass(frozen=True, slots=True)
+class SignInFailed:
+    """A person was to sign in at a remote server, and has not."""
+
+    principal: Principal
+    server: str
+    reason: str
+    """Words for a person, which may be the server's."""
+    at: float = field(default_factory=_now)
+
+
+@dataclass(frozen=True, slots=True)
 class Revealed:
-    """Values that stood behind tokens were given to somebody outside of the sandbox."""
+    """Values that stood behind tokens are about to be given to somebody outside of the sandbox (an
+    intent: durable subscribers may refuse it)."""
 
     principal: Principal
     """Whose conversation it is; nobody's in particular for a command, which looks in all."""
@@ -362,7 +376,7 @@ class AnswerEnded:
     at: float = field(default_factory=_now)
 
 
-Intent: TypeAlias = CellStarted | CommandStarted | CallSent | SkillChanging
+Intent: TypeAlias = CellStarted | CommandStarted | CallSent | Revealed | SkillChanging
 JournalEvent: TypeAlias = (
     SessionOpened
     | SessionEnded
@@ -381,6 +395,7 @@ JournalEvent: TypeAlias = (
     | ServerUp
     | ServerDown
     | SignedIn
+    | SignInFailed
     | Revealed
     | SkillChanging
     | SkillSaved

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
@@ -32,6 +32,7 @@ from divingbell.journal.events import (
     SessionOpened,
 )
 from divingbell.journal.readings import Readings
+from divingbell.journal.series import Counts, Spread
 from divingbell.journal.serve_arm_totals import tokens_of
 from divingbell.journal.totals import READ_BY_MODELS
 from divingbell.journal.use_cases import use_of
@@ -90,18 +91,17 @@ class Metrics:
         self._conversations: OrderedDict[tuple[str, str], set[str]] = OrderedDict()
         self.queue_length: Callable[[], int] = lambda: 0
         """Tells how many executions wait for their turn; a surface that has a queue sets it."""
-        self._registry = _Registry(auto_describe=False)
+        self._registry = CollectorRegistry(auto_describe=False)
         self._readings = _ReadingsCollector(self._registry)
         ProcessCollector(registry=self._registry)
         self._make_series()
-        self._children: dict[tuple[str, ...], Any] = {}
         # At 0 from the start: where a first one is the first sample, no monitor sees a rise.
-        self._child(self._errors, errors.SandboxUnavailable.code)
+        self._errors.add(0, errors.SandboxUnavailable.code)
         for used in (ANY, "code", "direct"):
-            self._child(self._conversing, used)
+            self._conversing.add(0, used)
         self._watching: asyncio.Task[None] | None = None
         self._takers: dict[type, Callable[[Any], None]] = {
-            SessionOpened: lambda event: self._sessions_opened.inc(),
+            SessionOpened: lambda event: self._sessions_opened.add(),
             CellStarted: self._cell_started,
             CellEnded: self._cell_ended,
             CellRefused: lambda event: self._denied("review"),
@@ -114,15 +114,14 @@ class Metrics:
         }
 
     def _make_series(self) -> None:
-        def counter(name: str, words: str, *labels: str) -> Counter:
-            return Counter(f"divingbell_{name}", words, labels, registry=self._registry)
+        def counter(name: str, words: str, *labels: str) -> Counts:
+            return Counts(self._registry, f"divingbell_{name}", words, labels)
 
-        def histogram(name: str, words: str, buckets: Iterable[float]) -> Histogram:
-            made = f"divingbell_{name}"
-            return Histogram(made, words, buckets=tuple(buckets), registry=self._registry)
+        def histogram(name: str, words: str, bounds: Iterable[float]) -> Spread:
+            return Spread(self._registry, f"divingbell_{name}", words, bounds)
 
-        def gauge(name: str, words: str) -> Gauge:
-            return Gauge(f"divingbell_{name}", words, registry=self._registry)
+        def gauge(name: str, words: str) -> Counts:
+            return Counts(self._registry, f"divingbell_{name}", words, can_fall=True)
 
         self._executions = counter(
             "executions", "Cells that have ended.", "status", "backend", "arm"
@@ -175,7 +174,7 @@ class Metrics:
 
     def failed(self, code: str) -> None:
         """Count an error, by its code (divingbell.errors)."""
-        self._child(self._errors, code if code in _codes() else OTHER).inc()
+        self._errors.add(1, code if code in _codes() else OTHER)
 
     def start(self) -> None:
         """Look from now on how late the loop is."""
@@ -202,36 +201,36 @@ class Metrics:
             taker(event)
 
     def _cell_started(self, event: CellStarted) -> None:
-        self._running.inc()
+        self._running.add()
         self._length.observe(len(event.code))
         self._waited.observe(event.waited)
         self._converse(event.principal, "code")
 
     def _cell_ended(self, event: CellEnded) -> None:
-        self._running.dec()
+        self._running.add(-1)
         result, arm = event.result, self._arm_of(event.principal.user)
         status = "cancelled" if result is None else result.status
-        self._child(self._executions, status, self._about.backend(), arm).inc()
+        self._executions.add(1, status, self._about.backend(), arm)
         if result is None:
             return
         self._seconds.observe(result.usage.wall_ms / 1000)
-        self._cpu.inc((result.usage.cpu_ms or 0.0) / 1000)
-        self._child(self._uses, use_of(result)).inc()
+        self._cpu.add((result.usage.cpu_ms or 0.0) / 1000)
+        self._uses.add(1, use_of(result))
         if result.ledger is not None and event.principal.client in READ_BY_MODELS:
             self._count_tokens(result.ledger, arm)
 
     def _count_tokens(self, ledger: Ledger, arm: str) -> None:
-        self._child(self._read, arm).inc(ledger.read)
-        self._child(self._direct, arm).inc(ledger.direct)
-        self._saved.inc(ledger.saved)
+        self._read.add(ledger.read, arm)
+        self._direct.add(ledger.direct, arm)
+        self._saved.add(ledger.saved)
         if self._about.price:
-            self._cost.inc(ledger.saved * self._about.price / TOKENS_OF_A_PRICE)
+            self._cost.add(ledger.saved * self._about.price / TOKENS_OF_A_PRICE)
 
     def _count_direct(self, event: CallEnded) -> None:
         """Count the tokens of a call that passed through a model: nothing is saved by it."""
         estimate, arm = tokens_of(event), self._arm_of(event.principal.user)
-        self._child(self._read, arm).inc(estimate)
-        self._child(self._direct, arm).inc(estimate)
+        self._read.add(estimate, arm)
+        self._direct.add(estimate, arm)
 
     def _execution_refused(self, event: ExecutionRefused) -> None:
         self._denied("rate")
@@ -255,7 +254,7 @@ class Metrics:
         server = server if server in self._servers else OTHER
         if event.by == "client" and event.sent and event.principal.client in READ_BY_MODELS:
             self._count_direct(event)
-        self._child(self._calls, server, event.outcome).inc()
+        self._calls.add(1, server, event.outcome)
         self._call_seconds.observe(event.seconds)
 
     def _approval_answered(self, event: ApprovalAnswered) -> None:
@@ -265,18 +264,18 @@ class Metrics:
     def _answer_ended(self, event: AnswerEnded) -> None:
         arm = event.arm or NOTHING
         answered = "yes" if event.reason == "answered" else "no"
-        self._child(self._answers, arm, answered).inc()
+        self._answers.add(1, arm, answered)
         for kind, tokens in (
             ("input", event.input_tokens),
             ("cached", event.cached_tokens),
             ("output", event.output_tokens),
         ):
-            self._child(self._answer_tokens, arm, kind).inc(tokens)
+            self._answer_tokens.add(tokens, arm, kind)
         if event.cost is not None:
-            self._child(self._answer_cost, arm).inc(event.cost)
+            self._answer_cost.add(event.cost, arm)
 
     def _denied(self, by: str) -> None:
-        self._child(self._denials, by).inc()
+        self._denials.add(1, by)
 
     def _converse(self, principal: Principal, way: str) -> None:
         """Count a conversation the first time that it is seen, and that it uses this."""
@@ -284,20 +283,12 @@ class Metrics:
         used = self._conversations.get(key)
         if used is None:
             used = self._conversations[key] = set()
-            self._child(self._conversing, ANY).inc()
+            self._conversing.add(1, ANY)
             if len(self._conversations) > MOST_CONVERSATIONS:
                 self._conversations.popitem(last=False)
         if way not in used:
             used.add(way)
-            self._child(self._conversing, way).inc()
-
-    def _child(self, series: Counter, *labels: str) -> Counter:
-        """Return the counter of these labels. Measured: the library takes 2 µs to find it."""
-        key = (series._name, *labels)
-        found: Counter | None = self._children.get(key)
-        if found is None:
-            found = self._children[key] = series.labels(*labels)
-        return found
+            self._conversing.add(1, way)
 
 
 @functools.cache
@@ -306,16 +297,6 @@ def _codes() -> frozenset[str]:
     kinds = [each for each in vars(errors).values() if isinstance(each, type)]
     named = {kind.code for kind in kinds if issubclass(kind, errors.DivingbellError)}
     return frozenset({*named, *get_args(errors.ToolFailure), *get_args(errors.Refusal)})
-
-
-class _Registry(CollectorRegistry):
-    """A registry that leaves out when each series was made: there are as many of these as of all
-    others, and a counter that began anew is known by its fall."""
-
-    def collect(self) -> Iterator[Metric]:
-        for metric in super().collect():
-            metric.samples = [one for one in metric.samples if not one.name.endswith("_created")]
-            yield metric
 
 
 class _ReadingsCollector(Collector):

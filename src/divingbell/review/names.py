@@ -37,12 +37,17 @@ class Names:
         """Whether the cell gives this name to something of its own."""
         return name in self._bound
 
+    def module_of(self, name: str) -> str:
+        """Return the dotted name of what a name was imported as; empty where it is none."""
+        module = self._aliases.get(name)
+        if module is None and name not in self._bound:
+            module = vocabulary.USUAL_NAMES.get(name)
+        return module or ""
+
     def resolved(self, dotted_name: str) -> str:
         """Return a dotted name with the module for the alias in front; empty where it is none."""
         first, dot, rest = dotted_name.partition(".")
-        module = self._aliases.get(first)
-        if module is None and first not in self._bound:
-            module = vocabulary.USUAL_NAMES.get(first)
+        module = self.module_of(first)
         return f"{module}{dot}{rest}" if module else ""
 
 
@@ -66,11 +71,13 @@ def kind_of(dotted_name: str) -> ReviewKind | None:
     return vocabulary.MODULES.get(top)
 
 
-def attributes(node: ast.expr) -> Iterator[str]:
-    """Yield the attributes of a chain, the last first."""
+def chain(node: ast.expr) -> tuple[list[str], ast.expr]:
+    """Return the attributes of a chain, the last first, and the expression that it begins with."""
+    names: list[str] = []
     while isinstance(node, ast.Attribute):
-        yield node.attr
+        names.append(node.attr)
         node = node.value
+    return names, node
 
 
 def root_of(node: ast.expr) -> ast.expr:
@@ -84,13 +91,12 @@ def dotted(node: ast.expr | None) -> str:
     """Return `a.b.c` for attributes of a name; empty for anything else."""
     if isinstance(node, ast.Name):
         return node.id
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    if not isinstance(node, ast.Name):
+    if not isinstance(node, ast.Attribute):
         return ""
-    parts.append(node.id)
+    parts, root = chain(node)
+    if not isinstance(root, ast.Name):
+        return ""
+    parts.append(root.id)
     return ".".join(parts[: -MAX_CHAIN - 1 : -1])
 
 

@@ -4,7 +4,8 @@ It knows no settings. The walk keeps a stack of its own, so that no nesting is t
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from divingbell.review import vocabulary
@@ -17,14 +18,17 @@ MAX_TARGETS = 100
 """Names that one assignment binds."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_TRIES = (ast.Try, ast.TryStar)
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _Loop: TypeAlias = ast.For | ast.AsyncFor | ast.While
 _ENDS = (ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 _ENTERED = frozenset({
-    ast.BinOp, ast.Import, ast.ImportFrom, ast.Assign, ast.Try, ast.TryStar, ast.arg, *_LOOPS,
-    *_COMPREHENSIONS, *_FUNCTIONS,
+    ast.BinOp, ast.Assign, ast.arg, *_IMPORTS, *_TRIES, *_LOOPS, *_COMPREHENSIONS, *_FUNCTIONS,
 })  # fmt: skip
 """Kinds of nodes that are looked at as they are met."""
+_APART = frozenset({*_FUNCTIONS, ast.ClassDef})
+"""Kinds of nodes with code that ends nothing around it."""
 _BARE = frozenset({
     ast.Constant, ast.Load, ast.Store, ast.Del, ast.Pass, ast.Break, ast.Continue, ast.Global,
     ast.Nonlocal, *ast.operator.__subclasses__(), *ast.unaryop.__subclasses__(),
@@ -42,9 +46,33 @@ def _kinds(kind: type[ast.AST]) -> Iterator[type[ast.AST]]:
         yield from _kinds(each)
 
 
-_PARTS = {
-    kind: tuple(name for name in kind._fields if name not in _WORDS) for kind in _kinds(ast.AST)
-}
+def _nothing(node: ast.AST) -> tuple[Any, ...]:
+    return ()
+
+
+def _parts_of(kind: type[ast.AST]) -> Callable[[ast.AST], tuple[Any, ...]]:
+    """Return what gets the parts of a node of this kind that are looked into."""
+    names = [name for name in kind._fields if name not in _WORDS]
+    if not names or kind in _BARE:
+        return _nothing
+    if len(names) == 1:
+        [name] = names
+        return lambda node: (getattr(node, name),)
+    return attrgetter(*names)
+
+
+_PARTS = {kind: _parts_of(kind) for kind in _kinds(ast.AST)}
+
+
+def _inside(node: ast.AST) -> list[ast.AST]:
+    """Return what is in a node, without most of what has nothing in it."""
+    nodes: list[ast.AST] = []
+    for part in _PARTS.get(type(node), _nothing)(node):
+        if type(part) is list:
+            nodes += part[::-1]
+        elif type(part) not in _BARE:
+            nodes.append(part)
+    return nodes
 
 
 class Bounds(NamedTuple):
@@ -70,6 +98,14 @@ class _Place(NamedTuple):
 _TOP = _Place()
 
 
+class _Ends(NamedTuple):
+    """What ends a loop."""
+
+    leaves: bool
+    """Something that ends more than this loop: all loops around it in the same function, too."""
+    breaks: bool
+
+
 class Reader:
     """Looks at one tree."""
 
@@ -79,7 +115,7 @@ class Reader:
         self._names = Names()
         self._uses = Uses(self._names, sights)
         self._estimate = Estimate()
-        self._leaving: dict[_Loop, bool] = {}
+        self._ends: dict[_Loop, _Ends] = {}
         self._kept: list[tuple[ast.expr, _Place]] = []
         """Calls and dotted names, for when all imports are known."""
 
@@ -94,6 +130,9 @@ class Reader:
 
     def _look_at_call(self, node: ast.Call, place: _Place) -> None:
         called = dotted(node.func)
+        if not called:  # a method of what another call returns, most often
+            self._uses.look_at_file(node, "")
+            return
         name = self._names.resolved(called) or called
         self._uses.look_at_call(node, name, in_loop=place.in_loop, endless=place.endless)
         if name in ARRAYS:
@@ -102,45 +141,53 @@ class Reader:
     # The walk
 
     def _walk(self, tree: ast.Module) -> None:
-        # Written out, and with few calls: it is two thirds of the time that a review takes.
-        waiting: list[tuple[ast.AST, _Place]] = [(tree, _TOP)]
+        # Written out, and with few calls: it is most of what a review takes beside the parser.
+        # Behind what is in a loop or a function waits the place that holds again after it.
+        place = _TOP
+        waiting: list[Any] = [tree]
         keep, evaluators, enter = self._kept.append, vocabulary.EVALUATORS, self._enter
+        pop, push, parts, bare = waiting.pop, waiting.append, _PARTS, _BARE
         while waiting:
-            node, place = waiting.pop()
+            node = pop()
             kind = type(node)
-            if isinstance(node, ast.Attribute):
+            if kind in bare:
+                continue
+            if kind is ast.Attribute:
                 keep((node, place))
                 node = root_of(node)
                 kind = type(node)
-            if isinstance(node, ast.Name):
+            if kind is ast.Name:
                 if node.id in evaluators:
                     keep((node, place))
                 continue
             if kind is ast.Call:
-                keep((node, place))  # type: ignore[arg-type]
+                keep((node, place))
+            elif kind is _Place:
+                place = node
+                continue
             elif kind in _ENTERED:
-                place = enter(node, place)
-            for name in _PARTS.get(kind, ()):
-                found: Any = getattr(node, name, None)
-                if type(found) is list:
-                    for each in reversed(found):
-                        if type(each) not in _BARE:
-                            waiting.append((each, place))
-                elif type(found) not in _BARE:
-                    waiting.append((found, place))
+                inner = enter(node, place)
+                if inner is not place:
+                    push(place)
+                    place = inner
+            for part in parts[kind](node):
+                if type(part) is list:
+                    waiting += part[::-1]
+                elif type(part) not in bare:
+                    push(part)
 
     def _enter(self, node: ast.AST, place: _Place) -> _Place:
         """Look at a node, and return the place of what is in it."""
-        if isinstance(node, ast.BinOp):
-            self._look_at_size(self._estimate.size(node), node)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            self._look_at_import(node)
-        elif isinstance(node, ast.Assign):
+        if isinstance(node, ast.Assign):
             for target in node.targets:
                 self._bind(target, node.value)
+        elif isinstance(node, ast.BinOp):
+            self._look_at_size(self._estimate.size(node), node)
+        elif isinstance(node, _IMPORTS):
+            self._look_at_import(node)
         elif isinstance(node, _LOOPS):
             return self._enter_loop(node, place)
-        elif isinstance(node, ast.Try | ast.TryStar):
+        elif isinstance(node, _TRIES):
             return place._replace(caught=place.caught or bool(node.handlers))
         elif isinstance(node, _COMPREHENSIONS):
             return self._enter_comprehension(node, place)
@@ -163,13 +210,15 @@ class Reader:
     # Loops
 
     def _enter_loop(self, node: _Loop, place: _Place) -> _Place:
-        ends = self._has_end(node)
+        # Whether it has an end is asked only of loops that may need one: of most it says nothing.
         if isinstance(node, ast.While):
-            endless, rounds = _is_always(node.test) and not ends, 1.0
+            endless, rounds = _is_always(node.test) and not self._has_end(node), 1.0
         else:
             self._bind(node.target, None)
-            endless = not ends and self._counts_for_ever(node.iter)
-            rounds = 1.0 if ends else self._estimate.rounds(node.iter)
+            endless = self._counts_for_ever(node.iter) and not self._has_end(node)
+            rounds = self._estimate.rounds(node.iter)
+            if rounds != 1.0 and self._has_end(node):
+                rounds = 1.0
         # In a function it may well be what a thread does.
         if endless and not place.in_function and not place.caught:
             self._sights.see("loop", node.lineno, "loops without an end")
@@ -181,16 +230,31 @@ class Reader:
 
     def _has_end(self, loop: _Loop) -> bool:
         """Whether something in a loop may end it, other than an exception of what it calls."""
-        return self._leaves(loop) or any(isinstance(node, ast.Break) for node in _own(loop))
+        return any(self._ends_of(loop))
 
-    def _leaves(self, loop: _Loop) -> bool:
-        """Whether something in a loop, or in one within it, ends more than that loop."""
-        if loop not in self._leaving:
-            self._leaving[loop] = any(
-                self._leaves(node) if isinstance(node, _LOOPS) else _is_way_out(node)
-                for node in _own(loop)
-            )
-        return self._leaving[loop]
+    def _ends_of(self, loop: _Loop) -> "_Ends":
+        """Return what ends a loop, of all that is in it and not in a function within it."""
+        known = self._ends.get(loop)
+        if known is None:
+            known = self._ends[loop] = self._ends_in(loop.body)
+        return known
+
+    def _ends_in(self, body: list[ast.stmt]) -> "_Ends":
+        breaks = False
+        waiting: list[ast.AST] = [*body]
+        while waiting:
+            node = waiting.pop()
+            kind = type(node)
+            if kind is ast.Break:
+                breaks = True
+            elif isinstance(node, _LOOPS):
+                if self._ends_of(node).leaves:  # more than that one: this one, too
+                    return _Ends(leaves=True, breaks=breaks)
+            elif _is_way_out(node):
+                return _Ends(leaves=True, breaks=breaks)
+            elif kind not in _APART:
+                waiting += _inside(node)
+        return _Ends(leaves=False, breaks=breaks)
 
     def _counts_for_ever(self, iterated: ast.expr) -> bool:
         if not isinstance(iterated, ast.Call):
@@ -253,16 +317,6 @@ def _is_always(test: ast.expr) -> bool:
     return isinstance(test, ast.Constant) and bool(test.value)
 
 
-def _own(loop: _Loop) -> Iterator[ast.AST]:
-    """Yield all that is in a loop, and not in a function or another loop within it."""
-    waiting: list[ast.AST] = [*loop.body]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        if not isinstance(node, (*_FUNCTIONS, *_LOOPS, ast.ClassDef)):
-            waiting += ast.iter_child_nodes(node)
-
-
 def _is_way_out(node: ast.AST) -> bool:
     if isinstance(node, ast.Call):
         return dotted(node.func) in vocabulary.EXITS
@@ -289,5 +343,5 @@ def _is_sure_to_call(expression: ast.expr, name: str) -> bool:
             return True
         # What is in these may never be worked out.
         if not isinstance(node, (ast.IfExp, ast.BoolOp, ast.Lambda, ast.Yield, *_COMPREHENSIONS)):
-            waiting += ast.iter_child_nodes(node)
+            waiting += _inside(node)
     return False

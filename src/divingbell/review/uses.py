@@ -7,7 +7,7 @@ from divingbell.review import vocabulary
 from divingbell.review.names import (
     MAX_CHAIN,
     Names,
-    attributes,
+    chain,
     dotted,
     kind_of,
     prefixes,
@@ -24,6 +24,13 @@ VERBS: dict[ReviewKind, str] = {
 _ADDRESSES = ("http://", "https://", "ftp://", "s3://")
 _READING = ("read_", "load", "open", "scan_", "urlopen", "urlretrieve")
 _WRITING = frozenset("wax+")
+_TOLD_APART = frozenset({"getattr", vocabulary.CALL_TOOL}).union(
+    vocabulary.FORKS, vocabulary.THREADS, vocabulary.IMPORTERS, vocabulary.NAMESPACES
+)
+"""Functions of which more is looked at than files, beside those of a kind."""
+_OPENERS = frozenset({"open", "io.open", "builtins.open"})
+_WRITERS = _OPENERS.union(vocabulary.PATH_FIRST, vocabulary.PATH_SECOND)
+_WRITING_METHODS = frozenset({"open"}).union(vocabulary.WRITING_METHODS, vocabulary.PATH_METHODS)
 
 
 class Uses:
@@ -39,10 +46,13 @@ class Uses:
             if not self._names.is_bound(node.id):
                 self._sights.see("dynamic", node.lineno, f"uses {node.id}", node.id)
             return
-        for attribute in vocabulary.INNER_ATTRIBUTES.intersection(attributes(node)):
-            self._sights.see("dynamic", node.lineno, f"reaches for {attribute}", attribute)
-        if name := self._names.resolved(dotted(node)):
-            self._look_at_function(name, node.lineno)
+        used, root = chain(node)
+        if not vocabulary.INNER_ATTRIBUTES.isdisjoint(used):
+            for attribute in vocabulary.INNER_ATTRIBUTES.intersection(used):
+                self._sights.see("dynamic", node.lineno, f"reaches for {attribute}", attribute)
+        # Most are of something that the cell has made.
+        if isinstance(root, ast.Name) and self._names.module_of(root.id):
+            self._look_at_function(self._names.resolved(dotted(node)), node.lineno)
 
     def _look_at_function(self, name: str, line: int) -> None:
         if name.startswith(f"{vocabulary.SERVERS}."):
@@ -59,7 +69,9 @@ class Uses:
     def look_at_call(self, node: ast.Call, name: str, *, in_loop: bool, endless: bool) -> None:
         """Look at the call of a function that has this dotted name."""
         kind = kind_of(name)
-        if name in vocabulary.FORKS and in_loop:
+        if kind is None and name not in _TOLD_APART:
+            self.look_at_file(node, name)
+        elif name in vocabulary.FORKS and in_loop:
             what = "forks in a loop, and each process goes on with it"
             self._sights.see("bomb", node.lineno, what)
         elif endless and (kind == "process" or name in vocabulary.THREADS):
@@ -76,12 +88,15 @@ class Uses:
         elif name in vocabulary.NAMESPACES and not node.args:
             self._sights.see("dynamic", node.lineno, f"looks names up in {name}()", name)
         else:
-            self._look_at_file(node, name)
+            self.look_at_file(node, name)
 
-    def _look_at_file(self, node: ast.Call, name: str) -> None:
-        self._sights.see_written(self._written(node, name), node.lineno)
-        address = _first_text(node)
-        if address.startswith(_ADDRESSES) and name.rpartition(".")[2].startswith(_READING):
+    def look_at_file(self, node: ast.Call, name: str) -> None:
+        """Look at what a call reads from the network, and where it writes to."""
+        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name in _WRITERS or method in _WRITING_METHODS:
+            self._sights.see_written(self._written(node, name, method), node.lineno)
+        is_reading = name.rpartition(".")[2].startswith(_READING)
+        if is_reading and (address := _first_text(node)).startswith(_ADDRESSES):
             self._sights.see("network", node.lineno, f"reads {shown(address)}", address)
 
     def look_at_import(self, module: str, line: int) -> None:
@@ -125,10 +140,9 @@ class Uses:
         given = first.elts[:MAX_CHAIN] if isinstance(first, ast.List | ast.Tuple) else [first]
         self._sights.see_shell(" ".join(map(text_of, given)), node.lineno)
 
-    def _written(self, node: ast.Call, name: str) -> Iterator[str]:
+    def _written(self, node: ast.Call, name: str, method: str) -> Iterator[str]:
         """The paths that a call writes to, as far as they are constants."""
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if name in ("open", "io.open", "builtins.open"):
+        if name in _OPENERS:
             if _WRITING.intersection(_mode(node, 1)):
                 yield _first_text(node)
         elif name in vocabulary.PATH_FIRST or method in vocabulary.WRITING_METHODS:

@@ -305,6 +305,9 @@ class RemoteSession(AccountedSession):
             "events": sink is not to_nobody,
             **given.lengths,
         }
+        self._columns.begin_cell()
+        if self._columns.wanted:
+            request["columns"] = True
         if notes:
             request["notes"] = list(notes)
         try:
@@ -326,6 +329,9 @@ class RemoteSession(AccountedSession):
             stream = cell.stream = await line.request_with(request, body)
             try:
                 while not (message := await stream.receive()).header.get("end"):
+                    if message.header.get("columns") is True:
+                        self._columns.add(message.body)
+                        continue
                     for event in checked(line, lambda: _events_in(message)):
                         sink(event)
             except asyncio.CancelledError:

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
 from dataclasses import asdict
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from divingbell import logs
 from divingbell.command import CommandEvent
@@ -20,6 +21,7 @@ from divingbell.scale.door import LineDoor
 from divingbell.scale.held import MAX_KEPT, HeldSession, Outcome
 from divingbell.scale.line import Line, LineLost, Message, Stream
 from divingbell.scale.tunnel import carry
+from divingbell.session import told_columns
 from divingbell.session.commands.request import CommandRequest
 from divingbell.session.engine import Engine
 from divingbell.session.inputs import CellInput
@@ -226,7 +228,8 @@ class Requests:
         notes = [str(note) for note in header.get("notes", ())]
         self._node.door.generations[held.key] = field_of(header, "tools", int, 0)
         session = held.session
-        events = Events(stream) if header.get("events") is True else None
+        is_shown, is_told = header.get("events") is True, header.get("columns") is True
+        events = Events(stream) if is_shown or is_told else None
         running = asyncio.current_task()
         assert running is not None
         is_cancelled = False
@@ -248,7 +251,12 @@ class Requests:
         outcome.form.add_done_callback(_seen)
         try:
             result = await session.execute(
-                number, given, timeout, to_nobody if events is None else events.take, notes
+                number,
+                given,
+                timeout,
+                events.take if events is not None and is_shown else to_nobody,
+                notes,
+                events.tell_columns if events is not None and is_told else None,
             )
             outcome.cell = result.cell
             if events is not None:
@@ -375,7 +383,8 @@ class Events:
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
-        self._waiting: list[Event] = []
+        self._waiting: list[Event | bytes] = []
+        self._told = self._told_bytes = 0
         self._news = asyncio.Event()
         self._ended = False
         self._task = asyncio.create_task(self._pass_on())
@@ -383,6 +392,14 @@ class Events:
     def take(self, event: Event) -> None:
         self._waiting.append(event)
         self._news.set()
+
+    def tell_columns(self, told: bytes) -> None:
+        """Pass on what the cell tells of its tables, within what a front keeps of it."""
+        self._told += 1
+        self._told_bytes += len(told)
+        if self._told <= told_columns.MOST and self._told_bytes <= told_columns.MOST_BYTES:
+            self._waiting.append(told)
+            self._news.set()
 
     async def end(self) -> None:
         """Return when all have left."""
@@ -401,11 +418,16 @@ class Events:
                 self._news.clear()
                 await self._news.wait()
                 continue
-            events, self._waiting = self._waiting, []
-            packing = forms.Packing()
-            told = [packing.event(event) for event in events]
-            sizes, body = forms.written(told, packing.raw)
-            await self._stream.send(sizes, body)
+            waiting, self._waiting = self._waiting, []
+            for is_told, group in itertools.groupby(waiting, lambda each: type(each) is bytes):
+                if is_told:
+                    for told in group:
+                        await self._stream.send({"columns": True}, cast(bytes, told))
+                else:
+                    packing = forms.Packing()
+                    events = [packing.event(cast(Event, event)) for event in group]
+                    sizes, body = forms.written(events, packing.raw)
+                    await self._stream.send(sizes, body)
 
 
 def _seen(form: "asyncio.Future[Any]") -> None:

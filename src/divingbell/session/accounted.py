@@ -61,6 +61,7 @@ from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.options import SessionOptions
 from divingbell.session.reviewing import Verdict, verdict_on
 from divingbell.session.tables import TableDelivery
+from divingbell.session.told_columns import ToldColumns
 from divingbell.session.transcript import Sink
 from divingbell.session.user_rates import UserRates
 from divingbell.settings.policy import Policy
@@ -138,6 +139,9 @@ class AccountedSession(SessionHandle):
             self._drained,
             TableDelivery(results, lambda: self.limits),
             key,
+        )
+        self._columns = ToldColumns(
+            services.border, lambda: self._calls.principal, self._calls.charge
         )
         self._data = Data(self.files, self.exchange, lambda: self.limits, self._calls.charge)
         self._commands = Commands(
@@ -353,8 +357,10 @@ class AccountedSession(SessionHandle):
         task = asyncio.create_task(run())
         try:
             while (event := await events.get()) is not None:
+                await self._columns.learn()
                 for shown in await passage.event(event):
                     yield shown
+            await self._columns.learn()
             for shown in await passage.end():
                 yield shown
             result = await task
@@ -461,7 +467,7 @@ class AccountedSession(SessionHandle):
             raise InvalidInput(f"reveal takes a text, not {type(text).__name__}")
         shown, count = await self._services.border.reveal(text, self.principal)
         if count:
-            self._services.journal.note(Revealed(self.principal, count, "program"))
+            await self._services.journal.intend(Revealed(self.principal, count, "program"))
         return shown
 
     async def set(self, name: str, value: Any, *, format: DataFormat | None = None) -> None:
@@ -553,6 +559,7 @@ class AccountedSession(SessionHandle):
     async def _passed_out(self, result: Result, code: str) -> Result:
         """Return a result as its reader may see it, with the account of its tokens."""
         services = self._services
+        await self._columns.learn()
         result = await services.border.outward(result, self.principal)
         if note := services.border.note(self.principal):
             result = dataclasses.replace(result, notes=(*result.notes, note))

@@ -77,6 +77,7 @@ class LocalSession(AccountedSession):
         self._copy = Copy(services.copies)
         self._background = BackgroundOutput()
         self._looks = Looks()
+        self._on_columns: Callable[[bytes], None] | None = None
         sandbox = interpreter.sandbox
         super().__init__(
             identifier, principal, services, sandbox.limits, sandbox, gateway, options, key
@@ -121,9 +122,11 @@ class LocalSession(AccountedSession):
         timeout: float | None,
         sink: Sink,
         notes: Sequence[str],
+        on_columns: Callable[[bytes], None] | None = None,
     ) -> Result:
         """Run a cell that whoever asks for it has admitted, reviewed and written down, and return
-        its result as it is. It has that number, or the next one that is free.
+        its result as it is. It has that number, or the next one that is free. `on_columns` gets
+        what it tells of its tables, before the text that it is about.
 
         Raises:
             SessionClosed: the session has ended.
@@ -133,7 +136,11 @@ class LocalSession(AccountedSession):
             self._check_open()
             await self._prepare()
             self._cells = max(number, self._cells + 1)
-            return await self._run_cell("", given, timeout, None, sink, notes)
+            self._on_columns = on_columns
+            try:
+                return await self._run_cell("", given, timeout, None, sink, notes)
+            finally:
+                self._on_columns = None
 
     def note(self, words: str) -> None:
         """Add a sentence to the notes of the cell that runs."""
@@ -301,8 +308,11 @@ class LocalSession(AccountedSession):
         self._calls.adopt(cell)
         self._background.pass_on(cell.transcript)
         made = self._gateway.generation(self.key) if self._gateway else 0
+        self._columns.begin_cell()
+        is_told = self._columns.wanted or self._on_columns is not None
+        wanted = {"columns": True} if is_told else {}
         self._interpreter.send(
-            {"op": "run", "cell": cell.number, "tools": made, **given.lengths}, given.body
+            {"op": "run", "cell": cell.number, "tools": made, **wanted, **given.lengths}, given.body
         )
         concluding: asyncio.Task[Result] | None = None
         try:
@@ -406,6 +416,8 @@ class LocalSession(AccountedSession):
             self._copy.answered(header)
         elif event == "seen":
             self._looks.answered(header, body)
+        elif event == "columns":
+            (self._on_columns or self._columns.add)(body)
         elif self._cell is not None:
             self._cell.frame(header, body)
         elif event == "stdout" or event == "stderr":

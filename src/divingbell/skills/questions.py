@@ -32,7 +32,7 @@ from divingbell.skills.shelf import Shelf
 from divingbell.skills.skill import Skill
 from divingbell.skills.skills import Skills
 from divingbell.skills.store import Store
-from divingbell.skills.tool_digests import ToolDigests
+from divingbell.skills.tool_digests import ToolDigests, why_changed
 from divingbell.skills.trial import Trials, words
 from divingbell.text import one_line, visible
 
@@ -245,7 +245,7 @@ class SkillQuestions:
         changed = self._changed_tools(kept.record, context)
         if not changed and kept.record.state in OFFERED:
             return kept
-        why = f"{', '.join(changed)} changed since it was saved" if changed else kept.record.reason
+        why = why_changed(changed) if changed else kept.record.reason
         try:
             example = document.example_in(kept.skill.body)
             if not example:
@@ -336,6 +336,7 @@ class SkillQuestions:
         found = found[:most]
         called = {tool for summary in found for tool in summary.record.tools}
         unknown = {*await self._unknown_servers(called)}
+        await self._tool_digests.mark_changed(self._stores.of(context.user), found)
         items: list[dict[str, Any]] = []
         left_out: dict[str, list[str]] = {}
         for summary in found:

@@ -7,6 +7,7 @@ user, who may be called anything. What was kept is checked against its digest wh
 
 import contextlib
 import difflib
+import errno
 import hashlib
 import json
 import os
@@ -341,12 +342,25 @@ class Store:
         try:
             yield
         except (OSError, sqlite3.Error) as error:
-            if "full" in str(error):
+            if _is_full(error) and self._is_disk_full():
+                raise SkillRefused(
+                    f"the disk that has the skills ({self.folder}) is full: nothing was changed; "
+                    "make room there, then do it again"
+                ) from None
+            if _is_full(error):
                 raise SkillRefused(
                     "there is no more room for skills: remove some that are not used "
                     "(divingbell skills list shows them)"
                 ) from None
             raise SkillRefused(f"the skills in {self.folder} can't be used: {error}") from None
+
+    def _is_disk_full(self) -> bool:
+        """Whether the disk has less room than this user may still take: SQLite says the same of
+        both, and what has less is what was met."""
+        folder = next(each for each in (self.folder, *self.folder.parents) if each.exists())
+        disk = os.statvfs(folder)
+        size = self._path.stat().st_size if self._path.exists() else 0
+        return disk.f_bavail * disk.f_frsize < MAX_STORE - size
 
     def _connected(self) -> sqlite3.Connection:
         database = sqlite3.connect(self._path, timeout=BUSY_TIMEOUT, isolation_level=None)
@@ -369,6 +383,12 @@ class Store:
     def _shown(self) -> str:
         """The user for people who look into the file."""
         return self._user.encode("utf-8", "replace").decode()[:1_000]
+
+
+def _is_full(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
 
 
 def _save(database: sqlite3.Connection, skill: Skill, record: Record) -> Kept:

@@ -4,9 +4,14 @@ import asyncio
 import contextlib
 from collections.abc import Iterable
 
+from divingbell import logs
+from divingbell.errors import SkillMissing, SkillRefused
 from divingbell.gateway.catalog.catalog import split_name
 from divingbell.gateway.gateway import Gateway
-from divingbell.skills.record import Record
+from divingbell.skills.record import OFFERED, Record, Summary
+from divingbell.skills.store import Store
+
+log = logs.logger("divingbell.skills")
 
 PATIENCE = 5.0
 """Seconds to wait for servers that have not listed their tools yet, whoever asks."""
@@ -36,6 +41,17 @@ class ToolDigests:
         fleet, catalog = self._gateway.fleet, self._gateway.catalog
         return {each for each in servers if fleet.server(each) and not catalog.has_list(each)}
 
+    async def mark_changed(self, store: Store, summaries: Iterable[Summary]) -> None:
+        """Mark the skills of which a tool has changed: whoever lists them sees it, and they are
+        tried again before they are offered. A session's own tools change nothing for others."""
+        found = [
+            (summary, changed)
+            for summary in summaries
+            if summary.record.state in OFFERED and (changed := self.changed(summary.record))
+        ]
+        if found:
+            await asyncio.to_thread(_mark, store, found)
+
     async def settle(self, records: Iterable[Record]) -> None:
         """Wait until the servers of these skills' tools have told, but not for long."""
         servers = {server for record in records for server in self.untold(record)}
@@ -43,3 +59,19 @@ class ToolDigests:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
                 await asyncio.gather(*waiting)
+
+
+def why_changed(tools: list[str]) -> str:
+    """Return the reason of a skill whose tools have changed."""
+    return f"{', '.join(tools)} changed since it was saved"
+
+
+def _mark(store: Store, found: list[tuple[Summary, list[str]]]) -> None:
+    for summary, changed in found:
+        try:
+            store.mark(summary.name, summary.version, "changed", why_changed(changed))
+        except SkillMissing:
+            continue  # it was removed meanwhile
+        except SkillRefused as error:  # it is not offered, marked or not
+            log.warning("the skill %s could not be marked as changed: %s", summary.name, error)
+            return

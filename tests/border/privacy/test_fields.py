@@ -3,8 +3,9 @@
 import pytest
 
 from divingbell.border.privacy import fields
-from divingbell.border.privacy.fields import Field, Fields, usual_kind
+from divingbell.border.privacy.fields import Field, Fields
 from divingbell.border.privacy.kinds import KINDS, PERSONAL, SECRETS
+from divingbell_inside.personal_names import usual_kind
 
 PLAIN = {
     "EMAIL": (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from divingbell.border.privacy import engines, scanner
+from divingbell.border.privacy import engines, scanner, views
 from divingbell.border.privacy.engines import Gate, HyperscanEngine, Re2Engine
 from divingbell.border.privacy.find import Find
 from divingbell.border.privacy.kinds import KINDS
@@ -232,3 +232,20 @@ def test_words_about_telephones_without_a_number_cost_no_look(
     [find] = scanner.finds(f"{text * 500} phone: 555-123-4567")
     assert find.kind == "PHONE"
     assert len(looked) < 100
+
+
+def test_no_tiny_text_with_a_value_passes_for_one_without() -> None:
+    found = [text for text in TEXTS if _found_by_engine(text)]
+    assert len(found) > 100
+    assert [text for text in found if not scanner.may_hold(text)] == []
+    # And what such a text says is not looked for: the words of most results.
+    assert not scanner.may_hold("text/plain\n2\nresult\nok\nstructuredContent")
+
+
+@given(st.text("aA1 -./_:=@%\\\n", max_size=60))
+def test_a_tiny_text_says_the_same_with_the_engine_and_without(text: str) -> None:
+    assert scanner.may_hold(text) or not _found_by_engine(text)
+
+
+def _found_by_engine(text: str) -> list[Find]:
+    return views.finished(ALL.scanning(text))

@@ -4,9 +4,10 @@ import pytest
 
 from divingbell.border.privacy import learner, shown_tables
 from divingbell.border.privacy.documents import html_tables_in
-from divingbell.border.privacy.fields import Fields, usual_kind
+from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy.learned import Learned
 from divingbell.border.privacy.learner import Learner
+from divingbell_inside.personal_names import usual_kind
 
 FRAME = """\
    id first_name    email First Name
@@ -68,6 +69,17 @@ Series: 'first_name' [str]
 	"Bo Li"
 ]
 """
+TUPLES = "[Pandas(Index=0, first_name='Annabel', n=1), Person(id=2, last_name=\"Bo Li\")]"
+CSV = """\
+id,first_name,n
+1,Annabel,2
+2,"Bo Li",7
+"""
+CSV_WITH_INDEX = """\
+;first_name;n
+0;Annabel;2
+1;Bo Li;7
+"""
 DICTS = """[{'id': 1, 'first_name': 'Annabel'}, {"id": 2, "last-name": "Bo Li"}]"""
 POLARS_HTML = (
     "<table><thead><tr><th>first_name</th></tr><tr><td>str</td></tr></thead>"
@@ -89,7 +101,11 @@ def cells(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "text", [FRAME, WITHOUT_INDEX, INDEXED, WRAPPED, SERIES, ROW, COUNTS, DRAWN, LISTED, DICTS]
+    "text",
+    [
+        *(FRAME, WITHOUT_INDEX, INDEXED, WRAPPED, SERIES, ROW, COUNTS, DRAWN, LISTED, DICTS),
+        *(TUPLES, CSV, CSV_WITH_INDEX),
+    ],
 )
 def test_the_cells_of_personal_columns_are_read(text: str) -> None:
     assert {"Annabel", "Bo Li"} <= set(cells(text))
@@ -100,7 +116,7 @@ def test_the_cells_of_personal_columns_are_read(text: str) -> None:
 
 def test_no_other_cells_are_read() -> None:
     assert set(cells(FRAME)) == {"Annabel", "Bo Li", "a@x.org", "b@y.org", "Xaver", "Zed Q"}
-    for text in (INDEXED, SERIES, ROW, COUNTS, DRAWN, LISTED, DICTS):
+    for text in (INDEXED, SERIES, ROW, COUNTS, DRAWN, LISTED, DICTS, TUPLES, CSV, CSV_WITH_INDEX):
         assert set(cells(text)) == {"Annabel", "Bo Li"}, text
 
 
@@ -114,6 +130,8 @@ def test_no_other_cells_are_read() -> None:
         "Name: first_name, dtype: str",
         "│ first_name │",
         "    first_name = 1\n    first_name = 2\n",
+        "Write your first name, last name\nand so on",
+        "def send(address='', subject=None):\n",
     ],
 )
 def test_texts_that_are_no_tables_have_no_cells(text: str) -> None:
@@ -152,6 +170,11 @@ def test_settings_name_columns_of_what_is_shown() -> None:
         DRAWN[:120] * 5_000,
         LISTED[:-2] * 10_000,
         " " * 1_000_000,
+        "abc,def,first_name\n" * 20_000,
+        ("a," * 60 + "\n") * 2_000,
+        "first_name,x\n" + 'a,"' * 100_000,
+        "a" * 200_000 + "=",
+        "first_name='" * 50_000,
         ("a" + "    b" * 390 + "\n") * 500 + "dtype: int\n",
     ],
 )

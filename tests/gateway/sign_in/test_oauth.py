@@ -7,6 +7,7 @@ import logging
 import socket
 import stat
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
@@ -17,8 +18,9 @@ from divingbell.errors import ToolFailed
 from divingbell.gateway.sign_in.issuer import SignIn
 from divingbell.gateway.sign_in.loopback import Loopback
 from divingbell.gateway.sign_in.oauth import Credentials, login
-from divingbell.journal.events import JournalEvent, SignedIn
+from divingbell.journal.events import JournalEvent, SignedIn, SignInFailed
 from divingbell.journal.journal import Journal
+from divingbell.principal import Principal
 from divingbell.settings.servers import OAuth, Server
 from tests.gateway.upstreams import (
     failure_of,
@@ -29,6 +31,9 @@ from tests.gateway.upstreams import (
     web_server,
 )
 from tests.real_servers import fixture
+
+
+ANN = Principal("ann", client="command")
 
 
 @contextlib.asynccontextmanager
@@ -56,9 +61,16 @@ async def sign_in(server: Server, credentials: Credentials) -> list[str]:
     journal, events = Journal(), list[JournalEvent]()
     journal.watch(events.append)
     await login(
-        server, tell, credentials=credentials, open_browser=False, timeout=20, journal=journal
+        server,
+        tell,
+        principal=ANN,
+        credentials=credentials,
+        open_browser=False,
+        timeout=20,
+        journal=journal,
     )
     assert [type(event) for event in events] == ([SignedIn] if told else [])
+    assert all(getattr(event, "principal", None) == ANN for event in events)
     assert [await click for click in clicks] == [200] * len(clicks)
     return told
 
@@ -98,6 +110,30 @@ async def test_a_person_signs_in_once_and_the_tokens_stay_on_the_host(
         assert await sign_in(server, credentials) == []  # the tokens are good
         async with running(server, tmp_path, credentials=Credentials(tmp_path / "oauth")) as again:
             assert json.loads(await text_of(again, "counts", {}))["registered"] == 1
+
+
+async def test_a_sign_in_that_fails_is_told_with_who_it_was_for(tmp_path: Path) -> None:
+    port = free_port()  # where nobody listens
+    server = Server("away", url=f"http://127.0.0.1:{port}/mcp", transport="http", oauth=OAuth())
+    journal, events = Journal(), list[JournalEvent]()
+    journal.watch(events.append)
+    signing_in = partial(
+        login, credentials=Credentials(tmp_path), open_browser=False, principal=ANN, journal=journal
+    )
+    with pytest.raises(ToolFailed) as caught:
+        await signing_in(server, print)
+    [failed] = events
+    assert isinstance(failed, SignInFailed) and failed.principal == ANN
+    assert (failed.server, failed.reason) == ("away", str(caught.value))
+    async with guarded() as asking:
+        with pytest.raises(ToolFailed, match="nobody signed in"):
+            await signing_in(asking, lambda asked: None, timeout=0.5)
+        given_up = asyncio.create_task(signing_in(asking, lambda asked: given_up.cancel()))
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+    reasons = [each.reason for each in events if isinstance(each, SignInFailed)]
+    assert "nobody signed in at guarded" in reasons[1] and reasons[2] == "CancelledError"
+    assert len(events) == 3
 
 
 async def test_an_expired_token_refreshes_itself_after_a_restart(tmp_path: Path) -> None:

@@ -1,21 +1,60 @@
 """The API keeps to its description, whatever is asked: schemathesis, over a real server."""
 
 import asyncio
+import contextlib
+import json
 import os
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from divingbell import Divingbell
+from divingbell.surfaces.http.api import events
+from divingbell.surfaces.http.application import OPERATIONS
+from divingbell.surfaces.http.event_log import Entry
+from divingbell.surfaces.http.links import links
+from divingbell.surfaces.http.operations import BASE
 from tests import real_servers
+from tests.skills.samples import made
 from tests.surfaces.http.serving import ANNE, Site, Talking, served
+from tests.waiting import until
 
-PATIENCE = 300.0
-EXAMPLES = 4
-"""Of each operation and phase."""
-CONFIG = """
+PATIENCE = 600.0
+EXAMPLES, SEQUENCES = 4, 100
+"""Of each operation and phase; and sequences of operations that lead to each other."""
+LINKS = sum(len(links(each, OPERATIONS)) for each in OPERATIONS)
+SHARE_OF_LINKS = 0.6
+"""Of those that the description has, so many are followed at least: which ones is chance."""
+BY_THEIR_OWN_TESTS = {
+    "GET /api/v1/mcp/tools/{server}/{tool}",
+    "POST /api/v1/conversations/{id}/answer",
+    "POST /api/v1/reveal",
+}
+"""They are asked for, and never done: they take a name to which no answer leads."""
+MOST_SESSIONS = 20
+CONFIG = f"""
 hooks = "contract_hooks"
+
+[phases.stateful]
+max-steps = 8
+generation.max-examples = {SEQUENCES}
+
+# Ours alone: what could be guessed besides is a name that is the same by chance.
+[phases.stateful.inference]
+algorithms = []
+
+# An execution that was cancelled is still there, with its result.
+[[operations]]
+include-path = "/api/v1/executions/{{id}}"
+checks.use_after_free.enabled = false
+
+# It is the question that is not there, and no answer names one.
+[[operations]]
+include-path = "/api/v1/conversations/{{id}}/answer"
+checks.ensure_resource_availability.enabled = false
 
 # 400 is for what does not fit the description, 422 for what fits and can't be done.
 [checks.positive_data_acceptance]
@@ -24,13 +63,66 @@ expected-statuses = ["2xx", 401, 403, 404, 409, 422, 429, 503]
 [checks.negative_data_rejection]
 expected-statuses = [400, 401, 403, 404, 405, 406, 409, 413, 414, 415, 422, 429, 503]
 """
+ASKING = "from servers.host import mail\nmail('now')"
 
 
-@pytest.fixture(scope="module")
-async def site(bell: Divingbell) -> AsyncIterator[Site]:
-    async with served(bell, make_model=Talking().made) as site:
-        yield site
-    await bell.owned.leave_all()
+def mail(text: str) -> str:
+    """Mail somebody."""
+    return text
+
+
+async def _first(watch: events._Watch) -> AsyncGenerator[Entry | None, None]:
+    """The beginning of a stream that has no end; its tests read the rest."""
+    async with contextlib.aclosing(_followed(watch)) as entries:
+        yield await anext(entries)
+
+
+_followed = events._followed
+
+
+async def _asking(site: Site) -> None:
+    """See to it that a question waits, however often it is answered, and that there is room for
+    another session."""
+    async with site.client() as client:
+        while True:
+            await client.post("/api/v1/sessions/asking/execute", json={"code": ASKING})
+            found = (await client.get("/api/v1/sessions?limit=200")).json()["items"]
+            for each in sorted(found, key=lambda each: each["created_at"])[:-MOST_SESSIONS]:
+                await client.delete(f"/api/v1/sessions/{each['id']}")
+            await asyncio.sleep(0.1)
+
+
+@pytest.fixture
+async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
+    """A server with something of every noun."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setattr(events, "_followed", _first)
+    async with Divingbell(
+        pool=1,
+        preload=[],
+        interrupt_grace=0.5,
+        skills="on",
+        audit="on",
+        audit_log={"folder": str(tmp_path / "log"), "heads": str(tmp_path / "heads")},
+        policy={"rules": [{"tools": ["host.mail"], "action": "ask"}]},
+        tools=[mail],
+    ) as bell:
+        for name in ("top-customers", "late-orders"):
+            for answer in (1, 2):
+                code = f"def run():\n    return {answer}\n"
+                await bell.skills.add(made(name, code), user="anne")
+        async with served(bell, make_model=Talking().made) as site:
+            asking = asyncio.create_task(_asking(site))
+            async with site.client() as client:
+
+                async def waits() -> bool:
+                    return bool((await client.get("/api/v1/approvals")).json()["items"])
+
+                await until(waits, "a question waits")
+            yield site
+            asking.cancel()
+            await asyncio.wait([asking])
+        await bell.owned.leave_all()
 
 
 async def test_every_operation_answers_as_it_is_described(site: Site, tmp_path: Path) -> None:
@@ -39,8 +131,8 @@ async def test_every_operation_answers_as_it_is_described(site: Site, tmp_path: 
     process = await asyncio.create_subprocess_exec(
         str(program), "--no-color", "run", f"{site.url}/openapi.json",
         "--header", f"Authorization: Bearer {ANNE}",
-        "--exclude-path", "/api/v1/events",  # it never ends; its tests read it
         "--max-examples", str(EXAMPLES),
+        "--report", "ndjson", "--report-ndjson-path", "report.ndjson",
         "--generation-deterministic", "--request-timeout", "20", "--workers", "1",
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -48,3 +140,22 @@ async def test_every_operation_answers_as_it_is_described(site: Site, tmp_path: 
     async with asyncio.timeout(PATIENCE):
         told, _ = await process.communicate()
     assert process.returncode == 0, told.decode()
+    [(covered, known)] = re.findall(r"API Links: +(\d+) covered / (\d+) selected", told.decode())
+    assert int(known) == LINKS and int(covered) >= SHARE_OF_LINKS * LINKS, told.decode()
+    every = {f"{each.method} {BASE}{re.sub(r':path', '', each.path)}" for each in OPERATIONS}
+    assert _done(tmp_path / "report.ndjson") >= every - BY_THEIR_OWN_TESTS
+
+
+def _done(report: Path) -> set[str]:
+    """The operations that were not only asked for, but done, once at least."""
+    found = set[str]()
+    for line in report.read_text().splitlines():
+        [(kind, told)] = json.loads(line).items()
+        if kind != "ScenarioFinished":
+            continue
+        recorder: dict[str, Any] = told["recorder"]
+        for name, each in recorder.get("interactions", {}).items():
+            asked = recorder["cases"][name]["value"]
+            if ((each.get("response") or {}).get("status_code") or 500) < 300:
+                found.add(f"{asked['method']} {asked['path']}")
+    return found

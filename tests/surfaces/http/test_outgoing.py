@@ -1,8 +1,9 @@
-"""An answer's head and body go out together; a head that stands alone does not wait."""
+"""What is written in one go leaves together: an answer's head and body, messages of a WebSocket.
+What stands alone does not wait."""
 
 import asyncio
 
-from divingbell.surfaces.http.outgoing import Outgoing
+from divingbell.surfaces.http.outgoing import MOST_GATHERED, Gathered, Outgoing
 
 
 class Recorder(asyncio.Transport):
@@ -56,3 +57,28 @@ async def test_nothing_is_lost_where_the_next_answer_begins_or_the_connection_en
     outgoing.close()
     assert recorder.written == [b"one", b"two"]
     assert recorder.closed
+
+
+async def test_messages_of_one_turn_are_one_write_and_their_order_stays() -> None:
+    recorder = Recorder()
+    gathered = Gathered(recorder, asyncio.get_running_loop())
+    for message in (b"busy ", b"input"):
+        gathered.write(message)
+    assert not recorder.written
+    await asyncio.sleep(0)
+    assert recorder.written == [b"busy input"]
+    gathered.write(b"last")
+    gathered.close()
+    await asyncio.sleep(0)
+    assert recorder.written == [b"busy input", b"last"]
+    assert recorder.closed
+
+
+async def test_so_much_that_a_slow_reader_must_be_seen_does_not_wait() -> None:
+    recorder = Recorder()
+    gathered = Gathered(recorder, asyncio.get_running_loop())
+    gathered.write(b"a")
+    gathered.write(bytes(MOST_GATHERED))
+    assert recorder.written == [b"a" + bytes(MOST_GATHERED)]
+    await asyncio.sleep(0)
+    assert len(recorder.written) == 1

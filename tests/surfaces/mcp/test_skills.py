@@ -307,7 +307,7 @@ async def test_one_that_is_to_be_tried_again_is_not_offered(
         await client.read_resource(URI)
 
 
-async def test_one_whose_tool_has_changed_is_not_offered(bell: Divingbell, client: Client) -> None:
+async def test_one_whose_tool_has_changed_is_marked_and_not_offered(bell: Divingbell, client: Client) -> None:
     def orders(limit: int) -> int:
         """Orders of customers."""
         return limit
@@ -327,6 +327,8 @@ async def test_one_whose_tool_has_changed_is_not_offered(bell: Divingbell, clien
         for asked in (ask(client, "skills/get", uri=URI), client.read_resource(URI)):
             with pytest.raises(MCPError, match="No skill is served"):
                 await asked
+        record = bell.skills.stores.of(login_name()).get(NAME).record
+        assert record.state == "changed" and record.reason.startswith("host.orders changed")
     finally:
         bell.remove_tool("orders")
 

@@ -16,6 +16,8 @@ from divingbell.border.privacy.kinds import SECRETS
 from divingbell.border.privacy.learned import LONGEST, Learned
 from divingbell.border.privacy.seals import Hold, Seals, payloads, written
 from divingbell.border.walk import text_of
+from divingbell.shares.weight import is_heavier
+from divingbell_inside import frames
 
 MOST_PARTS = 250_000
 """Members of lists and dicts of one result or file that are looked at. Measured: 0.65 s at most, in
@@ -35,6 +37,11 @@ SHOWN = "shown"
 """The same for what a session shows; the tool is `table`."""
 MOST_SHOWN = 10_000
 """Values that are learned from what a session shows: its code may print any number of tables."""
+TOLD = "tables of the code"
+"""The same for what it says of its tables beside that."""
+MOST_TOLD = 10_000
+MOST_TOLD_WEIGHT = 200_000
+"""Of what is told at once: 10,000 values with their names have a third of it."""
 _TABLES = {"csv": "", "txt": "", "tsv": "\t", "tab": "\t"}
 """Endings of tables, and what stands between their cells where that is known."""
 _JSON = frozenset(("json", "jsonl", "ndjson"))
@@ -128,6 +135,24 @@ class Learner:
             else:
                 reading.read([value])
         return self._keep(reading, SHOWN, MOST_SHOWN)
+
+    def learn_told(self, told: bytes) -> Lesson:
+        """Learn from what a session says of its tables, JSON of values by the names of columns.
+
+        They have room of their own: what is told of a large table must not take that of the tables
+        which are shown.
+        """
+        reading = _Reading(self._fields.of(f"{SHOWN}.table"))
+        if is_heavier(told, MOST_TOLD_WEIGHT):
+            reading.problem = "a session told more of its tables than is read"
+        else:
+            try:
+                columns = frames.parse(told)
+            except frames.FrameError:
+                reading.problem = "what a session told of its tables is not JSON"
+            else:
+                reading.read([columns])
+        return self._keep(reading, TOLD, MOST_TOLD)
 
     def newly_missed(self) -> list[str]:
         """Return of whom not all was learned, servers or FILES and SHOWN: each of them once."""

@@ -6,7 +6,7 @@ there are no blanks."""
 # Not after a decimal point, nor as a later part of a UUID.
 AT = rf"(?:(?<!{JOINED})(?<!\.)(?<![0-9a-fA-F]-)|(?<=\\[nrt]))"
 """Where a number begins, in a pattern."""
-TO = rf"(?!{JOINED})(?!\.\d)(?!-\d)(?!-[0-9a-f]{4})"
+TO = rf"(?!{JOINED})(?!\.\d)(?!-\d)(?!-[0-9a-f]{{4}})"
 """Where it ends, in a pattern."""
 
 

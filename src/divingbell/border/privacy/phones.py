@@ -156,13 +156,18 @@ def _is_labelled_phone(number: str) -> bool:
 
 
 def _is_written_as_phone(number: str) -> bool:
-    if len(validators.digits_of(number)) > MOST_DIGITS:
+    is_bare = number.isdecimal() and not number.startswith("0")
+    if len(validators.digits_of(number)) > (MOST_BARE if is_bare else MOST_DIGITS):
+        return False
+    if _PRIVATE_ADDRESS.fullmatch(number) or validators.is_article(number):
         return False
     return not validators.is_time(number) and not _DAY.fullmatch(number)
 
 
 MANY_GROUPS = 4
 MOST_DIGITS = 16
+MOST_BARE = 13
+"""Digits of one that has nothing between them and no zero before it: a longer one is a device's."""
 FEWEST_LABELLED = 6
 """Digits of a number that is the value of a field which is called a telephone number; one more
 without anything between them."""
@@ -177,20 +182,43 @@ _OTHER_BESIDE_NAME = re.compile(
     # Thousands, hours, the code of a place in America.
     r"\d{1,3}(?:[ .]\d{3})+|\d{1,2}\.\d\d ?- ?\d{1,2}\.\d\d|\d{5}-\d{4}"
 )
+_PRIVATE_ADDRESS = re.compile(r"(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}")
+"""An address of a private network; of a public one another shape speaks."""
 _YEAR = re.compile(r"(?:1\d|20)\d\d")
 _WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
 _DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
+_MAY_BE_NUMBERED = (
+    r"\w{0,12}(?:phone|tele|tel|mob|handy|cell|fax|faks|gsm|call|contact|kontakt|whats|ruf|hotline|line|m(?:o|ó)vil"
+    r"|cep|sms|festnetz|durchwahl|zentral|service|notruf)|ph\b|tlf|tfn|hp\b|the\b|my\b|ur\b|your\b|his\b|her\b"
+    r"|this\b|new\b|on\b|at\b|to\b|is\b|auf\b|unter\b|au\b|al\b"
+)
+"""Words before a number's `no.` that may be one of a telephone."""
 _OTHER_NUMBER = re.compile(
     r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![a-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash"
-    r"|parcel|package|shipment|receipt|contract|meter|rechnung|bestellung|auftrag|vertrag"
-    r"|facture|commande|pedido|factura|contrato|fattura|ordine|faktur[aey]?|заказ|сч[её]т|订单|注文)"
+    r"|parcel|package|shipment|receipt|contract|meter|rechnung|bestellung|auftrag|vertrag|artikel"
+    r"|facture|commande|pedido|factura|contrato|fattura|ordine|faktur[aey]?|заказ|сч[её]т|订单|注文"
+    r"|(?<![a-z])(?:bill|docket|policy|article|model|lot|batch|plot|licen[cs]e|registration|vat"
+    r"|tax|barcode|ean|gtin|isbn|issn|imei|imsi|iccid|vin|upc|revision|commit|flight|postcode"
+    r"|zip|pin|size|length|offset|limit|total|sum|amount|balance|duration|epoch|timestamp"
+    r"|registered (?:under|in|as)|imei of (?:the|your|this) \w{1,10}))"
     r"\W{0,3}(?:number|no|nr|num|id|is|of)?\W{0,4}$"
+    # What is numbered is no telephone: lot no. 12, Kundennummer 12.
+    r"|(?<![^\W_])(?=[^\W\d_]{2,20}(?:(?<=nummer)|[ .]{1,2}(?:no|nr|n°|nº|№)\.?)[ :]{0,2}$)"
+    rf"(?!{_MAY_BE_NUMBERED})"
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
     r"|[a-z]/$"
     r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$"
 )
-_OTHER_BEHIND = re.compile(r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone")
+_OTHER_BEHIND = re.compile(
+    r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone"
+    # How many of something it is.
+    r"|[ \u00a0]?(?:[€$£¥₽%‰]|(?i:bytes?|[kmgt]i?b|ms|µs|secs?|seconds?|minutes?|hours|rows?"
+    r"|records?|entries|users?|people|persons|inhabitants|customers|calls|messages|e-?mails|requests?|times"
+    r"|pages?|points?|items?|pieces|units|clicks|views|visits|downloads|eur|euros?|usd|gbp|chf|sek"
+    r"|nok|dkk|pln|czk|huf|zł|kč|kr|km|kwh|[mg]?hz|px|stück|punkte|nutzer|anrufe|zeilen|personen"
+    r"|einwohner|appels|utilisateurs|llamadas|usuarios|habitantes?)(?![^\W_]))"
+)
 
 
 _DIGITS = r"\d(?:[ .\-/()]{0,2}\d){6,14}"

@@ -128,21 +128,36 @@ class Shape:
         Returns up to where it is decided now, and the places of values. Where hits are close, it
         looks beyond this one as far as before it, so that those in a row cost no more than one.
         """
-        is_alone = decided <= end - self.reach and not self._has_any_words
-        limit = end if is_alone else end + self.reach
+        reach = self.reach
+        at = end - reach
+        is_alone = decided <= at and not self._has_any_words
+        limit = end if is_alone else end + reach
         last = limit + self.longest + 1
+        if self.rare_words:
+            at = end
+        if decided > at:
+            at = decided
         found = []
-        at = max(decided, end if self.rare_words else end - self.reach)
-        while at < limit and (match := self._next(text, at, limit, last)):
+        pattern = self.pattern
+        while at < limit:
+            if limit - at > FEW_PLACES:
+                match = pattern.search(text, at, last)
+                if match is None or match.start() >= limit:
+                    break
+            elif (match := self._next(text, at, limit, last)) is None:
+                break
             place = self._place(text, match)
-            if not place:
+            if place is None:
                 at = match.start() + 1
                 continue
-            if self.check(text[place[0] : place[1]]) and self._is_meant(text, *place):
+            start, stop = place
+            if self.check(text[start:stop]) and self._is_meant(text, start, stop):
                 found.append(place)
             # What is none as a whole is none in part, either.
-            at = max(match.end(), place[1])
-        return max(limit, at), found
+            at = match.end()
+            if stop > at:
+                at = stop
+        return (limit if limit > at else at), found
 
     @functools.cached_property
     def _has_any_words(self) -> bool:
@@ -150,14 +165,12 @@ class Shape:
         return bool(self.words or self.words_behind or self.rare_words)
 
     def _next(self, text: str, at: int, limit: int, last: int) -> "re.Match[str] | None":
-        """Return the first match that begins at one of these places; none of it is beyond `last`.
+        """Return the first match that begins at one of these few places; none of it is beyond
+        `last`.
 
         Where hits are close together, only few places are new with each. A search would look at all
         up to `last` again: measured with a word every three characters, ten times the work.
         """
-        if limit - at > FEW_PLACES:
-            match = self.pattern.search(text, at, last)
-            return match if match and match.start() < limit else None
         for place in range(at, limit):
             if match := self.pattern.match(text, place, last):
                 return match

@@ -1,4 +1,5 @@
-"""Tables in what a session shows, as pandas and polars write them, and dicts as Python does.
+"""Tables in what a session shows, as pandas and polars write them, CSV with a header, and dicts and
+records as Python does.
 
 Nobody says where such a table begins. It is taken for one where lines are of one length and cells
 end below the ends of the names, as they do in pandas, or where polars has drawn its lines. Whoever
@@ -6,6 +7,7 @@ prints may have made a text to be expensive: each line is read once for its own 
 each personal column.
 """
 
+import csv
 import itertools
 import re
 from collections.abc import Callable, Iterator
@@ -23,6 +25,13 @@ _POLARS_SERIES = re.compile(r"^Series: '([^'\n]{1,200})' \[[^\n]{1,200}\]\n\[\n"
 _DRAWN = re.compile(r"^│ ([^\n]*) │$", re.MULTILINE)
 _BETWEEN = re.compile(" [┆│] ")
 _PAIR = re.compile(r"""(['"])(\w[\w .-]{0,80})\1: (?:'([^'\n]{1,500})'|"([^"\n]{1,500})")""")
+_MEMBER = re.compile(r"""(?<!\w)(\w{1,80})=(?:'([^'\n]{1,500})'|"([^"\n]{1,500})")""")
+_NAMED = r"[^\W\d][\w .-]{0,60}"
+_CSV_HEADER = re.compile(
+    rf"""^\ufeff?(?:"?{_NAMED}"?)?(?:[,;\t|] ?"?{_NAMED}"?){{1,60}}\r?$""", re.MULTILINE
+)
+LEAST_NAME = 3
+"""Characters of the name of a column of CSV."""
 _WORD = re.compile(r"\S+")
 _NO_NAME = re.compile(r"[^\w. -]|  ")
 _LABEL = re.compile(r"(.*?\S) {4,}(\S.*)")
@@ -45,7 +54,7 @@ class _Column(NamedTuple):
 
 def may_be_in(text: str) -> bool:
     """Say whether a text may hold a table or dict; quick, and often wrong where it says yes."""
-    if "': " in text or '": ' in text:
+    if "': " in text or '": ' in text or "='" in text or '="' in text:
         return True
     return "\n" in text and (
         "<table" in text
@@ -54,6 +63,7 @@ def may_be_in(text: str) -> bool:
         or "Series: '" in text
         or text.startswith(" ")
         or "\n " in text
+        or _CSV_HEADER.search(text) is not None
     )
 
 
@@ -62,6 +72,10 @@ def cells_in(text: str, is_personal: IsPersonal) -> Iterator[Named]:
     for pair in _PAIR.finditer(text):
         if is_personal(pair[2]):
             yield pair[2], pair[3] or pair[4]
+    for member in _MEMBER.finditer(text):
+        if is_personal(member[1]):
+            yield member[1], member[2] or member[3]
+    yield from _csv_in(text, is_personal)
     if "dtype: " in text:
         yield from _series_in(text, is_personal)
     if "Series: '" in text:
@@ -74,6 +88,32 @@ def cells_in(text: str, is_personal: IsPersonal) -> Iterator[Named]:
         for length, cells in _rows(header[0], _lines(text, at + 1), is_personal):
             at += length + 1
             yield from cells
+
+
+def _csv_in(text: str, is_personal: IsPersonal) -> Iterator[Named]:
+    """CSV with a header: its rows have as many cells."""
+    at = 0
+    while (header := _CSV_HEADER.search(text, at)) is not None:
+        delimiter = max(",;\t|", key=header[0].count)
+        names = [name.strip(' "\r\ufeff') for name in header[0].split(delimiter)]
+        chosen = [
+            (place, name)
+            for place, name in enumerate(names)
+            if len(name) >= LEAST_NAME and is_personal(name)
+        ][:MOST_COLUMNS]
+        at = header.end() + 1
+        for line in _lines(text, at) if chosen else ():
+            cells = _csv_cells(line, delimiter)
+            if len(cells) != len(names):
+                break
+            at += len(line) + 1
+            yield from ((name, cells[place].strip()) for place, name in chosen)
+
+
+def _csv_cells(line: str, delimiter: str) -> list[str]:
+    if '"' not in line:
+        return line.split(delimiter)
+    return next(csv.reader([line.replace("\r", " ")], delimiter=delimiter), [])
 
 
 def _rows(

@@ -37,12 +37,14 @@ from divingbell.gateway.upstream.failures import SignInNeeded, readable, root, w
 from divingbell.gateway.upstream.redaction import Redactor, guard_logs
 from divingbell.gateway.upstream.transport.remote import RemoteConnection
 from divingbell.host import places, private_file
-from divingbell.journal.events import SignedIn
+from divingbell.journal.events import SignedIn, SignInFailed
 from divingbell.journal.journal import Journal
+from divingbell.principal import Principal
 from divingbell.settings.servers import OAuth, Server, secrets_of
 
 SIGN_IN_TIMEOUT = 300.0
 MAX_FILE = 1 << 20
+NOBODY = Principal()
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -263,6 +265,7 @@ async def login(
     server: Server,
     tell: Callable[[SignIn], None],
     *,
+    principal: Principal = NOBODY,
     credentials: Credentials | None = None,
     open_browser: bool = True,
     timeout: float = SIGN_IN_TIMEOUT,
@@ -270,12 +273,33 @@ async def login(
 ) -> bool:
     """Sign in at a server, with a browser and a person; `tell` hears what is to be opened, first.
 
+    The journal is told how it went, and that it was for `principal`.
+
     Returns:
         Whether a sign-in was needed.
 
     Raises:
         ToolFailed: it did not work; the message says why.
     """
+    try:
+        asked = await _log_in(server, tell, credentials or Credentials(), open_browser, timeout)
+    except BaseException as error:  # a person who gives up, too
+        if journal is not None:
+            reason = str(error) if isinstance(error, ToolFailed) else type(error).__name__
+            journal.note(SignInFailed(principal, server.name, reason))
+        raise
+    if asked and journal is not None:
+        journal.note(SignedIn(principal, server.name))
+    return asked
+
+
+async def _log_in(
+    server: Server,
+    tell: Callable[[SignIn], None],
+    credentials: Credentials,
+    open_browser: bool,
+    timeout: float,
+) -> bool:
     guard_logs()
     if server.url is None or server.oauth is None:
         raise ToolFailed(
@@ -283,7 +307,6 @@ async def login(
             "or its entry turns `oauth` off",
             "tool_unavailable",
         )
-    credentials = credentials or Credentials()
     redactor = Redactor(secrets_of(server), server.name)
     store = TokenStore(credentials.path(server), server, redactor)
     known = await store.get_client_info()
@@ -323,8 +346,6 @@ async def login(
                 reason = (await why(error, connection, server, False, redactor)).words
             words = f"signing in at {server.name} failed: {reason}"
             raise ToolFailed(words, "tool_unavailable") from None
-        if asked and journal is not None:
-            journal.note(SignedIn(server.name))
         return asked
 
 

@@ -45,9 +45,11 @@ async def recorded(settings: "Settings") -> AsyncIterator[list[JournalEvent]]:
         return
     try:
         await log.check()
-        yield events
-        for event in events:
-            await log.keep(event)
+        try:
+            yield events
+        finally:  # what has happened has happened, and a sign-in that has failed is an event, too
+            for event in events:
+                await log.keep(event)
     finally:
         await log.close()
 

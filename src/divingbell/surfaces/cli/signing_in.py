@@ -1,11 +1,13 @@
 """`divingbell login` and `divingbell logout`: tokens for remote servers that ask for a sign-in."""
 
 from divingbell.errors import ConfigError
-from divingbell.journal.events import SignedIn
+from divingbell.host.login import login_name
+from divingbell.journal.journal import Journal
+from divingbell.principal import Principal
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server, UnusableServer
 from divingbell.surfaces.cli import exit_status
-from divingbell.surfaces.cli.recording import record
+from divingbell.surfaces.cli.recording import recorded
 
 
 async def log_in(name: str, settings: Settings) -> int:
@@ -14,13 +16,15 @@ async def log_in(name: str, settings: Settings) -> int:
     Raises:
         ConfigError: there is no such server.
         ToolFailed: it did not work.
-        NotRecorded: there is an audit log, and it can't be written.
+        NotRecorded: there is an audit log, and it can't be written: nobody is asked to sign in.
     """
     from divingbell.gateway.sign_in import oauth
 
-    needed = await oauth.login(_server(name, settings), print)
-    if needed:
-        await record(SignedIn(name), settings)
+    server, whose = _server(name, settings), Principal(login_name(), client="command")
+    async with recorded(settings) as events:
+        journal = Journal()
+        journal.watch(events.append)
+        needed = await oauth.login(server, print, principal=whose, journal=journal)
     print(f"signed in at {name}" if needed else f"{name} asks for no sign-in")
     return exit_status.OK
 

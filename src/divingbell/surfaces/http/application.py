@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from mcp.server.lowlevel import Server
 from starlette.routing import BaseRoute, Route, Router
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell.app import Divingbell
 from divingbell.surfaces.auth import ScopeWord, Tokens
@@ -228,8 +228,7 @@ class Scoped:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if not scope[visitor.KEY].may(self._need):
-            raise Refused(403, "forbidden", f"this takes the scope `{self._need}`")
+        visitor.check(scope, self._need)
         await self._app(scope, receive, send)
 
 
@@ -247,4 +246,14 @@ class Weighed:
         opens = opens_connection(scope)
         most, why = (MAX_OPENING, _OPENING) if opens else (MAX_BODY, "")
         with closing(Body(receive, share_of(scope).bodies, most, why)) as body:
-            await self._app(scope, body.receive, send)
+            await self._app(scope, body.receive, _while_it_holds(scope, send))
+
+
+def _while_it_holds(scope: Scope, send: Send) -> Send:
+    """Return what sends as long as the token holds: a stream of the SDK's never ends by itself."""
+
+    async def sent(message: Message) -> None:
+        if not message.get("more_body") or visitor.holds(scope):
+            await send(message)
+
+    return sent

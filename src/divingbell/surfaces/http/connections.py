@@ -15,7 +15,7 @@ from typing import Protocol as Interface
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from divingbell.shares.host_time import HostTime
-from divingbell.surfaces.http.outgoing import Outgoing
+from divingbell.surfaces.http.outgoing import Gathered, Outgoing
 
 HEAD_TIMEOUT = 10.0
 """Seconds from the connection, or from the last answer, until the headers have come."""
@@ -247,6 +247,8 @@ class Protocol(HttpToolsProtocol):
 
     def handle_websocket_upgrade(self) -> None:
         self._wait(None)
+        gathered: Any = Gathered(self.transport, self.loop)
+        self.transport = gathered
         super().handle_websocket_upgrade()
 
     def _unsupported_upgrade_warning(self) -> None:

@@ -1,24 +1,25 @@
 """The guard: stands before every route. Host, Origin, who comes, how much they have under way.
 
-What a visitor may do is compared where it is done: each operation names the scope that it takes.
+What a visitor may do is compared by `visitor.check`: each route names the scope that it takes.
 """
 
 import itertools
 import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from divingbell.surfaces.auth import Tokens
+from divingbell.surfaces.auth import Tokens, digest_of
 from divingbell.surfaces.http import quotas, visitor
 from divingbell.surfaces.http.connections import Connections
 from divingbell.surfaces.http.logins import Logins
 from divingbell.surfaces.http.problems import COUNT, Refused, count
 from divingbell.surfaces.http.quotas import Gone
-from divingbell.surfaces.http.visitor import EVERYBODY, Visitor
+from divingbell.surfaces.http.visitor import EVERYBODY, By, Visitor
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 JUPYTER = "/jupyter/"
@@ -115,12 +116,22 @@ class Guard:
             return EVERYBODY
         token = _token(scope, headers)
         if token is not None:
-            grant = self._door.tokens.grant_of(token)
-            return None if grant is None else Visitor.of(grant)
-        cookie = _cookie(headers, cookie_name(scope))
-        kept = None if cookie is None else self._door.logins.digest_of_token(cookie)
-        grant = None if kept is None else self._door.tokens.grant_by_digest(kept)
-        return None if grant is None else Visitor.of(grant, "cookie")
+            again = partial(self._by_token, self._door.tokens, digest_of(token))
+        else:
+            cookie = _cookie(headers, cookie_name(scope))
+            again = partial(self._by_cookie, self._door.tokens, cookie)
+        scope[visitor.AGAIN] = again
+        return again()
+
+    def _by_token(self, tokens: Tokens, digest: bytes, by: By = "token") -> Visitor | None:
+        grant = tokens.grant_by_digest(digest)
+        return None if grant is None else Visitor.of(grant, by)
+
+    def _by_cookie(self, tokens: Tokens, cookie: str | None) -> Visitor | None:
+        login = None if cookie is None else self._door.logins.of(cookie)
+        if login is None:
+            return None
+        return self._by_token(tokens, login.token, "tls_cookie" if login.over_tls else "cookie")
 
     def _check_origin(
         self, scope: Scope, headers: dict[bytes, bytes], host: str, visiting: Visitor | None
@@ -138,10 +149,9 @@ class Guard:
             return
         is_unsafe = scope["type"] == "websocket" or scope["method"] not in SAFE_METHODS
         if given is None:
-            by_cookie = visiting is not None and visiting.by == "cookie"
-            if is_unsafe and by_cookie:
+            if is_unsafe and visiting is not None and visiting.by != "open":
                 raise _wrong_origin()
-        elif given.decode("latin-1").lower() not in self._own_origins(scope, host):
+        elif given.decode("latin-1").lower() not in self._own_origins(scope, host, visiting):
             raise _wrong_origin()
         is_near = headers.get(b"sec-fetch-site", b"none") in NEARBY
         if not is_near and not self._door.is_open(scope["path"]):
@@ -151,11 +161,16 @@ class Guard:
         scheme, _, place = origin.partition("://")
         return scheme in ("http", "https") and _without_port(place.lower()) in self._names
 
-    def _own_origins(self, scope: Scope, host: str) -> tuple[str, ...]:
+    def _own_origins(self, scope: Scope, host: str, visiting: Visitor | None) -> tuple[str, ...]:
         scheme = "https" if scope["scheme"] in ("https", "wss") else "http"
-        # A proxy that ends TLS speaks plainly to us, for a name that we were given.
-        proxied = (f"https://{host}",) if _without_port(host) in self._behind_proxy else ()
-        return (f"{scheme}://{host}", *proxied)
+        if _without_port(host) not in self._behind_proxy:
+            return (f"{scheme}://{host}",)
+        # A proxy that ends TLS speaks plainly to us, for a name that we were given. Who has signed
+        # in over TLS is not spoken for by a page of that name that came without: anybody on the
+        # way may have made it.
+        if visiting is not None and visiting.by == "tls_cookie":
+            return (f"https://{host}",)
+        return (f"{scheme}://{host}", f"https://{host}")
 
 
 def cookie_name(scope: Scope) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from divingbell.surfaces.http.answers import JSON
+from divingbell.surfaces.http.links import links
 from divingbell.surfaces.http.operations import BASE, Operation, parameters
 from divingbell.surfaces.http.problems import MEDIA_TYPE, Problem
 
@@ -27,7 +28,7 @@ def description(operations: Iterable[Operation]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for operation in found:
         path = BASE + _TYPED.sub(r"{\1}", operation.path)
-        paths.setdefault(path, {})[operation.method.lower()] = _operation(operation)
+        paths.setdefault(path, {})[operation.method.lower()] = _operation(operation, found)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Divingbell", "version": version("divingbell")},
@@ -44,15 +45,14 @@ def _types(operation: Operation) -> list[Any]:
     return [each for each in (operation.body, operation.answers) if isinstance(each, type)]
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _operation(operation: Operation, others: Iterable[Operation]) -> dict[str, Any]:
     words = (operation.handler.__doc__ or "").strip()
-    noun = operation.handler.__module__.rpartition(".")[2]
     told: dict[str, Any] = {
-        "operationId": f"{noun}.{operation.handler.__name__}",
+        "operationId": operation.id,
         "summary": words,
-        "tags": [noun],
+        "tags": [operation.id.partition(".")[0]],
         "parameters": [*_path_parameters(operation), *_query_parameters(operation)],
-        "responses": _responses(operation),
+        "responses": _responses(operation, others),
         "x-scope": operation.need,
     }
     if operation.body is not None:
@@ -86,11 +86,13 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
-def _responses(operation: Operation) -> dict[str, Any]:
+def _responses(operation: Operation, others: Iterable[Operation]) -> dict[str, Any]:
     done: dict[str, Any] = {"description": "It is done."}
     if operation.status != 204:
         schema = {} if operation.answers is None else {"schema": _schema(operation.answers)}
         done["content"] = {each: schema if each == JSON else {} for each in operation.media_types}
+    if leads := links(operation, others):
+        done["links"] = leads
     problem: dict[str, Any] = {
         "description": "A problem.",
         "content": {MEDIA_TYPE: {"schema": _schema(Problem)}},

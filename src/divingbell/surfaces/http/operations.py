@@ -76,12 +76,16 @@ class Operation:
     media_types: tuple[str, ...] = (JSON,)
     """Those of the answer."""
 
+    @property
+    def id(self) -> str:
+        """Its name, which no other has."""
+        return f"{self.handler.__module__.rpartition('.')[2]}.{self.handler.__name__}"
+
     async def answer(self, service: Service, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, with what it asks for or with a problem."""
         try:
+            visitors.check(scope, self.need)
             call = Call(service, scope, receive)
-            if not call.visitor.may(self.need):
-                raise _forbidden(self.need)
             query = parsed_query(scope["query_string"], self.query)
             given = query if self.body is None else await read(call, self.body)
             found = await self.handler(call, given)
@@ -174,11 +178,6 @@ def parsed_query(raw: bytes, kind: type[T]) -> T:
 def _pairs(raw: bytes) -> list[tuple[str, str]]:
     text = raw.decode("ascii")
     return parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="strict")
-
-
-def _forbidden(need: ScopeWord) -> Refused:
-    words = f"this takes the scope `{need}`, which your token does not have: ask for another token"
-    return Refused(403, "forbidden", words)
 
 
 _PARAMETER = re.compile(r"\{(\w+)(?::\w+)?\}")

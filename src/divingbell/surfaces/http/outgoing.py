@@ -1,6 +1,15 @@
-"""The way out of a connection: the head of an answer goes together with what follows it."""
+"""The way out of a connection: what is written in one go of the loop goes to the kernel together.
+
+Each write is a call of the kernel that wakes the client, which then takes the processor for a part
+of what it waits for.
+"""
 
 import asyncio
+from typing import Any
+
+MOST_GATHERED = 1 << 16
+"""Bytes of messages that wait for one another. Behind them the transport itself says when a client
+reads too slowly."""
 
 
 class Outgoing(asyncio.Transport):
@@ -46,3 +55,38 @@ class Outgoing(asyncio.Transport):
         self._holds = False
         if self._held:
             self.write(b"")
+
+
+class Gathered:
+    """A transport for the messages of a WebSocket: those of one turn of the loop go together.
+
+    All else about it is the transport's own.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._held = bytearray()
+        self._flushing: asyncio.Handle | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        self._held += data
+        if len(self._held) > MOST_GATHERED:
+            self._flush()
+        elif self._flushing is None:
+            self._flushing = self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._flushing is not None:
+            self._flushing.cancel()
+            self._flushing = None
+        if self._held:
+            held, self._held = self._held, bytearray()
+            self._transport.write(held)

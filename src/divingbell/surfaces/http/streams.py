@@ -6,6 +6,7 @@ from contextlib import aclosing
 
 from starlette.types import Message, Receive, Scope, Send
 
+from divingbell.surfaces.http import visitor
 from divingbell.surfaces.http.answers import head
 from divingbell.surfaces.http.event_log import Entry
 
@@ -14,8 +15,8 @@ COMMENT = b":\n\n"
 
 
 class Stream:
-    """A stream of events, as an application. `left` is called where its reader leaves before the
-    end."""
+    """A stream of events, as an application. It ends early with the token that its reader has.
+    `left` is called where the reader does not stay to the end."""
 
     def __init__(
         self, entries: AsyncGenerator[Entry | None, None], left: Callable[[], None] = lambda: None
@@ -25,7 +26,7 @@ class Stream:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send(head(200, MEDIA_TYPE, {"X-Accel-Buffering": "no"}))
-        sending = asyncio.ensure_future(self._send_all(send))
+        sending = asyncio.ensure_future(self._send_all(scope, send))
         leaving = asyncio.ensure_future(gone(receive))
         try:
             await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -38,9 +39,12 @@ class Stream:
                 task.cancel()
             await asyncio.wait((sending, leaving))
 
-    async def _send_all(self, send: Send) -> None:
+    async def _send_all(self, scope: Scope, send: Send) -> None:
         async with aclosing(self._entries) as entries:
             async for entry in entries:
+                if not visitor.holds(scope):
+                    self._left()
+                    break
                 await send(_part(COMMENT if entry is None else entry.frame()))
         await send({"type": "http.response.body", "body": b""})
 

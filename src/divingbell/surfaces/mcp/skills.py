@@ -122,7 +122,7 @@ class ServedSkills:
     async def _told(
         self, principal: Principal, summaries: list[Summary]
     ) -> AsyncIterator[tuple[Summary, Entry | None]]:
-        await self._tool_digests.settle(summary.record for summary in summaries)
+        await self._settle(principal, summaries)
         for summary in summaries:
             try:
                 known = self._has_its_tools(summary)
@@ -153,7 +153,7 @@ class ServedSkills:
             return []
         found = []
         listed = [*itertools.islice(offered.values(), MAX_LISTED)]
-        await self._tool_digests.settle(summary.record for summary in listed)
+        await self._settle(principal, listed)
         for summary in filter(self._has_its_tools, listed):
             self._label(principal, summary)
             found.append(
@@ -211,10 +211,16 @@ class ServedSkills:
         summary = (await self._offered(principal.user)).get(name)
         if summary is None:
             raise _none(uri)
-        await self._tool_digests.settle([summary.record])
+        await self._settle(principal, [summary])
         if not self._has_its_tools(summary):
             raise _none(uri)
         return summary
+
+    async def _settle(self, principal: Principal, summaries: list[Summary]) -> None:
+        """Wait until it is known what the tools of these skills are, and mark those that have
+        changed."""
+        await self._tool_digests.settle(summary.record for summary in summaries)
+        await self._tool_digests.mark_changed(self._stores.of(principal.user), summaries)
 
     def _has_its_tools(self, summary: Summary) -> bool:
         """Whether the tools of a skill are, as far as is known, those that it was saved with."""

@@ -82,3 +82,33 @@ async def test_a_page_hears_of_what_happens_in_all_sessions(anne: httpx2.AsyncCl
         assert (await running).status_code == 200
     wanted = ["session.opened", "execution.started", "approval.asked", "approval.answered"]
     assert [name for name in heard_of if name != "session.changed"] == [*wanted, "execution.ended"]
+
+
+TWICE = """
+from servers.shop import complain
+complain("loud")
+complain("loud")
+"""
+
+
+@pytest.mark.parametrize(
+    ("word", "asked"),
+    # In the first run, with two calls, and in the next one of the same session.
+    [("yes", (2, 2)), ("always", (1, 1)), ("session", (1, 0))],
+)
+async def test_a_word_holds_for_a_call_a_run_or_a_session(
+    anne: httpx2.AsyncClient, word: str, asked: tuple[int, int]
+) -> None:
+    for times in asked:
+        questions = 0
+        path = f"{API}/sessions/word-{word}/execute"
+        async with anne.stream("POST", path, json={"code": TWICE}, headers=EVENTS) as answer:
+            async for event in heard(answer):
+                if event.name == "approval":
+                    questions += 1
+                    number = event.data["approval"]["id"]
+                    given = {"word": word, "comment": "as you like"}
+                    said = await anne.post(f"{API}/approvals/{number}", json=given)
+                    assert said.status_code == 204
+                last = event
+        assert last.data["result"]["status"] == "ok" and questions == times

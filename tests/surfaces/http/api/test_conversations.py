@@ -1,10 +1,7 @@
 """Conversations over HTTP, with a scripted model; everything around it is real."""
 
 import asyncio
-import os
-import re
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx2
@@ -23,7 +20,6 @@ from tests.waiting import PATIENCE, until
 
 pytestmark = pytest.mark.anyio
 API = "/api/v1/conversations"
-PAGE = Path(__file__).parents[4] / "docs" / "agents.md"
 SLOW = Says("Looking.", "import time; print('on'); time.sleep(30)")
 
 
@@ -275,25 +271,6 @@ async def test_who_may_not_approve_neither_sees_nor_answers_what_a_call_has_in_i
         asking.cancel()
         await asyncio.wait([asking])
     assert Recorded.made[-1].log.last == 2
-
-
-async def test_the_commands_on_the_page_are_answered(
-    anne: httpx2.AsyncClient, site: Site, talk: str, script: Talking
-) -> None:
-    script.lines += [Says("It is 42.")] * 2
-    [block] = re.findall(r"^## Over HTTP\n.*?```sh\n(.*?)```", PAGE.read_text("utf-8"), re.M | re.S)
-    commands = block.replace("\\\n", " ").strip().splitlines()
-    environment = {"BELL": site.url, "TOKEN": ANNE, "ID": talk.rpartition("/")[2]}
-    for command in [each for each in commands if each.startswith("curl")]:
-        process = await asyncio.create_subprocess_shell(
-            f"{command} --fail-with-body",
-            env=os.environ | environment,
-            stdout=asyncio.subprocess.PIPE,
-        )
-        said, _ = await asyncio.wait_for(process.communicate(), PATIENCE)
-        assert process.returncode == 0, (command, said)
-        if "/messages" in command:
-            assert b"event: done" in said and b"It is 42." in said
 
 
 async def test_reveal_takes_its_own_scope_and_a_place(bell: Divingbell, script: Talking) -> None:

@@ -108,3 +108,25 @@ def test_the_most_that_clients_may_ask_for_is_a_setting() -> None:
     assert most.timeout == settings.limits.ceiling
     with pytest.raises(ConfigError, match="memroy"):
         load(None, {"service": {"limits": {"memroy": "2GB"}}}, environment={})
+
+
+async def test_a_session_that_is_idle_for_as_long_as_was_said_ends(
+    anne: httpx2.AsyncClient,
+) -> None:
+    made = await anne.post(API, json={"id": "brief", "idle_timeout": 0.3})
+    assert made.status_code == 201 and made.json()["expires_at"]
+    longer = await anne.post(API, json={"id": "longer", "idle_timeout": 3600})
+    assert longer.json()["expires_at"] > made.json()["expires_at"]
+
+    async def is_gone() -> bool:
+        return (await anne.get(f"{API}/brief")).status_code == 404
+
+    await until(is_gone, "the session has ended")
+    assert (await anne.get(f"{API}/longer")).status_code == 200
+    again = await anne.post(f"{API}/brief/execute", json={"code": "1"})
+    assert again.json()["status"] == "ok"
+    for wrong in ("0", "-1", "1e999", '"soon"', "true"):
+        body = f'{{"idle_timeout": {wrong}}}'
+        kind = {"Content-Type": "application/json"}
+        refused = await anne.post(API, content=body, headers=kind)
+        assert refused.status_code in (400, 422), (wrong, refused.text)

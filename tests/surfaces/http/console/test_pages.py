@@ -124,3 +124,36 @@ async def test_a_session_is_stopped_from_the_page_of_sessions(console: Console, 
         await until(has_ended, "the run has ended")
     await card.get_by_role("button", name="End session spins").click()
     await card.wait_for(state="detached")
+
+
+async def test_seven_tabs_at_work_leave_room_for_stop(browser: Any, site: Site) -> None:
+    """A browser has six connections to one server: tabs share what streams hold of them."""
+    context = await browser.new_context()
+    tabs = [await Console.opened(context, site) for _ in range(7)]
+    cells = []
+    for number, tab in enumerate(tabs):
+        await tab.begin(f"tab-{number}")
+        cell = await tab.write(SPINNING)
+        await cell.locator(".cm-content").press("Control+Enter")
+        cells.append(cell)
+    # All of them show what comes, each cell and each tab's state of its session.
+    for tab, cell in zip(tabs, cells, strict=True):
+        await cell.get_by_label("stdout").get_by_text("begun").wait_for()
+        await tab.page.locator(".session-bar .state.running").wait_for()
+    for tab, cell in reversed([*zip(tabs, cells, strict=True)]):
+        await tab.page.get_by_role("button", name="Stop", exact=True).click()
+        await cell.locator(".foot .mark").wait_for()
+        assert await cell.locator(".foot .mark").inner_text() != "ok"
+    # The tab that holds the stream of events goes; another takes it over.
+    await tabs[0].page.close()
+    async with site.client() as client:
+        await client.post("/api/v1/sessions", json={"id": "opened-later"})
+    for tab in tabs[1:]:
+        choice = tab.page.get_by_label("Session", exact=True).locator(
+            "option", has_text="opened-later"
+        )
+        await choice.first.wait_for(state="attached")
+    async with site.client() as client:
+        for name in ("opened-later", *(f"tab-{number}" for number in range(7))):
+            await client.delete(f"/api/v1/sessions/{name}")
+    await context.close()

@@ -116,6 +116,11 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
             call.service.spawn(executions.cancel(execution))
 
     if wants_stream(call):
+        # What is refused before it begins has a status of its own, and says when to come again.
+        async with aclosing(execution.log.follow()) as entries:
+            await anext(entries)
+        if execution.problem is not None and execution.log.last == 1:
+            raise execution.problem
         return Stream(_counted(call, execution), left)
     leaving = asyncio.ensure_future(gone(call.receive))
     leaving.add_done_callback(lambda task: None if task.cancelled() else left())

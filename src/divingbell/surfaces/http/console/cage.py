@@ -14,6 +14,7 @@ import msgspec
 from starlette.types import Receive, Scope, Send
 
 from divingbell.shares import weight
+from divingbell.surfaces.http import visitor
 from divingbell.surfaces.http.answers import Answer
 from divingbell.surfaces.http.operations import Call, parsed_query
 from divingbell.surfaces.http.problems import Refused, missing
@@ -71,9 +72,8 @@ class Cage:
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visitor.check(scope, "read")
         call = Call(self._service, scope, receive)
-        if not call.visitor.may("read"):
-            raise Refused(403, "forbidden", "this takes the scope `read`")
         given = parsed_query(scope["query_string"], CageGiven)
         output = await self._output(call)
         if call.header(b"sec-fetch-dest") != DESTINATIONS.get(output["type"]):

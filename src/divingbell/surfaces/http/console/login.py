@@ -34,7 +34,7 @@ class Login:
             if door.tokens.grant_of(given.token) is None:
                 words = "the token is wrong, has expired or was revoked: ask for another"
                 raise Refused(401, "unauthorized", words)
-            value = door.logins.begin(given.token)
+            value = door.logins.begin(given.token, over_tls=_is_over_tls(call))
             await nothing({"Set-Cookie": _cookie(call, value, LIFETIME)})(scope, receive, send)
             return
         await nothing()(scope, receive, send)
@@ -54,10 +54,13 @@ class Logout:
         await nothing({"Set-Cookie": _cookie(call, "", 0)})(scope, receive, send)
 
 
-def _cookie(call: Call, value: str, lifetime: float) -> str:
+def _is_over_tls(call: Call) -> bool:
     # A proxy that ends TLS speaks plainly to us; the page's own origin says how it was reached.
-    secure = call.scope["scheme"] == "https" or (call.header(b"origin") or "").startswith("https:")
+    return call.scope["scheme"] == "https" or (call.header(b"origin") or "").startswith("https:")
+
+
+def _cookie(call: Call, value: str, lifetime: float) -> str:
     return (
         f"{cookie_name(call.scope)}={value}; Path=/; Max-Age={int(lifetime)}; HttpOnly; "
-        f"SameSite=Strict{'; Secure' if secure else ''}"
+        f"SameSite=Strict{'; Secure' if _is_over_tls(call) else ''}"
     )

@@ -7,6 +7,7 @@ from collections import deque
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from divingbell.shares import weight
+from divingbell.surfaces.http import visitor
 from divingbell.surfaces.http.jupyter import outputs
 from divingbell.surfaces.http.jupyter.framing import Frame, Framing
 from divingbell.surfaces.http.jupyter.kernel import Kernel
@@ -27,7 +28,11 @@ SHOWN = frozenset({
 })  # fmt: skip
 """Messages that may be left out. Without a reply or the word `idle` a client would wait for
 ever."""
-TOO_BIG, BAD_DATA = 1009, 1007
+TOO_BIG, BAD_DATA, REFUSED = 1009, 1007, 1008
+NO_LONGER = "the token has expired or was revoked: ask for another"
+WITH_THE_REPLY = "execute_result"
+"""The message that waits for the next one: a value is the last that a cell shows, and its reply
+follows at once. Both in one go wake the client once."""
 MAX_REASON = 120
 """Characters of the reason with which a WebSocket is closed: there is room for 123 bytes."""
 
@@ -57,7 +62,8 @@ class Connection:
             return
         self._unsent.append(message)
         self._unsent_bytes += message.size
-        self._something.set()
+        if message.kind != WITH_THE_REPLY:
+            self._something.set()
 
     async def serve(self, kernel: Kernel) -> None:
         """Pass messages on in both directions until the client leaves."""
@@ -97,6 +103,9 @@ class Connection:
         received = await self._websocket.receive()
         if received["type"] != "websocket.receive":
             return None
+        if not visitor.holds(self._websocket.scope):
+            await self._close(REFUSED, NO_LONGER)
+            return None
         text: str | None = received.get("text")
         data: bytes | None = received.get("bytes")
         return text if text is not None else data
@@ -111,6 +120,9 @@ class Connection:
             self._something.clear()
 
     async def _write_one(self, message: Message) -> None:
+        if not visitor.holds(self._websocket.scope):
+            self._is_gone.set()
+            return await self._close(REFUSED, NO_LONGER)
         frame = self._framing.write(message)
         if isinstance(frame, str):
             await self._websocket.send_text(frame)

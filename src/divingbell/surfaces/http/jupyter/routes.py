@@ -109,7 +109,7 @@ class JupyterRoutes:
 
     async def _channels(self, websocket: WebSocket) -> None:
         try:
-            _check(websocket, "run")
+            visitor.check(websocket.scope, "run")
             kernel = self._kernel(websocket)
             if kernel.is_full:
                 words = f"{MAX_CLIENTS} clients have this kernel open: close one"
@@ -182,7 +182,7 @@ def _guarded(handle: Handler, scope: ScopeWord) -> Callable[[Request], Awaitable
 
     async def handled(request: Request) -> Answer:
         try:
-            _check(request, scope)
+            visitor.check(request.scope, scope)
             return await handle(request)
         except (Refused, DivingbellError) as error:
             return of_error(error).answer(request.scope)
@@ -190,19 +190,9 @@ def _guarded(handle: Handler, scope: ScopeWord) -> Callable[[Request], Awaitable
     return handled
 
 
-def _visitor(connection: HTTPConnection) -> Visitor:
-    found: Visitor = connection.scope[visitor.KEY]
-    return found
-
-
-def _check(connection: HTTPConnection, scope: ScopeWord) -> None:
-    if not _visitor(connection).may(scope):
-        words = f"this takes a token with the scope {scope!r}: `divingbell token create` makes one"
-        raise Refused(403, "forbidden", words)
-
-
 def _principal(connection: HTTPConnection) -> Principal:
-    return _visitor(connection).principal()
+    visiting: Visitor = connection.scope[visitor.KEY]
+    return visiting.principal()
 
 
 async def _body(request: Request, kind: type[Wish]) -> Wish:
