@@ -1,8 +1,10 @@
 """Sessions on a real Ray cluster: where they are, who is let in, and what dies with whom."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
 from divingbell import Divingbell, Result, Session
 from divingbell.errors import CapacityError, ConfigError, SandboxUnavailable
@@ -17,6 +20,7 @@ from divingbell.settings.config import Settings
 from tests.libraries import need
 from tests.scale import ray_machines
 from tests.scale.ray_machines import Machines
+from tests.surfaces.cli.command import COMMAND
 from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("default")  # of Ray's own code
@@ -136,6 +140,49 @@ def test_certificates_that_are_missing_or_none_are_refused(
         ray_access.tls_contexts()
 
 
+async def test_lines_take_certificates_of_the_cluster_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    need("ray")
+    from divingbell.scale import ray_access
+
+    authority = trustme.CA()
+    shown = authority.issue_cert("127.0.0.1")
+    files = {
+        "RAY_TLS_SERVER_CERT": shown.cert_chain_pems[0],
+        "RAY_TLS_SERVER_KEY": shown.private_key_pem,
+        "RAY_TLS_CA_CERT": authority.cert_pem,
+    }
+    for name, content in files.items():
+        content.write_to_path(tmp_path / name)
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    contexts = ray_access.tls_contexts()
+    assert contexts is not None
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(4))
+        writer.close()
+
+    async def echoed(context: ssl.SSLContext) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        writer.write(b"1234")
+        found = await reader.read()
+        writer.close()
+        return found
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=contexts.server)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert await echoed(contexts.client) == b"1234"
+        without = ssl.create_default_context()
+        authority.configure_trust(without)
+        of_others = ssl.create_default_context()
+        for context in (without, of_others):
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                assert await echoed(context) == b""
+
+
 # Where sessions are
 
 
@@ -191,6 +238,30 @@ async def test_no_secret_of_a_node_is_in_what_ray_writes(bell: Divingbell) -> No
             read += len(content)
             assert not any(secret in content for secret in secrets), path
     assert read
+
+
+async def commanded(*words: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(COMMAND, *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    out, _ = await process.communicate()
+    return process.returncode, out.decode()
+
+
+async def test_the_commands_say_how_the_nodes_are(
+    machines: Machines, bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIVINGBELL_RAY_ADDRESS", machines.address)
+    monkeypatch.setenv("DIVINGBELL_BACKEND", "ray")
+    names = [node["name"] for node in await overview(bell)]
+    status, out = await commanded("nodes")
+    assert status == 0 and all(f"{name}  up  0 of 3 sessions" in out for name in names), out
+    status, out = await commanded("nodes", "drain", "nobody")
+    assert status == 2 and "there is no node 'nobody'" in out
+    monkeypatch.setenv("DIVINGBELL_MAX_SESSIONS", str(PLACES))
+    status, out = await commanded("doctor")
+    assert status == 0, out
+    assert all(f"Line to {name}" in out for name in names) and "Divingbell 0" in out, out
 
 
 # What dies with whom
