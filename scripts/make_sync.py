@@ -40,7 +40,7 @@ FACES = (
     Face("Files", ("session.files:Files", "session.base:FilesHandle"), "The files of a session."),
     Face(
         "CommandHandle",
-        ("session.commands.handle:LocalCommandHandle", "session.base:CommandHandle"),
+        ("session.commands.handle:StartedHandle", "session.base:CommandHandle"),
         "A command that runs, or has run.",
     ),
     Face("Session", ("session.session:Session", "session.base:SessionHandle"), "A session."),

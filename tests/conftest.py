@@ -37,6 +37,7 @@ SLOW = (
     "host/test_profile.py",
     "promises",
     "sandbox",
+    "scale",
     "session/commands/test_commands.py",
     "session/test_accidents.py",
     "session/test_bad_input.py",

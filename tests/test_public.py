@@ -24,7 +24,7 @@ from divingbell import (
     SettingsArguments,
     events,
 )
-from divingbell.session.commands.handle import LocalCommandHandle
+from divingbell.session.commands.handle import StartedHandle
 from divingbell.settings import tables
 from divingbell.settings.markers import IsPath
 
@@ -92,7 +92,7 @@ ATTRIBUTES: dict[type, set[str]] = {
     },
     Files: {"get", "list", "open", "put", "remove", "stat", "stream"},
     OpenFile: {"aclose", "info"},
-    LocalCommandHandle: {
+    StartedHandle: {
         "command",
         "exit_code",
         "kill",

@@ -26,11 +26,13 @@ LAYERS = (
     ("sandbox", "gateway", "review", "audit"),
     ("session", "skills"),
     ("parts",),
+    ("scale",),
     ("app", "events"),
     ("portal", "agent", "client", "datasets"),
     ("sync", "surfaces", "surfaces.mcp", "surfaces.http", "promises", "doctor"),
     ("promises.check",),
     ("surfaces.cli",),
+    ("scale.serve",),
     ("", "__main__"),
 )
 """From the bottom. A room imports what is below it, and rooms beside it that do not import it."""
@@ -54,7 +56,7 @@ INSIDE = {
     "columns": ("session",),
     "parcels": ("session",),
     "drawn_texts": ("session", "promises.check"),
-    "frames": ("border", "session", "settings", "gateway", "skills"),
+    "frames": ("border", "session", "settings", "gateway", "skills", "scale", "promises.check"),
     "layout": (
         "notebook",
         "host",
@@ -71,7 +73,7 @@ INSIDE = {
     "seccomp": ("sandbox",),
     "syscalls": ("sandbox",),
     "tokens": ("session",),
-    "values": ("models", "session", "surfaces.mcp", "client", "surfaces.http"),
+    "values": ("models", "session", "scale", "surfaces.mcp", "client", "surfaces.http"),
     "": ("promises.check",),
 }
 """Modules of divingbell_inside that the host imports, and where: it runs nothing else of them."""

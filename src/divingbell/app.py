@@ -47,6 +47,7 @@ from divingbell.session import notebook
 from divingbell.session.base import SessionHandle
 from divingbell.session.calls import ToolGateway
 from divingbell.session.engine import Engine
+from divingbell.session.keeper import SessionKeeper
 from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.needs import Needs
 from divingbell.session.options import SessionOptions, check_name, checked
@@ -151,7 +152,7 @@ class Divingbell:
         self._on_approval = on_approval
         self._on_event = on_event
         self._guard: LoopGuard | None = None
-        self._engine: Engine | None = None
+        self._engine: SessionKeeper[Any] | None = None
         self._gateway: Gateway | None = None
         self._starting: Starting | None = None
         self._backend: Backend | None = None
@@ -273,18 +274,7 @@ class Divingbell:
             )
             lines = self._privacy_lines(gateway, undo)
             starting = Starting(self._progress)
-            self._backend = make_backend(
-                self.settings, starting.report, home.servers.path, self._needs
-            )
-            engine = Engine(
-                self.settings,
-                self._backend,
-                gateway,
-                self.journal,
-                self.border,
-                self._ledgers,
-                guard,
-            )
+            engine = self._make_engine(starting, home, gateway, guard)
             undo.push_async_callback(engine.stop)
             undo.push_async_callback(starting.stop)
             # The servers come up while the sandbox does; loading the SDK takes as long as either.
@@ -296,6 +286,25 @@ class Divingbell:
             atexit.register(self._abandon, home)
             undo.callback(atexit.unregister, self._abandon)
             self._undo = undo.pop_all()
+
+    def _make_engine(
+        self, starting: Starting, home: Home, gateway: Gateway, guard: LoopGuard
+    ) -> SessionKeeper[Any]:
+        """Return what has the sessions: this process, or nodes.
+
+        Raises:
+            ConfigError: the cluster can't be used as it is set up.
+        """
+        around = gateway, self.journal, self.border, self._ledgers, guard
+        if self.settings.backend == registry.RAY:
+            # Here, because most have no use for it.
+            from divingbell.scale import clusters
+            from divingbell.scale.engine import RemoteEngine
+
+            cluster = clusters.cluster_of(self.settings)
+            return RemoteEngine(self.settings, cluster, home.servers, *around)
+        self._backend = make_backend(self.settings, starting.report, home.servers.path, self._needs)
+        return Engine(self.settings, self._backend, *around)
 
     async def _subscribe(self, gateway: Gateway, undo: contextlib.AsyncExitStack) -> LedgerRecorder:
         """Subscribe those who keep account to the journal; the ledger comes before the totals."""
@@ -558,6 +567,26 @@ class Divingbell:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
 
+    def _share_sessions(self) -> None:
+        """Have sessions go on when this process ends, for others of the cluster that serve the same
+        users; and find what those have opened.
+
+        Raises:
+            ConfigError: the sessions are in this process.
+        """
+        from divingbell.scale.engine import RemoteEngine
+        from divingbell.scale.shared import ClusterSessions
+
+        engine = self._running()
+        if not isinstance(engine, RemoteEngine):
+            raise ConfigError('sessions are shared with other processes only by backend = "ray"')
+        engine.ends_sessions = False
+
+        async def join(id: str, principal: Principal) -> SessionHandle | None:
+            return await self._open(id, principal, {})
+
+        self._owned.shared = ClusterSessions(engine.cluster, join)
+
     async def _open_for(
         self,
         id: str,
@@ -623,14 +652,14 @@ class Divingbell:
             return "not running"
         return notebook.counted(len(self._engine.sessions()), "session")
 
-    def _running(self) -> Engine:
+    def _running(self) -> SessionKeeper[Any]:
         """Return the engine, for the loop that this Divingbell belongs to."""
         engine = self._started()
         assert self._guard is not None
         self._guard.check()
         return engine
 
-    def _started(self) -> Engine:
+    def _started(self) -> SessionKeeper[Any]:
         if self._engine is None:
             raise DivingbellError(
                 "Divingbell is not running: use `async with Divingbell() as bell`, or "

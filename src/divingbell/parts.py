@@ -90,7 +90,7 @@ def dataset_server(server: Server, spool: Path, settings: Settings) -> Server:
     told = {spooled_tables.VARIABLE: str(spool), "DIVINGBELL_HOME": str(profile.home())}
     if settings.privacy in ("secrets", "personal") or settings.privacy_rules.users:
         (spool / spooled_tables.RULES).write_text(_rules_on_fields(server.name, settings))
-    return replace(server, args=(*server.args, "--backend", settings.backend), env=told)
+    return replace(server, args=(*server.args, "--backend", registry.wall_of(settings)), env=told)
 
 
 def _rules_on_fields(server: str, settings: Settings) -> str:

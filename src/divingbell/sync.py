@@ -34,7 +34,7 @@ from divingbell.models import (
 from divingbell.portal import Face, Iterated, PlainApprover, Running, awaited
 from divingbell.principal import Principal
 from divingbell.session.calls import ToolGateway
-from divingbell.session.commands.handle import LocalCommandHandle as _LocalCommandHandle
+from divingbell.session.commands.handle import StartedHandle as _StartedHandle
 from divingbell.session.files import Files as _Files
 from divingbell.session.files import OpenFile as _OpenFile
 from divingbell.session.needs import Needs
@@ -134,7 +134,7 @@ class Files(Face[_Files]):
         self._call(self._of.remove, path)
 
 
-class CommandHandle(Face[_LocalCommandHandle]):
+class CommandHandle(Face[_StartedHandle]):
     """A command that runs, or has run."""
 
     @property
@@ -1002,7 +1002,7 @@ Face.faces.update(
     {
         _OpenFile: OpenFile,
         _Files: Files,
-        _LocalCommandHandle: CommandHandle,
+        _StartedHandle: CommandHandle,
         _Session: Session,
         _Gateway: Gateway,
         _Skills: Skills,

@@ -34,7 +34,7 @@ def _of_backends(settings: Settings | None) -> Iterator[Finding]:
     """Look at the needs of the backends: each thing once, also where several need it."""
     chosen = settings.backend if settings else registry.AUTO
     rows = registry.every() if chosen == registry.AUTO else [*registry.OURS]
-    if chosen not in (registry.AUTO, *(row.name for row in rows)):
+    if chosen not in (registry.AUTO, registry.RAY, *(row.name for row in rows)):
         rows.append(registry.find(chosen))
     looked_at: dict[str, list[registry.Row]] = {}
     for row in rows:

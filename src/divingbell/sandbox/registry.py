@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 GROUP = "divingbell.backends"
 AUTO = "auto"
+RAY = "ray"
+"""No wall of its own: sessions are on nodes, behind the one that `node_backend` names there."""
 """The word for whichever works: no backend can have that name."""
 DEFAULT = "local"
 """The backend of the default settings, and of the table in SECURITY.md."""
@@ -164,6 +166,11 @@ def find(name: str) -> Row:
     return _loaded(found[0])
 
 
+def wall_of(settings: "Settings") -> str:
+    """The backend behind which code runs, wherever that is."""
+    return settings.node_backend if settings.backend == RAY else settings.backend
+
+
 def check(settings: "Settings") -> None:
     """See whether the backends that the settings name are there, and none is below the minimum.
 
@@ -172,8 +179,8 @@ def check(settings: "Settings") -> None:
     """
     minimum = _named(settings.backend_minimum, "backend_minimum")
     order = [_named(name, "backend_order") for name in settings.backend_order]
-    if settings.backend != AUTO:
-        order = [_named(settings.backend, "backend")]
+    if (name := wall_of(settings)) != AUTO:
+        order = [_named(name, "node_backend" if settings.backend == RAY else "backend")]
     if order and not any(row.strength >= minimum.strength for row in order):
         raise ConfigError(
             f"{', '.join(row.name for row in order)} is below the backend_minimum, "
@@ -234,7 +241,8 @@ def _instead(name: str) -> str:
     known = [*names_of_ours(), *_names_of_others()]
     close = difflib.get_close_matches(name, known, 1)
     meant = f"; did you mean {close[0]!r}?" if close else "."
-    return f"{meant} There are {', '.join(known)}, and {AUTO!r} takes the first that works"
+    return f"{meant} There are {', '.join(known)}, {AUTO!r} takes the first that works, "
+    f"and {RAY!r} has sessions on other machines"
 
 
 # Those of other packages
@@ -252,7 +260,7 @@ def _names_of_others() -> list[str]:
 
 def _is_free(name: str) -> bool:
     """Whether another package may have a backend of this name."""
-    return name not in _BY_NAME and name != AUTO
+    return name not in _BY_NAME and name not in (AUTO, RAY)
 
 
 def _package_of(point: "EntryPoint") -> str:

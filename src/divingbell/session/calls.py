@@ -43,6 +43,8 @@ _QUESTIONS = {
     "list_prompts", "load_skill", "search_skills",
 }  # fmt: skip
 """Put to the gateway itself; they carry nothing out."""
+EFFECTS = "calls of tools already made: "
+"""How the note begins that tells of the side effects of a cell that failed."""
 MAX_RECORDS = 200
 """Calls of a cell that its result lists; it counts all."""
 _REFUSED_AT_ONCE = 200
@@ -126,7 +128,7 @@ class Record:
         shown = "; ".join(_repeated(*tool, given) for tool, given in by_tool.items())
         left = len(made) + self.count - len(self.calls) - sum(named.values())
         more = f"; and {left:,} more" if left else ""
-        return f"calls of tools already made: {shown}{more}"
+        return f"{EFFECTS}{shown}{more}"
 
 
 def _repeated(name: str, status: str, given: Mapping[str, int]) -> str:
@@ -181,11 +183,12 @@ class Calls:
         send: Callable[[frames.Header, bytes], None],
         drained: Callable[[], Awaitable[None]],
         tables: TableDelivery | None = None,
+        key: str | None = None,
     ) -> None:
         self._gateway = gateway
         self._tables = tables
         self._session = session
-        self.key = f"{key_of(principal, session)}#{next(_serials)}"
+        self.key = key or f"{key_of(principal, session)}#{next(_serials)}"
         self.principal = replace(principal, conversation=principal.conversation or self.key)
         self._send = send
         self._drained = drained
@@ -263,6 +266,12 @@ class Calls:
         self.asker = None
         if self._gateway is not None:
             self._gateway.end_run(self.key)
+
+    async def cancelled(self, patience: float) -> None:
+        """Return once the calls are over that were cancelled, or after so many seconds."""
+        ending = [task for task in self._tasks.values() if task.cancelling()]
+        if ending:
+            await asyncio.wait(ending, timeout=patience)
 
     def cancel_all(self) -> None:
         """Give up on everything that is under way."""

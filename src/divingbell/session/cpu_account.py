@@ -1,19 +1,27 @@
 """The CPU account of a session: what its processes use is charged to its user."""
 
-from divingbell.sandbox.base import Sandbox
+from typing import Protocol
+
+from divingbell.models import Consumption
 from divingbell.session.user_rates import UserRates
+
+
+class Consumer(Protocol):
+    """A sandbox, or who knows what one uses."""
+
+    def consumption(self) -> Consumption: ...
 
 
 class CpuAccount:
     """Charges a user with the processor time of one session, as the kernel counts it for all of its
     processes: in cells, in commands, and between them."""
 
-    def __init__(self, rates: UserRates, user: str, sandbox: Sandbox) -> None:
+    def __init__(self, rates: UserRates, user: str, sandbox: Consumer) -> None:
         self._rates = rates
         self._user = user
         self.begin(sandbox)
 
-    def begin(self, sandbox: Sandbox) -> None:
+    def begin(self, sandbox: Consumer) -> None:
         """Count from now on what this sandbox uses. To make it was the host's own business."""
         self._sandbox = sandbox
         self._charged = self._used()

@@ -82,7 +82,7 @@ class Hints:
 
     def hint_in(self, header: Mapping[str, Any] | None, user: str) -> str:
         """Return the hint about what the frame says was stumbled over; empty for none."""
-        stumble = _stumble_in(header)
+        stumble = stumble_in(header)
         return _KINDS[stumble[0]](self, stumble[1], user) if stumble is not None else ""
 
     def _network(self, _: str, user: str) -> str:
@@ -165,7 +165,7 @@ _KINDS: Mapping[str, Callable[[Hints, str, str], str]] = {
 }
 
 
-def _stumble_in(header: Mapping[str, Any] | None) -> tuple[str, str] | None:
+def stumble_in(header: Mapping[str, Any] | None) -> tuple[str, str] | None:
     """Return the kind of stumble that the interpreter names, and its subject, where they are
     such as there can be."""
     error = (header or {}).get("error")

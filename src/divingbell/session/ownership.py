@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from divingbell import logs
 from divingbell.errors import CapacityError, InvalidInput
@@ -28,6 +28,16 @@ Opener = Callable[
     [str, Principal, Mapping[str, Any], SessionOptions | None], Awaitable[SessionHandle]
 ]
 """Makes a session of that id, with limits and options."""
+
+
+class SharedSessions(Protocol):
+    """The sessions of a cluster, in which other processes hold some of the same users."""
+
+    async def ids_of(self, user: str) -> list[str]:
+        """Return the ids of the user's sessions, whoever has opened them."""
+
+    async def join(self, id: str, principal: Principal) -> SessionHandle | None:
+        """Return a session that is open, None if it has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +67,27 @@ class OwnedSessions:
         self._lost: dict[_Key, None] = {}
         """Sessions that have ended by themselves, which their clients do not know yet."""
         self._locks: dict[str, asyncio.Lock] = {}
+        self.shared: SharedSessions | None = None
+        """Where this is not the only process in which these users come in."""
+
+    async def look(self, principal: Principal) -> None:
+        """Join what the principal has opened through other processes, where there are some."""
+        if self.shared is None:
+            return
+        own = self._key(principal, DEFAULT_SESSION)[1]
+        for identifier in await self.shared.ids_of(principal.user):
+            key = principal.user, identifier
+            if key not in self._held and (identifier == own or _NAME.fullmatch(identifier)):
+                session = await self.shared.join(identifier, principal)
+                if session is not None:
+                    connection = principal.conversation if identifier == own else None
+                    self._held.setdefault(key, _Held(session, connection))
+
+    async def _count(self, key: _Key) -> int:
+        """Return how many sessions the user has besides this one."""
+        if self.shared is None:
+            return sum(user == key[0] for user, _ in self._held)
+        return len(set(await self.shared.ids_of(key[0])) - {key[1]})
 
     async def open(
         self,
@@ -81,7 +112,7 @@ class OwnedSessions:
             if held is not None:
                 self._reached(principal, held.session)
                 return held.session, False
-            if sum(user == principal.user for user, _ in self._held) >= MAX_SESSIONS:
+            if await self._count(key) >= MAX_SESSIONS:
                 raise CapacityError(
                     f"you have {MAX_SESSIONS} sessions: end one first, with close_session or, over "
                     "HTTP, with DELETE",
@@ -130,8 +161,10 @@ class OwnedSessions:
         await self._end([key for key, held in self._held.items() if held.connection == connection])
 
     async def leave_all(self) -> None:
-        """End every session."""
-        await self._end(list(self._held))
+        """End every session; of those that are shared, only what connections to here had."""
+        shared = self.shared is not None
+        await self._end([key for key, held in self._held.items() if held.connection or not shared])
+        self._held.clear()
 
     async def _end(self, keys: list[_Key]) -> None:
         gone = [self._held.pop(key).session for key in keys]
@@ -143,7 +176,10 @@ class OwnedSessions:
     def _key(self, principal: Principal, name: str) -> _Key:
         if name != DEFAULT_SESSION:
             return principal.user, name
-        return principal.user, self._secret.setdefault(principal, f"mcp:{secrets.token_hex(16)}")
+        # Without connections it is the user's own, through whichever process they come; nobody
+        # can name it, as no name has a colon.
+        random = secrets.token_hex(16) if principal.conversation else DEFAULT_SESSION
+        return principal.user, self._secret.setdefault(principal, f"mcp:{random}")
 
     def _sweep(self, user: str) -> None:
         """Let go of what has ended by itself, as idle sessions do."""

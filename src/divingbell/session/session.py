@@ -18,9 +18,9 @@ from divingbell.models import (
 )
 from divingbell.principal import Principal
 from divingbell.session import notebook
+from divingbell.session.accounted import AccountedSession
 from divingbell.session.base import CommandHandle, SessionHandle
 from divingbell.session.files import Files
-from divingbell.session.local import LocalSession
 
 
 class Session(SessionHandle):
@@ -32,7 +32,7 @@ class Session(SessionHandle):
 
     files: Files
 
-    def __init__(self, handle: LocalSession, *, opened: bool = False) -> None:
+    def __init__(self, handle: AccountedSession, *, opened: bool = False) -> None:
         """`opened`: it was opened by whoever has it, and not only looked for."""
         self._seen = handle
         self._opened = opened
@@ -47,7 +47,7 @@ class Session(SessionHandle):
         return notebook.table(repr(self), [self])
 
     @property
-    def _handle(self) -> LocalSession:
+    def _handle(self) -> AccountedSession:
         """What does the work, for the loop that it belongs to; elsewhere it raises WrongLoop.
 
         What only looks uses `_seen`, from wherever.

@@ -27,6 +27,10 @@ class SettingsArguments(SessionLimits, total=False):
 
     backend_order: Texts
     backend_minimum: str
+    node_backend: str
+    ray_address: str
+    ray_insecure: bool
+    node_port: int
     platform: Literal["auto", "systrap", "ptrace", "kvm"]
     limits: Limits | SessionLimits
     packages: Texts

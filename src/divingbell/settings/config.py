@@ -55,6 +55,14 @@ class Settings:
     """For backend = "auto": what is tried, in this order; empty: all, the strongest first."""
     backend_minimum: str = "docker"
     """The weakest backend that may be used."""
+    node_backend: str = "local"
+    """For backend = "ray": the wall around the code on each node, by its name, or "auto"."""
+    ray_address: str = "auto"
+    """For backend = "ray": the address of the Ray cluster; "auto": the one of this machine."""
+    ray_insecure: bool = False
+    """Whether a Ray cluster may be used that lets anybody in who can reach it."""
+    node_port: Annotated[int, at_least(0)] = 0
+    """The port on which a node listens for lines of fronts; 0: any that is free."""
     platform: Literal["auto", "systrap", "ptrace", "kvm"] = "auto"
     """How the gvisor backend catches system calls: "systrap", "ptrace", "kvm" or "auto"."""
     limits: Limits = field(default_factory=Limits)
@@ -241,11 +249,11 @@ def _limits(raw: Mapping[str, Any], place: Place) -> dict[str, Any]:
     return found
 
 
-# Read by other parts: the folder of profiles, the development script, the vault, the audit log, the
-# file itself.
+# Read by other parts: the folder of profiles, the development script, the vault, the audit log, a
+# node, the file itself.
 _NOT_SETTINGS = {
     "home", "config", "venv", "tokens", "test_data", "bench_image", "vault_key", "audit_key",
-    "spool",
+    "spool", "node_secret",
 }  # fmt: skip
 
 

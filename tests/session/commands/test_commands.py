@@ -27,7 +27,7 @@ from divingbell.journal.events import CommandEnded, CommandStarted, Intent, Jour
 from divingbell.principal import Principal
 from divingbell.session import spool
 from divingbell.session.commands import command, commands
-from divingbell.session.commands.handle import LocalCommandHandle
+from divingbell.session.commands.handle import StartedHandle
 from divingbell.session.commands.live_output import MAX_UNREAD
 from divingbell.session.local import OVERDRAFT
 from tests.surfaces.mcp.stamped import Whole
@@ -562,7 +562,7 @@ async def test_commands_that_keep_the_host_busy_are_stopped_and_cells_are_not(
 ) -> None:
     heavy = await _in_background(session, FOREVER)
     light = await _in_background(session, FOREVER)
-    assert isinstance(heavy, LocalCommandHandle)
+    assert isinstance(heavy, StartedHandle)
     heavy._running.line.drawn = OVERDRAFT
     cell = asyncio.create_task(session.run("import time; time.sleep(0.3); 'whole'"))
     await until(lambda: session.busy, "the cell runs")

@@ -128,9 +128,9 @@ def test_export_gives_lines_of_json(bell: Bell) -> None:
 
 
 def test_a_server_keeps_a_log_unless_it_is_told_not_to() -> None:
-    assert serving._for_a_model(Settings()).audit == "on"
-    assert serving._for_a_model(Settings(audit="off")).audit == "off"
-    assert serving._for_a_model(Settings(audit="required")).audit == "required"
+    assert serving.for_a_model(Settings()).audit == "on"
+    assert serving.for_a_model(Settings(audit="off")).audit == "off"
+    assert serving.for_a_model(Settings(audit="required")).audit == "required"
 
 
 def test_a_reveal_is_recorded_before_anything_is_shown(tmp_path: Path) -> None:

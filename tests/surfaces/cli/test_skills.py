@@ -200,5 +200,5 @@ def test_what_a_person_would_not_see_is_shown(
 
 def test_a_server_offers_skills_unless_it_is_told_not_to() -> None:
     assert Settings().skills is None
-    assert serving._for_a_model(Settings()).skills == "on"
-    assert serving._for_a_model(Settings(skills="off")).skills == "off"
+    assert serving.for_a_model(Settings()).skills == "on"
+    assert serving.for_a_model(Settings(skills="off")).skills == "off"

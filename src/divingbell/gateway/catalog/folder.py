@@ -1,6 +1,7 @@
 """The folder that every session sees, read-only, as /servers."""
 
 import contextlib
+import hashlib
 import os
 import secrets
 import shutil
@@ -22,7 +23,7 @@ from divingbell.tool import Tool
 # Sessions run under users of their own, so everybody may read, whatever the umask says.
 FOLDER_MODE = 0o755
 FILE_MODE = 0o644
-README = "README.md"
+README, INIT = "README.md", "__init__.py"
 
 
 class Folder:
@@ -56,7 +57,7 @@ class Folder:
             raise ValueError(f"the names of {package[:80]!r} must come from naming.unique")
         files[README] = readme(server, package, tools, instructions).encode()
         # Last, because it names the others.
-        files["__init__.py"] = package_source(server, package, tools, instructions).encode()
+        files[INIT] = package_source(server, package, tools, instructions).encode()
         with self._lock:
             folder = self._open_package(package)
             try:
@@ -90,6 +91,60 @@ class Folder:
         with self._lock:
             return self._count(_replace(self._root, README, content))
 
+    # The same on another machine
+
+    def contents(self) -> dict[str, bytes]:
+        """Return all files by their paths: `README.md`, `shop/refund.py`."""
+        found: dict[str, bytes] = {}
+        with self._lock:
+            for name in os.listdir(self._root):
+                if is_safe(name):
+                    found |= _files_in(self._open_package(name), f"{name}/")
+                elif name == README and (content := _whole(self._root, name)) is not None:
+                    found[name] = content
+        return found
+
+    def missing(self, digests: Mapping[str, str]) -> list[str]:
+        """Return those of the paths whose content is not this here already, by its SHA-256.
+
+        Raises:
+            ValueError: one is no path of such a folder.
+        """
+        for path in digests:
+            _parts_of(path)
+        here = {path: digest_of(content) for path, content in self.contents().items()}
+        return [path for path, digest in digests.items() if here.get(path) != digest]
+
+    def take_over(self, digests: Mapping[str, str], new: Mapping[str, bytes]) -> None:
+        """Make the folder one with exactly these files, of which those that were missing are given.
+
+        Raises:
+            ValueError: a content is not the one that was announced; nothing was written.
+        """
+        if any(digest_of(content) != digests.get(path) for path, content in new.items()):
+            raise ValueError("a file of /servers is not the one that was announced")
+        packages: dict[str, dict[str, bytes]] = {}
+        files = {path: content for path, content in self.contents().items() if path in digests}
+        for path, content in (files | dict(new)).items():
+            package, name = _parts_of(path)
+            packages.setdefault(package, {})[name] = content
+        with self._lock:
+            own = packages.pop("", {})
+            for package, content_of in packages.items():
+                # Last, because it names the others.
+                init = {name: each for name, each in content_of.items() if name == INIT}
+                rest = {name: each for name, each in content_of.items() if name != INIT}
+                folder = self._open_package(package)
+                try:
+                    self._count(_update(folder, rest | init))
+                finally:
+                    os.close(folder)
+            for name, content in own.items():
+                self._count(_replace(self._root, name, content))
+            for name in os.listdir(self._root):
+                if name not in packages and name not in own:
+                    self._count(_remove(name, self._root))
+
     def close(self) -> None:
         """Remove the folder and all that is in it. A second time does nothing."""
         with self._lock:
@@ -112,6 +167,44 @@ class Folder:
             folder = os.open(package, flags, dir_fd=self._root)
         os.fchmod(folder, FOLDER_MODE)
         return folder
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _parts_of(path: str) -> tuple[str, str]:
+    """Return the package of a path, empty for none, and the name of the file.
+
+    Raises:
+        ValueError: it is no path of such a folder.
+    """
+    package, slash, name = path.rpartition("/")
+    is_ours = name in (README, INIT) if slash else name == README
+    if not is_ours and not (slash and name.endswith(".py") and is_safe(name[:-3])):
+        raise ValueError(f"{path[:80]!r} is no file of /servers")
+    if slash and not is_safe(package):
+        raise ValueError(f"{path[:80]!r} is no file of /servers")
+    return package, name
+
+
+def _files_in(folder: int, prefix: str) -> dict[str, bytes]:
+    """Return the plain files in a folder, and close it."""
+    try:
+        found = {name: _whole(folder, name) for name in os.listdir(folder)}
+    finally:
+        os.close(folder)
+    return {prefix + name: content for name, content in found.items() if content is not None}
+
+
+def _whole(folder: int, name: str) -> bytes | None:
+    """Return the content of a plain file; None for what is none."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return None if name.startswith(".") else file.read()
 
 
 def _update(folder: int, files: Mapping[str, bytes]) -> bool:

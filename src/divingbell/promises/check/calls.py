@@ -4,7 +4,7 @@ import asyncio
 import os
 
 from divingbell.models import MB
-from divingbell.promises.check.rig import Watch, expect, judged
+from divingbell.promises.check.rig import Watch, expect, judged, local_of
 from divingbell.promises.check.tool_rig import NAME, ToolRig, tool_checks
 from divingbell.session.calls import MAX_BYTES
 
@@ -168,7 +168,7 @@ async def arguments_to_choke_on(rig: ToolRig) -> str:
 @tool_checks("H71", alone=True)
 async def arguments_that_swell(rig: ToolRig) -> str:
     async with rig.session() as session, Watch() as watch:
-        calls, most = session._handle._calls, 0
+        calls, most = local_of(session)._calls, 0
         task = asyncio.create_task(rig.run(session, "H71.py"))
         while not task.done():
             most = max(most, len(calls._tasks))
@@ -188,7 +188,7 @@ async def calls_cancelled_at_once(rig: ToolRig) -> str:
             await session.interrupt()
         result = await task
         expect(bool(done) and result.status == "timeout", f"it ended with {result.status}")
-        expect(not session._handle._calls._tasks, "the host still counts the call")
+        expect(not local_of(session)._calls._tasks, "the host still counts the call")
         await rig.works(session)
     return "timeout, as without a call"
 

@@ -18,6 +18,7 @@ from divingbell.promises.check.rig import (
     Watch,
     checks,
     expect,
+    local_of,
 )
 from divingbell.session.session import Session
 
@@ -131,7 +132,7 @@ async def servers_that_were_taken_over(rig: CheckRig) -> str:
 async def _taken_over(session: Session, sent: bytes) -> AsyncIterator[None]:
     """Have the next command of a session be served by one that only ever sends these bytes."""
     ours, theirs = socket.socketpair()
-    sandbox = session._handle.sandbox
+    sandbox = local_of(session).sandbox
     sandbox.open_command = lambda number: theirs.detach()  # type: ignore[method-assign]
     with ours, _sending(ours, sent):
         yield

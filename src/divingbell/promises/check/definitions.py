@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from divingbell.models import MB
-from divingbell.promises.check.rig import SAMPLE, Watch, expect, judged
+from divingbell.promises.check.rig import SAMPLE, Watch, expect, judged, local_of
 from divingbell.promises.check.tool_rig import NAGGING, NAME, SWELLING, ToolRig, tool_checks
 from divingbell.session.session import Session
 
@@ -171,7 +171,7 @@ async def notifications_to_choke_on(rig: ToolRig) -> str:
 @tool_checks("D52", alone=True)
 async def results_that_nobody_reads(rig: ToolRig) -> str:
     async with rig.session() as session, Watch() as watch:
-        results, held = session._handle._calls._results, 0
+        results, held = local_of(session)._calls._results, 0
         task = asyncio.create_task(rig.run(session, "D52.py"))
         while not task.done():
             held = max(held, results.held)

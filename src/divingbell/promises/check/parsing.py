@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from divingbell.models import MB
-from divingbell.promises.check.rig import SAMPLE, CheckRig, Watch, checks, expect
+from divingbell.promises.check.rig import SAMPLE, CheckRig, Watch, checks, expect, local_of
 from divingbell.shares.host_time import SHARE
 
 MOST_OUTPUTS = 20_000
@@ -184,7 +184,7 @@ async def empty_background_events(rig: CheckRig) -> str:
     async with rig.session() as session, Watch() as watch:
         await rig.run(session, "H49.py")
         await asyncio.sleep(1.0)
-        kept = len(session._handle._background._kept)
+        kept = len(local_of(session)._background._kept)
         expect(kept < 2000, f"the host keeps {kept:,} events that carry nothing")
         await rig.works(session)
     return f"{kept} kept; {watch.judge()}"

@@ -17,6 +17,7 @@ from divingbell.promises.check.rig import (
     closed_in_time,
     expect,
     judged,
+    local_of,
 )
 from divingbell.session.session import Session
 
@@ -73,7 +74,7 @@ async def daemons(rig: CheckRig) -> str:
 
 def processes_of(session: Session) -> list[int]:
     """The pids that the processes of a session have on the host."""
-    return session._handle._interpreter.sandbox.pids()
+    return local_of(session)._interpreter.sandbox.pids()
 
 
 @checks("R09", alone=True)

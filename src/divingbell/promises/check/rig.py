@@ -16,6 +16,7 @@ from divingbell.errors import FileRefused
 from divingbell.models import MB, Result
 from divingbell.promises import PREAMBLE, PROBES
 from divingbell.sandbox.base import Zygote
+from divingbell.session.local import LocalSession
 from divingbell.session.session import Session
 from divingbell.shares import loop_thread
 
@@ -93,6 +94,13 @@ class CheckRig:
         if self.zygote.pid is None:
             raise PromiseBroken("the zygote does not run")
         os.kill(self.zygote.pid, signal.SIGKILL)
+
+
+def local_of(session: Session) -> LocalSession:
+    """Return what runs the code of a session, which a check looks into."""
+    local = session._handle
+    assert isinstance(local, LocalSession)
+    return local
 
 
 class Watch:

@@ -122,8 +122,14 @@ class Command:
         """Whether it may take as much CPU time as it likes."""
         return self._place.cpu_seconds is None
 
+    @property
+    def drawn(self) -> float:
+        return self.line.drawn
+
+    def charge(self, seconds: float) -> None:
+        self.line.charge(seconds)
+
     def shown(self, name: StreamName) -> str:
-        """Return the text of a stream so far, as its reader may see it."""
         return self._exit.text(self._streams[name].text, goes_on=self.running)
 
     async def wait(self) -> CommandResult:

@@ -12,16 +12,13 @@ from divingbell.command import CommandEvent, CommandLine, CommandOptions, Comman
 from divingbell.errors import CapacityError, InvalidInput
 from divingbell.journal.events import CommandEnded, CommandStarted
 from divingbell.journal.journal import Journal
-from divingbell.models import Limits
 from divingbell.principal import Principal
 from divingbell.session.base import CommandHandle
 from divingbell.session.cancelling import see_through
-from divingbell.session.commands import line
-from divingbell.session.commands.command import END_PATIENCE, Command, Place, Sink
-from divingbell.session.commands.handle import LocalCommandHandle
+from divingbell.session.commands.command import END_PATIENCE, Exit, Sink
+from divingbell.session.commands.handle import StartedCommand, StartedHandle
 from divingbell.session.commands.request import CommandRequest, requested, text_of
 from divingbell.session.hints import Hints
-from divingbell.session.interpreter import Interpreter
 from divingbell.session.loop_guard import LoopGuard
 from divingbell.session.spool import FINISH_TIMEOUT
 from divingbell_inside import frames
@@ -33,7 +30,6 @@ MAX_COMMANDS = 8
 class Owner(Protocol):
     """The session that the commands belong to."""
 
-    limits: Limits
     last_used: float
 
     @property
@@ -52,8 +48,17 @@ class Owner(Protocol):
             RateExceeded: its user has used up a rate.
         """
 
-    async def place_for_command(self) -> Interpreter:
-        """Return the interpreter in whose sandbox a command can run now.
+    async def start_command(
+        self,
+        number: int,
+        text: str,
+        request: CommandRequest,
+        background: bool,
+        sink: Sink,
+        exit: Exit,
+    ) -> StartedCommand:
+        """Start a command that was admitted and written down. In the background only a timeout of
+        its own limits its time.
 
         Raises:
             SessionClosed: the session has ended.
@@ -65,8 +70,6 @@ class Owner(Protocol):
 class CommandServices:
     """The parts that commands of all sessions share."""
 
-    grace: float
-    """Seconds between asking a command to end and ending it."""
     hints: Hints
     journal: Journal
     border: Border
@@ -82,7 +85,7 @@ class Commands:
         self._env = env or {}
         """Variables of the session, which commands have too."""
         self._services = services
-        self._running: dict[int, Command] = {}
+        self._running: dict[int, StartedCommand] = {}
         self._starting = 0
         self._count = 0
         self._awaited = 0
@@ -95,11 +98,11 @@ class Commands:
     def running(self) -> list[CommandHandle]:
         return [self._handle(command) for command in self._running.values()]
 
-    def _handle(self, command: Command) -> CommandHandle:
-        return LocalCommandHandle(command, self._being_awaited)
+    def _handle(self, command: StartedCommand) -> CommandHandle:
+        return StartedHandle(command, self.being_awaited)
 
     async def run(self, command: CommandLine, options: CommandOptions) -> CommandResult:
-        with self._being_awaited():
+        with self.being_awaited():
             started = await self.start(command, options)
             try:
                 return await started.wait()
@@ -109,16 +112,16 @@ class Commands:
 
     async def begin(self, command: CommandLine, options: CommandOptions) -> CommandHandle:
         """Start a command in the background."""
-        with self._being_awaited():
+        with self.being_awaited():
             return self._handle(await self.start(command, options, background=True))
 
     async def stream(
         self, command: CommandLine, options: CommandOptions
     ) -> AsyncGenerator[CommandEvent, None]:
         events: asyncio.Queue[CommandEvent | None] = asyncio.Queue()
-        with self._being_awaited():
+        with self.being_awaited():
             started = await self.start(command, options, sink=events.put_nowait)
-            passage = self.passage(started.line.charge)
+            passage = self.passage(started.charge)
             started.task.add_done_callback(lambda _: events.put_nowait(None))
             try:
                 while (event := await events.get()) is not None:
@@ -138,22 +141,30 @@ class Commands:
         *,
         background: bool = False,
         sink: Sink = lambda event: None,
-    ) -> Command:
+    ) -> StartedCommand:
         """Start a command, and return it once it runs or is over."""
-        services, whose = self._services, self._owner.principal
         request = requested(*await self._inward(command, options), self._env)
+        return await self.start_requested(text_of(command), request, background, sink)
+
+    async def start_requested(
+        self, text: str, request: CommandRequest, background: bool, sink: Sink
+    ) -> StartedCommand:
+        """Start a command that was checked and has passed inward."""
+        whose = self._owner.principal
         with self._having_place():
             self._owner.admit("command")
             number = self._count = self._count + 1
-            started = CommandStarted(whose, self._owner.key, number, text_of(command))
-            await services.journal.intend(started)
+            started = CommandStarted(whose, self._owner.key, number, text)
+            await self._services.journal.intend(started)
             try:
-                interpreter = await self._owner.place_for_command()
-                place = self._place(interpreter, request, background)
-                made = self._make(started, request, place, interpreter, sink)
+                made = await self._owner.start_command(
+                    number, text, request, background, sink, self
+                )
             except BaseException:
                 self._note_end(started, None)
                 raise
+            self._running[number] = made
+            made.on_over = lambda result: self._ended(started, result)
         try:
             await asyncio.shield(made.began)
         except (asyncio.CancelledError, InvalidInput):  # it is over before its caller goes on
@@ -190,7 +201,7 @@ class Commands:
             self._starting -= 1
 
     @contextlib.contextmanager
-    def _being_awaited(self) -> Iterator[None]:
+    def being_awaited(self) -> Iterator[None]:
         self._owner.guard.check()
         self._awaited += 1
         try:
@@ -198,32 +209,6 @@ class Commands:
         finally:
             self._awaited -= 1
             self._owner.last_used = time.monotonic()
-
-    def _place(self, interpreter: Interpreter, request: CommandRequest, background: bool) -> Place:
-        limits = self._owner.limits
-        return Place(
-            sandbox=interpreter.sandbox,
-            limits=limits,
-            grace=self._services.grace,
-            timeout=request.timeout or (None if background else limits.timeout),
-            cpu_seconds=None if background else limits.cpu_seconds,
-        )
-
-    def _make(
-        self,
-        started: CommandStarted,
-        request: CommandRequest,
-        place: Place,
-        interpreter: Interpreter,
-        sink: Sink,
-    ) -> Command:
-        number = started.number
-        descriptor = place.sandbox.open_command(number)
-        to_server = line.CommandLine(descriptor, interpreter.host_time)
-        made = Command(number, started.command, request, place, to_server, sink, self)
-        self._running[number] = made
-        made.on_over = lambda result: self._ended(started, result)
-        return made
 
     def _ended(self, started: CommandStarted, result: CommandResult | None) -> None:
         del self._running[started.number]
@@ -272,10 +257,10 @@ class Commands:
             command.stop("rate")
         return bool(found)
 
-    def flooding(self, overdrawn: float) -> list[Command]:
+    def flooding(self, overdrawn: float) -> list[StartedCommand]:
         """Return those that take most of the host's time, if it was commands that took most of what
         was overdrawn."""
-        drawn = {command: command.line.drawn for command in self._running.values()}
+        drawn = {command: command.drawn for command in self._running.values()}
         if sum(drawn.values()) <= overdrawn / 2:
             return []
         return [each for each, seconds in drawn.items() if seconds >= max(drawn.values()) / 2]

@@ -65,6 +65,19 @@ data is replaced before the model reads it; what you see has the real values."""
         "Be an MCP server: in front of other MCP servers, over stdin and stdout or over HTTP.",
     ),
     Command(
+        "node",
+        "commands:node",
+        """Hold sessions for programs that are elsewhere, and print the address.
+
+With a Ray cluster nobody has to: each Ray node that offers the resource `divingbell`
+has one. By hand it is for trying the line, on one machine.""",
+    ),
+    Command(
+        "nodes",
+        "nodes_commands:nodes",
+        "List the nodes of a Ray cluster that hold sessions, and drain one.",
+    ),
+    Command(
         "servers",
         "commands:servers",
         "Connect to the MCP servers that are configured, and say how each of them is doing.",

@@ -83,6 +83,33 @@ def serve(*, options: ServeOptions = ServeOptions()) -> int:  # noqa: B008
     return signals.run(lambda caught: serving.serve(options, settings, caught))
 
 
+def node(
+    *,
+    name: Annotated[
+        str | None, Parameter(help="Its name [default: that of this machine, and its process].")
+    ] = None,
+    host: Annotated[str, Parameter(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, Parameter(help="The port; 0 for any [default: 0].")] = 0,
+    secret_file: Annotated[
+        Path | None,
+        Parameter(
+            help="The file with the secret that fronts must know; it is made where it is not there "
+            "[default: DIVINGBELL_NODE_SECRET].",
+            metavar="FILE",
+        ),
+    ] = None,
+    options: HostOptions = HostOptions(),  # noqa: B008
+) -> int:
+    """Hold sessions for programs that are elsewhere, and print the address."""
+    from divingbell.surfaces.cli import node_running
+    from divingbell.surfaces.cli.terminal import signals
+
+    settings = options.load()
+    secret = node_running.secret_of(secret_file)
+    found = node_running.NodeOptions(name, host, port, secret, options.backend)
+    return signals.run(lambda _: node_running.hold(found, settings))
+
+
 def servers(
     *,
     json: Annotated[bool, Parameter(negative=(), help="Print one JSON object.")] = False,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError, DivingbellError
 from divingbell.escapes import one_line
+from divingbell.sandbox import registry
 from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.terminal.notes import tell
@@ -44,6 +45,9 @@ async def report(settings: Settings, *, check: bool, only: tuple[str, ...], as_j
     paper = Paper(quiet=as_json)
     for finding in machine.examine(bell.settings):
         paper.finding(finding)
+    if settings.backend == registry.RAY:
+        for finding in await _of_cluster(settings):
+            paper.finding(finding)
     try:
         async with bell:
             async with bell.session() as session:
@@ -158,6 +162,21 @@ class Paper:
     def _say(self, text: str) -> None:
         if self._console is not None:
             self._console.print(text, soft_wrap=True, markup=False, highlight=False)
+
+
+async def _of_cluster(settings: Settings) -> "list[Finding]":
+    """Look at the cluster that the sessions are on."""
+    from divingbell.host.finding import Finding
+
+    try:
+        from divingbell.scale.ray import cluster_of
+
+        cluster = cluster_of(settings)
+    except ConfigError as error:  # it is not installed, for instance
+        return [Finding("Ray", "missing", str(error))]
+    from divingbell.scale import ray_doctor
+
+    return await ray_doctor.findings(cluster)
 
 
 def _check_names(only: tuple[str, ...]) -> None:

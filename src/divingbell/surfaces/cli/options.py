@@ -49,7 +49,8 @@ class HostOptions:
         str | None,
         Parameter(
             help=f"The wall around the code: {', '.join(registry.names_of_ours())}, one of another "
-            f"package, or {registry.AUTO} [default: {registry.DEFAULT}].",
+            f"package, or {registry.AUTO}; or {registry.RAY}: on the nodes of a cluster "
+            f"[default: {registry.DEFAULT}].",
             group=_SANDBOX,
         ),
     ] = None

@@ -35,7 +35,7 @@ async def serve(
     options: ServeOptions, settings: "Settings", caught: "Signals | None" = None
 ) -> int:
     """Serve until the client leaves (stdio), or until told to end."""
-    settings = _for_a_model(settings)
+    settings = for_a_model(settings)
     with exporting(settings):
         if options.http:
             settings = replace(settings, metrics=settings.metrics or "on")
@@ -204,7 +204,7 @@ def certificate_for(options: HttpOptions) -> "Certificate | None":
     return None
 
 
-def _for_a_model(settings: "Settings") -> "Settings":
+def for_a_model(settings: "Settings") -> "Settings":
     """Return the settings for what a model reads, where nothing else was chosen: less output of a
     cell, no secrets in it, a record of what is called, and skills."""
     if settings.limits.output == Limits().output:

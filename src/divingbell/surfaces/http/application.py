@@ -34,11 +34,14 @@ from divingbell.surfaces.http.jupyter.kernels import Kernels
 from divingbell.surfaces.http.jupyter.routes import JupyterRoutes
 from divingbell.surfaces.http.operations import Operation, routes
 from divingbell.surfaces.http.problems import AGAIN, Refused
+from divingbell.surfaces.http.queue import Queue, Room
 from divingbell.surfaces.http.quotas import MAX_BODY, Body, share_of
 from divingbell.surfaces.http.service import Service
 from divingbell.surfaces.mcp.endpoint import PATH, Endpoint, user_for_sdk
 from divingbell.surfaces.mcp.limits import MAX_OPENING
 from divingbell.surfaces.mcp.openings import opens_connection
+from divingbell.surfaces.mcp.replicas import Replicas
+from divingbell.surfaces.mcp.server import Surface
 
 OPERATIONS: tuple[Operation, ...] = (
     *executions.OPERATIONS,
@@ -117,12 +120,36 @@ def application(
     return Application(_router(found, *running), door, service)
 
 
+def mcp_application(
+    bell: Divingbell,
+    tokens: Tokens | None,
+    hosts: tuple[str, ...],
+    replicas: Replicas,
+    around: Callable[[ASGIApp], ASGIApp],
+) -> tuple[Application, Surface]:
+    """Return the MCP endpoint of a Divingbell as an application of its own, one of several replicas
+    that serve the same users; and what answers there. `around` is put within the guard."""
+    given = bell.settings.service
+    queue = Queue(Room(given.cells, given.cells_of_user, given.waiting, given.waiting_of_user))
+    endpoint = Endpoint.of(bell, len(tokens or ()), queue.turn, replicas)
+    assert endpoint.surface is not None
+    door = Door(tokens, hosts, frozenset({"/healthz"}))
+    found = [
+        Route(PATH, Scoped("run", Weighed(around(endpoint)))),
+        Route("/healthz", Healthy()),
+    ]
+    return Application(_router(found, endpoint.running()), door), endpoint.surface
+
+
 def application_of(
-    server: Server[Any], tokens: Tokens | None, hosts: tuple[str, ...] = ()
+    server: Server[Any],
+    tokens: Tokens | None,
+    hosts: tuple[str, ...] = (),
+    around: Callable[[ASGIApp], ASGIApp] = lambda app: app,
 ) -> Application:
     """Return the application of any MCP server that keeps nothing for its clients."""
     endpoint = Endpoint.of_server(server)
-    found = [Route(PATH, Scoped("run", Weighed(endpoint)))]
+    found = [Route(PATH, Scoped("run", Weighed(around(endpoint))))]
     return Application(_router(found, endpoint.running()), Door(tokens, hosts))
 
 

@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from divingbell.app import Divingbell
 from divingbell.surfaces.mcp.execution import Turn
 from divingbell.surfaces.mcp.openings import MAX_CONNECTIONS, Openings
+from divingbell.surfaces.mcp.replicas import Replicas
 from divingbell.surfaces.mcp.server import Surface
 
 PATH = "/mcp"
@@ -41,17 +42,19 @@ class Endpoint:
 
     def __init__(self, manager: StreamableHTTPSessionManager, surface: Surface | None) -> None:
         self._manager = manager
-        self._surface = surface
+        self.surface = surface
         inner: ASGIApp = StreamableHTTPASGIApp(manager)
         if surface is not None:
             inner = _Endings(inner, surface)
         self._app = AuthContextMiddleware(Openings(inner, manager))
 
     @classmethod
-    def of(cls, bell: Divingbell, users: int, turn: Turn) -> "Endpoint":
+    def of(
+        cls, bell: Divingbell, users: int, turn: Turn, replicas: Replicas | None = None
+    ) -> "Endpoint":
         """Return the endpoint of a Divingbell that so many users have tokens for. `turn` is what
         cells wait for before they run."""
-        surface = Surface(bell, turn)
+        surface = Surface(bell, turn, replicas)
         manager = StreamableHTTPSessionManager(
             surface.server,
             security_settings=_OTHERS_LOOK,
@@ -80,8 +83,8 @@ class Endpoint:
             async with self._manager.run():
                 yield
         finally:
-            if self._surface is not None:
-                await self._surface.close()
+            if self.surface is not None:
+                await self.surface.close()
 
 
 class _Endings:

@@ -43,6 +43,7 @@ from divingbell.surfaces.mcp.exits import Exits
 from divingbell.surfaces.mcp.file_reads import Reading
 from divingbell.surfaces.mcp.passthrough import passthrough
 from divingbell.surfaces.mcp.passthrough.passthrough import Passthrough
+from divingbell.surfaces.mcp.replicas import Alone, Replicas
 from divingbell.surfaces.mcp.skills import ServedSkills
 from divingbell.surfaces.mcp.subscriptions import Subscriptions
 from divingbell.surfaces.mcp.suspended_calls import SuspendedCalls, read_state
@@ -105,7 +106,11 @@ class _Server(Server[Any]):
 class Surface:
     """Answers the clients of one Divingbell, in both eras, over whichever transport."""
 
-    def __init__(self, bell: Divingbell, turn: Turn = at_once) -> None:
+    def __init__(
+        self, bell: Divingbell, turn: Turn = at_once, replicas: Replicas | None = None
+    ) -> None:
+        """`turn` is what cells wait for before they run; `replicas` are those that serve the same
+        users, where this is not the only process that does."""
         self._bell = bell
         self._turn = turn
         self._settings = bell.settings
@@ -127,8 +132,9 @@ class Surface:
         }
         """What is passed through, for users of each mode."""
         self._exits = Exits(bell.border)
-        self._suspended = SuspendedCalls()
-        self._subscriptions = Subscriptions(self._exits)
+        replicas = replicas or Alone()
+        self.suspended = SuspendedCalls(replicas)
+        self.subscriptions = Subscriptions(self._exits, replicas)
         self._files = workspace.Changes(self.owned)
         self._reading = Reading()
         self._levels: Remembered[types.LoggingLevel] = Remembered(MAX_CALLERS)
@@ -193,7 +199,7 @@ class Surface:
             on_list_resources=self._list_resources,
             on_list_resource_templates=self._list_templates,
             on_read_resource=self._read_resource,
-            on_subscriptions_listen=self._subscriptions.listen,
+            on_subscriptions_listen=self.subscriptions.listen,
             on_subscribe_resource=self._subscribe,
             on_unsubscribe_resource=self._unsubscribe,
             on_list_prompts=self._list_prompts if passes else None,
@@ -209,8 +215,8 @@ class Surface:
             server.add_request_handler("skills/list", skills.ListParams, self._list_skills)
             server.add_request_handler("skills/get", skills.GetParams, self._get_skill)
         server.middleware.insert(0, limits.check)
-        server.middleware.append(self._suspended.boundary())
-        server.middleware.append(self._subscriptions.remember)
+        server.middleware.append(self.suspended.boundary())
+        server.middleware.append(self.subscriptions.remember)
         server.middleware.append(self._exits.answer)
         return server
 
@@ -221,16 +227,16 @@ class Surface:
     async def close(self) -> None:
         """End every session, and every call that waits for its client."""
         self._stop_listening()
-        self._subscriptions.close()
-        await self._suspended.close()
+        self.subscriptions.close()
+        await self.suspended.close()
         await self.owned.leave_all()
 
     async def leave(self, connection: str) -> None:
         """End all that belonged to a connection alone, which has ended."""
-        self._subscriptions.leave(connection)
+        self.subscriptions.leave(connection)
         for known in (self._levels, self._searched, self._missed, self._conversing):
             known.leave(connection)
-        await self._suspended.close(connection)
+        await self.suspended.close(connection)
         for way in self._ways.values():
             await way.contexts.leave(connection)
         await self.owned.leave(connection)
@@ -286,10 +292,10 @@ class Surface:
         if not is_modern(ctx):
             channel.attach(ctx)
             return await work(channel)
-        kept = read_state(params.request_state).get("kept")
-        if kept is not None:
-            return await self._suspended.resume(ctx, kept, params.input_responses)
-        return await self._suspended.begin(ctx, channel, work)
+        state = read_state(params.request_state)
+        if "kept" in state:
+            return await self.suspended.resume(ctx, state, params.input_responses)
+        return await self.suspended.begin(ctx, channel, work)
 
     def _channel(self, ctx: Context) -> ClientChannel:
         """Return the channel of a request that no second one follows: its client can be asked in
@@ -321,8 +327,8 @@ class Surface:
             ledgers.of(session.key).note_shown(searched)
         async with self._turn(channel.user, session.id):
             result = await execution.execute(session, given, teller)
-        if self._subscriptions.wants(channel.principal):
-            self._subscriptions.files_changed(
+        if self.subscriptions.wants(channel.principal):
+            self.subscriptions.files_changed(
                 channel.principal, *await self._files.look(channel.principal)
             )
         return execution.as_tool_result(result, name, LOST if lost else None)
@@ -372,6 +378,7 @@ class Surface:
     async def _list_sessions(
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
+        await self.owned.look(channel.principal)
         sessions = [
             {"session_id": name, "cells": session.cells, "busy": session.busy}
             for name, session in self.owned.of(channel.principal)
@@ -387,6 +394,7 @@ class Surface:
         self, given: Mapping[str, Any], channel: ClientChannel
     ) -> types.CallToolResult:
         name = checked_name(await self._written(given, "session_id", channel))
+        await self.owned.look(channel.principal)
         if not await self.owned.close(channel.principal, name):
             raise InvalidInput(f"you have no session {name!r}; list_sessions names yours")
         return _text_result(f"{name} has ended.")
@@ -420,6 +428,7 @@ class Surface:
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         principal = principal_of(ctx)
+        await self.owned.look(principal)
         own = await workspace.resources_of(self.owned, principal)
         if self._skills is not None:
             own += await self._skills.resources(principal)
@@ -442,6 +451,7 @@ class Surface:
             return await self._skills.read(principal_of(ctx), uri)
         passing = self._passing(principal_of(ctx).user)
         if not passing.addresses.has(uri):
+            await self.owned.look(principal_of(ctx))
             return await workspace.read(self.owned, self._reading, principal_of(ctx), uri)
         result: types.ReadResourceResult | types.InputRequiredResult = await self._converse(
             ctx, params, lambda channel: passing.read(uri, channel)
@@ -469,13 +479,13 @@ class Surface:
             await self._files.look(principal)  # what it is like now, to tell a change from
         else:
             raise workspace.not_found(uri)
-        self._subscriptions.subscribe(principal, str(params.uri))
+        self.subscriptions.subscribe(principal, str(params.uri))
         return types.EmptyResult()
 
     async def _unsubscribe(
         self, ctx: Context, params: types.UnsubscribeRequestParams
     ) -> types.EmptyResult:
-        self._subscriptions.unsubscribe(principal_of(ctx), str(params.uri))
+        self.subscriptions.unsubscribe(principal_of(ctx), str(params.uri))
         return types.EmptyResult()
 
     async def _list_prompts(
@@ -512,7 +522,7 @@ class Surface:
 
     def _changed(self, kind: str, server: str) -> None:
         if kind in _EVENTS and any(server in way.servers for way in self._ways.values()):
-            self._subscriptions.lists_changed(_EVENTS[kind]())
+            self.subscriptions.lists_changed(_EVENTS[kind]())
         if kind == "servers":
             self._tell_servers()
 
@@ -521,7 +531,7 @@ class Surface:
         texts = self._texts_for(self._bell.gateway.fleet.packages())
         if texts != self._texts:
             self._texts, self.server.instructions = texts, texts.instructions
-            self._subscriptions.lists_changed(ToolsListChanged())
+            self.subscriptions.lists_changed(ToolsListChanged())
 
 
 def _text(given: Mapping[str, Any], name: str) -> str | None:

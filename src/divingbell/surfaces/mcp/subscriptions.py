@@ -6,7 +6,7 @@ one tells those who listen. Either way a user hears of nobody else's files.
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 import mcp_types as types
@@ -24,8 +24,9 @@ from mcp.server.subscriptions import (
 from divingbell import logs
 from divingbell.principal import Principal
 from divingbell.surfaces.mcp import limits
-from divingbell.surfaces.mcp.callers import Context, is_modern, principal_of
+from divingbell.surfaces.mcp.callers import HTTP, Context, is_modern, principal_of
 from divingbell.surfaces.mcp.exits import Exits
+from divingbell.surfaces.mcp.replicas import Alone, Replicas
 
 log = logs.logger("divingbell")
 
@@ -40,13 +41,15 @@ MAX_STREAMS = 64
 class _Bus(InMemorySubscriptionBus):
     """The SDK's bus of events, which also counts those who listen."""
 
-    def __init__(self) -> None:
+    def __init__(self, counted: Callable[[int], None]) -> None:
         super().__init__()
         self.listeners = 0
+        self._counted = counted
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         undo = super().subscribe(listener)
         self.listeners += 1
+        self._counted(self.listeners)
         with contextlib.ExitStack() as leaving:
             leaving.callback(undo)
             leaving.callback(self._left)
@@ -54,21 +57,25 @@ class _Bus(InMemorySubscriptionBus):
 
     def _left(self) -> None:
         self.listeners -= 1
+        self._counted(self.listeners)
 
 
 class _Streams:
     """The streams of one user."""
 
-    def __init__(self) -> None:
-        self.bus = _Bus()
+    def __init__(self, counted: Callable[[int], None]) -> None:
+        self.bus = _Bus(counted)
         self.handler = ListenHandler(self.bus, max_subscriptions=MAX_STREAMS)
 
 
 class Subscriptions:
     """The streams and connections that want to hear of changes; it tells them."""
 
-    def __init__(self, exits: Exits) -> None:
+    def __init__(self, exits: Exits, replicas: Replicas | None = None) -> None:
         self._exits = exits
+        self._replicas = replicas or Alone()
+        self._listening_at: dict[str, set[str]] = {}
+        """By user, other replicas at which one of their streams is open."""
         self._streams: dict[str, _Streams] = {}
         """By user."""
         self._connections: dict[Principal, ServerSession] = {}
@@ -82,8 +89,36 @@ class Subscriptions:
         self, ctx: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
         """Serve a stream of changes (2026-07-28)."""
-        streams = self._streams.setdefault(principal_of(ctx).user, _Streams())
+        user = principal_of(ctx).user
+        streams = self._streams.get(user)
+        if streams is None:
+            streams = self._streams[user] = _Streams(lambda count: self._counted(user, count))
         return await streams.handler(ctx, params)
+
+    def _counted(self, user: str, listeners: int) -> None:
+        """Tell other replicas whether a user listens here, when that changes."""
+        if listeners in (0, 1):
+            self._tell_listening(user, listens=listeners == 1)
+
+    def _tell_listening(self, user: str, *, listens: bool) -> None:
+        told = {"kind": "listening", "user": user, "at": self._replicas.name, "listens": listens}
+        self._replicas.tell(told)
+
+    def heard(self, told: Mapping[str, Any]) -> None:
+        """Take what another replica has told all."""
+        match told["kind"]:
+            case "listening":
+                places = self._listening_at.setdefault(told["user"], set())
+                (places.add if told["listens"] else places.discard)(told["at"])
+                if not places:
+                    del self._listening_at[told["user"]]
+            case "files":
+                principal = Principal(told["user"], "", HTTP)
+                self._spawn(self._tell_of_files(principal, told["uris"], told["list_changed"]))
+            case "here":  # one that has just begun
+                for user, streams in self._streams.items():
+                    if streams.bus.listeners:
+                        self._tell_listening(user, listens=True)
 
     async def remember(self, ctx: Context, call_next: Any) -> Any:
         """Keep the way to a connection of the older protocol (a middleware)."""
@@ -112,8 +147,10 @@ class Subscriptions:
     def wants(self, principal: Principal) -> bool:
         """Whether it is worth while to look for changes of a principal's files."""
         streams = self._streams.get(principal.user)
-        return bool(self._subscribed.get(principal)) or (
-            streams is not None and streams.bus.listeners > 0
+        return (
+            bool(self._subscribed.get(principal))
+            or (streams is not None and streams.bus.listeners > 0)
+            or principal.user in self._listening_at
         )
 
     # Telling
@@ -144,7 +181,11 @@ class Subscriptions:
 
     def files_changed(self, principal: Principal, uris: Iterable[str], list_changed: bool) -> None:
         """Tell a principal that files of its own are others, and whether their list is."""
-        self._spawn(self._tell_of_files(principal, list(uris), list_changed))
+        found = list(uris)
+        self._spawn(self._tell_of_files(principal, found, list_changed))
+        if principal.user in self._listening_at and (found or list_changed):
+            told = {"kind": "files", "user": principal.user, "uris": found}
+            self._replicas.tell({**told, "list_changed": list_changed})
 
     async def _tell_of_files(
         self, principal: Principal, uris: list[str], list_changed: bool

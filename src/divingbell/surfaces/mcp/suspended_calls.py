@@ -8,10 +8,11 @@ import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 import mcp_types as types
+import pydantic
 from mcp import MCPError
 from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 
@@ -19,9 +20,10 @@ from divingbell import logs
 from divingbell.host import beside
 from divingbell.principal import Principal
 from divingbell.shares import weight
-from divingbell.surfaces.mcp.callers import Context, principal_of
+from divingbell.surfaces.mcp.callers import HTTP, Context, principal_of
 from divingbell.surfaces.mcp.client_channel import ClientChannel
 from divingbell.surfaces.mcp.definitions import NAME
+from divingbell.surfaces.mcp.replicas import Alone, Replicas, expired
 
 log = logs.logger("divingbell")
 
@@ -32,6 +34,19 @@ MAX_KEPT = 16
 MAX_LARGE_KEPT = 4
 """Of these, calls with large arguments, which are held as long: four bodies have 64 MB."""
 STOP_TIMEOUT = 5.0
+_RESULTS: Mapping[str, type[pydantic.BaseModel]] = {
+    each.__name__: each
+    for each in (
+        types.CallToolResult,
+        types.GetPromptResult,
+        types.InputRequiredResult,
+        types.ReadResourceResult,
+    )
+}
+"""What a call that is kept may end with, or ask."""
+_ANSWERS: pydantic.TypeAdapter[types.InputResponses | None] = pydantic.TypeAdapter(
+    types.InputResponses | None
+)
 
 R = TypeVar("R")
 Work = Callable[[ClientChannel], Awaitable[R]]
@@ -55,13 +70,14 @@ async def _run(work: Work[R], channel: ClientChannel) -> R:
 class SuspendedCalls:
     """Keeps the calls that wait for their client."""
 
-    def __init__(self) -> None:
+    def __init__(self, replicas: Replicas | None = None) -> None:
+        self._replicas = replicas or Alone()
         self._kept: dict[str, SuspendedCall[Any]] = {}
 
     def boundary(self) -> RequestStateBoundary:
         """Return what seals the states that go out, and checks those that come in."""
         security = RequestStateSecurity(
-            keys=[secrets.token_bytes(32)], ttl=PATIENCE, bind_principal=_principal
+            keys=[self._replicas.key], ttl=PATIENCE, bind_principal=_principal
         )
         return RequestStateBoundary(security, default_audience=NAME)
 
@@ -73,21 +89,55 @@ class SuspendedCalls:
         return await self._go_on(ctx, call)
 
     async def resume(
-        self, ctx: Context, key: str, answers: types.InputResponses | None
+        self, ctx: Context, state: Mapping[str, Any], answers: types.InputResponses | None
     ) -> Any | types.InputRequiredResult:
-        """Go on with work that has been kept.
+        """Go on with work that has been kept, by this replica or by the one that the state names.
 
         Raises:
             MCPError: there is none, or it is another principal's.
         """
+        principal, where = principal_of(ctx), state.get("at", self._replicas.name)
+        if where == self._replicas.name:
+            return await self._go_on(ctx, self._taken(principal, state["kept"], answers))
+        request = {
+            "user": principal.user,
+            "kept": state["kept"],
+            "answers": _ANSWERS.dump_python(answers, mode="json", by_alias=True, exclude_none=True),
+        }
+        told = await self._replicas.resume(where, request)
+        if "error" in told:
+            raise MCPError(**told["error"])
+        return _RESULTS[told["kind"]].model_validate(told["result"])
+
+    async def resume_for(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Go on with work that is kept here, for another replica that its client has come to.
+
+        In the newer era alone calls are kept, and there a user is all that a principal is.
+        """
+        principal = Principal(request["user"], "", HTTP)
+        answers = _ANSWERS.validate_python(request["answers"])
+        try:
+            found = await self._go_on(None, self._taken(principal, request["kept"], answers))
+        except MCPError as error:
+            data = error.error.model_dump(mode="json", exclude_none=True)
+            return {"error": data}
+        result = found.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return {"kind": type(found).__name__, "result": result}
+
+    def _taken(
+        self, principal: Principal, key: str, answers: types.InputResponses | None
+    ) -> SuspendedCall[Any]:
+        """Return a call that is kept no more, with the client's answers."""
         kept = self._kept.get(key)
-        if kept is None or kept.channel.principal != principal_of(ctx):
-            raise MCPError(types.INVALID_PARAMS, "Invalid or expired requestState")
+        if kept is None or kept.channel.principal != principal:
+            raise expired()
         self._forget(key)
         kept.channel.answer(answers)
-        return await self._go_on(ctx, kept)
+        return kept
 
-    async def _go_on(self, ctx: Context, call: SuspendedCall[R]) -> R | types.InputRequiredResult:
+    async def _go_on(
+        self, ctx: Context | None, call: SuspendedCall[R]
+    ) -> R | types.InputRequiredResult:
         channel, task = call.channel, call.task
         channel.attach(ctx)
         asking = asyncio.create_task(channel.asking.wait())
@@ -97,7 +147,7 @@ class SuspendedCalls:
                 return task.result()
             channel.attach(None)
             # The state first: keeping one more may end another.
-            state = state_of("kept", self._keep(call))
+            state = json.dumps({"kept": self._keep(call), "at": self._replicas.name})
             return types.InputRequiredResult(
                 input_requests=dict(channel.pending), request_state=state
             )
@@ -143,11 +193,6 @@ class SuspendedCalls:
         ]
         for kept in [kept for key in ending if (kept := self._forget(key))]:
             await _stop(kept.task)
-
-
-def state_of(kind: str, value: Any) -> str:
-    """Write down what the next request needs."""
-    return json.dumps({kind: value})
 
 
 def read_state(state: str | None) -> dict[str, Any]:

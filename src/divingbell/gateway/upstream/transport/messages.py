@@ -5,6 +5,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Callable
+from typing import cast
 from weakref import WeakValueDictionary
 
 import anyio
@@ -183,8 +184,9 @@ class Output(asyncio.Protocol):
         self.closed = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.ReadTransport)
-        self._messages.pipe = transport
+        self._messages.pipe = cast(
+            asyncio.ReadTransport, transport
+        )  # uvloop's is none of asyncio's classes
 
     def data_received(self, data: bytes) -> None:
         first, *others = data.split(b"\n")

@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
+from typing import cast
 
 from divingbell import text
 from divingbell.border.privacy.blotter import BLOTTER, could_be
@@ -196,8 +197,7 @@ class _Listener(asyncio.Protocol):
         self._pipe: asyncio.ReadTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.ReadTransport)
-        self._pipe = transport
+        self._pipe = cast(asyncio.ReadTransport, transport)  # uvloop's is none of asyncio's classes
 
     def data_received(self, data: bytes) -> None:
         self._log.take(data)

@@ -10,7 +10,7 @@ import contextlib
 import signal
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import mcp_types
@@ -261,8 +261,9 @@ class StdioConnection:
                 stdin.close()
             if pipes.stdout is not None and len(opened) > 1:
                 # Keep reading what it still says: a server that is stuck in a write can't leave.
-                stdout = opened[1]
-                assert isinstance(stdout, asyncio.ReadTransport)
+                stdout = cast(
+                    asyncio.ReadTransport, opened[1]
+                )  # uvloop's is none of asyncio's classes
                 if not stdout.is_closing():
                     stdout.resume_reading()
             ending = asyncio.ensure_future(process.end())

@@ -1,0 +1,156 @@
+"""More than one machine: the line between fronts and nodes, and what a node knows."""
+
+import asyncio
+import secrets
+import struct
+import time
+from collections.abc import Awaitable, Callable
+
+from divingbell.models import Result
+from divingbell.promises.check.rig import SAMPLE, CheckRig, checks, expect
+from divingbell.scale import forms, greeting, line
+from divingbell.scale.cluster import NodeAddress
+from divingbell.scale.greeting import Callee
+from divingbell.scale.line import Line, Message, Stream
+from divingbell.scale.node import Node
+from divingbell.settings.config import Settings
+from divingbell.settings.servers import read_entries
+from divingbell.settings.tables import Place
+from divingbell_inside import frames
+
+PATIENCE = 10.0
+DEPTH = 12
+"""Objects in a row that are looked into for a secret."""
+
+
+class _Listener:
+    """A side of lines that listens on loopback, as a node does."""
+
+    def __init__(self) -> None:
+        self.secret = secrets.token_hex(32)
+        self.strangers: set[Callee] = set()
+        self.lines: list[Line] = []
+        self.met = 0
+        self.asked: list[tuple[Stream, Message]] = []
+
+    def meet(self) -> Callee:
+        self.met += 1
+        return Callee(self.secret, self.strangers, self._make)
+
+    def _make(self) -> Line:
+        made = Line("a front", opens_odd=False)
+        made.on_word = lambda at, message: at.tell({"op": "hello"})
+        made.on_request = lambda at, stream, message: self.asked.append((stream, message))
+        self.lines.append(made)
+        return made
+
+    async def during(self, work: Callable[[NodeAddress], Awaitable[str]]) -> str:
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(self.meet, "127.0.0.1", 0)
+        try:
+            port = server.sockets[0].getsockname()[1]
+            return await work(NodeAddress("n", "127.0.0.1", port, self.secret))
+        finally:
+            server.close()
+            for made in self.lines:
+                made.lose("checked")
+            for stranger in list(self.strangers):
+                stranger.close()
+
+
+@checks("M01")
+async def code_and_the_line(rig: CheckRig) -> str:
+    listener = _Listener()
+
+    async def attack(address: NodeAddress) -> str:
+        async with rig.session() as session:
+            result = await rig.run(session, "M01.py", PORT=str(address.port))
+            expect("REACHED=" in result.text, f"the probe gave no answer: {result.error}")
+            expect("REACHED=[]" in result.text, f"code reached the line: {result.text.strip()}")
+            expect(not listener.met, "somebody has called the node")
+        return "no address of the host leads to it"
+
+    return await listener.during(attack)
+
+
+@checks("M02")
+async def secrets_on_a_node(rig: CheckRig) -> str:
+    secret = secrets.token_hex(24)
+    table = {"command": "true", "env": {"TOKEN": secret}}
+    servers = read_entries({"shop": table}, Place("the check"))
+    node = Node(Settings(servers=tuple(servers), preload=()), "checked")
+    expect(not _holds(node, secret), "the node knows the secret of a server")
+    return "of a server with a secret nothing is left in what a node has"
+
+
+def _holds(thing: object, secret: str) -> bool:
+    """Whether a text is in what an object refers to."""
+    seen: set[int] = set()
+    level = [thing]
+    for _ in range(DEPTH):
+        found: list[object] = []
+        for each in level:
+            if id(each) in seen:
+                continue
+            seen.add(id(each))
+            if isinstance(each, str | bytes):
+                if secret in (each if isinstance(each, str) else each.decode("latin-1")):
+                    return True
+            elif isinstance(each, dict):
+                found += [*each, *each.values()]
+            elif isinstance(each, list | tuple | set | frozenset):
+                found += each
+            elif type(each).__module__.startswith("divingbell"):
+                found += getattr(each, "__dict__", {}).values()
+                names = getattr(type(each), "__slots__", ())
+                found += [getattr(each, name, None) for name in names]
+        level = found
+    return False
+
+
+_HOSTILE = (
+    struct.pack("!II", 1 << 30, 1 << 30),
+    struct.pack("!II", 4, 0) + b"nope",
+    frames.pack({"s": 2, "end": True}),
+    frames.pack({"s": 1, "op": "x"}) * 2,
+    frames.pack({"s": 1, "op": "x", "v": [[]] * 20_000}),
+    frames.pack({"s": 1, "op": "x"}) + frames.pack({"s": 1}, bytes(line.PIECE)) * 20,
+)
+_NO_RESULTS: tuple[object, ...] = (
+    None, [], {}, {"status": "fine"}, {"status": "ok", "cell": "1"}, {"status": "ok", "more": 1},
+    {"status": "ok", "outputs": [{"type": "text/plain", "at": [0, 1 << 40]}]},
+    {"status": "ok", "notes": [1]}, {"status": "ok", "usage": {"wall_ms": "x"}},
+    {"status": "ok", "value": {"$": "none"}},
+)  # fmt: skip
+
+
+@checks("M03")
+async def frames_of_a_node(rig: CheckRig) -> str:
+    listener = _Listener()
+
+    async def attack(address: NodeAddress) -> str:
+        for sent in _HOSTILE:
+            laid = Line("the node", opens_odd=True)
+            await greeting.call(address, laid, {})
+            assert laid._transport is not None
+            laid._next_number = 99
+            laid._transport.write(sent)
+            deadline = time.monotonic() + PATIENCE
+            while listener.lines[-1].lost is None:
+                expect(time.monotonic() < deadline, f"{sent[:60]!r} was taken for frames")
+                await asyncio.sleep(SAMPLE)
+            laid.lose("checked")
+        for form in _NO_RESULTS:
+            sizes, body = forms.written([form])
+            expect(not _is_read(sizes, body), f"{form!r} was taken for a result")
+        return f"{len(_HOSTILE)} lines given up, {len(_NO_RESULTS)} results refused"
+
+    return await listener.during(attack)
+
+
+def _is_read(header: frames.Header, body: bytes) -> Result | None:
+    [form], raw = forms.parsed(header, body)
+    try:
+        return forms.read_result(form, raw)
+    except frames.FrameError:
+        return None

@@ -1,0 +1,1 @@
+"""More than one machine: nodes that hold sessions, and the line that leads to each."""

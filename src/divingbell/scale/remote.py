@@ -1,0 +1,584 @@
+"""A session on a node, as the front has it: what gives account of it is here, its code is there."""
+
+import asyncio
+import contextlib
+import contextvars
+import dataclasses
+import json
+import socket
+import time
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol
+
+from divingbell.errors import DivingbellError
+from divingbell.gateway.context import Asker, to_nobody
+from divingbell.journal.events import CellEnded
+from divingbell.models import Consumption, Event, Failure, Isolation, Limits, Result
+from divingbell.principal import Principal
+from divingbell.scale import forms, stumbles
+from divingbell.scale.line import PIECE, Line, LineLost, Message, Stream
+from divingbell.scale.link import Link, Opened, checked
+from divingbell.scale.remote_command import RemoteCommand
+from divingbell.scale.state import SessionState
+from divingbell.scale.tunnel import carry
+from divingbell.session.accounted import AccountedSession, SessionServices
+from divingbell.session.calls import EFFECTS, Record, ToolGateway, Waiting
+from divingbell.session.cancelling import see_through
+from divingbell.session.commands.command import Exit
+from divingbell.session.commands.command import Sink as CommandSink
+from divingbell.session.commands.request import CommandRequest
+from divingbell.session.inputs import CellInput
+from divingbell.session.looks import Seen
+from divingbell.session.options import SessionOptions
+from divingbell.session.outcome import StateChange, state_note
+from divingbell.session.transcript import Sink
+from divingbell.shares import weight
+from divingbell.shares.running import cells
+from divingbell_inside import frames
+
+CLOSE_PATIENCE = 10.0
+"""Seconds that a node may take to end a session, before its front goes on without its word."""
+CANCEL_PATIENCE = 60.0
+"""The same for a cell that is cancelled: its node ends it within its own grace."""
+CALL_PATIENCE = 1.0
+"""The same for calls of tools that a cell had under way when it was stopped."""
+SPINNING = 0.05
+"""Seconds of CPU time that a session which does nothing never uses between two looks."""
+MAX_TOLD = 10_000
+"""Messages of tools that one cell passes on."""
+
+
+class Placer(Protocol):
+    """Who knows where sessions are, and finds them another place where they have lost theirs."""
+
+    async def place(
+        self, principal: Principal, id: str, key: str, limits: Limits, options: SessionOptions
+    ) -> tuple[Link, Opened]:
+        """Open or join a session on a node.
+
+        Raises:
+            CapacityError, SandboxUnavailable: there is no place.
+        """
+
+
+class RemoteCell:
+    """The cell that runs on a node, as calls of tools know it (divingbell.session.calls.Run)."""
+
+    def __init__(self, number: int, sink: Sink, stream: Stream | None = None) -> None:
+        self.number = number
+        self.context = contextvars.copy_context()
+        self.record = Record()
+        self.stream = stream
+        self._sink = sink
+        self._told = 0
+
+    def call_began(self) -> None:
+        """Leave the clock to the node."""
+
+    def call_ended(self, call: Waiting, status: str, milliseconds: float) -> None:
+        self.record.add(call, status, milliseconds)
+
+    def tell(self, event: Event) -> None:
+        self._told += 1
+        if self._told == MAX_TOLD:
+            words = "the tools send more messages than are shown; the rest is cut"
+            self._sink(Event("notice", words, cell=self.number))
+        elif self._told < MAX_TOLD:
+            self._sink(dataclasses.replace(event, cell=self.number))
+
+    def note(self, words: str) -> None:
+        if self.stream is not None:
+            self.stream.tell({"do": "note", "words": words})
+
+
+class RemoteSession(AccountedSession):
+    """A session on a node."""
+
+    def __init__(
+        self,
+        identifier: str,
+        principal: Principal,
+        services: SessionServices,
+        placer: Placer,
+        gateway: ToolGateway | None,
+        options: SessionOptions,
+        link: Link,
+        opened: Opened,
+        on_close: Callable[["RemoteSession"], None],
+    ) -> None:
+        self._state = opened.state
+        self._link = link
+        self._line: Line | None = link.line
+        self._isolation = opened.isolation
+        self._placer = placer
+        self._on_close = on_close
+        self._placing = asyncio.Lock()
+        self._lost: str | None = None
+        """Why it has no place, where its node was lost."""
+        self._cell: RemoteCell | None = None
+        self._untold = StateChange()
+        self._notes: list[str] = []
+        """For the next result."""
+        self._asked: dict[int, Stream] = {}
+        """Calls of its code that wait for their answers."""
+        self._numbers = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        super().__init__(
+            identifier,
+            principal,
+            services,
+            opened.limits,
+            self,
+            gateway,
+            _options_of(options, opened),
+            opened.key,
+        )
+        self._opened_at = opened.opened_at
+        self._cells = opened.state.cells
+        link.sessions[self.key] = self
+        self._note_opened()
+        self._hear_of(opened)
+
+    # What is shown of it
+
+    @property
+    def node(self) -> str:
+        """The name of the node that holds it."""
+        return self._link.node.name
+
+    @property
+    def alive(self) -> bool:
+        return self._lost is None and self._state.alive
+
+    @property
+    def copied_cell(self) -> int | None:
+        return self._state.copied_cell
+
+    @property
+    def copy_refused(self) -> str | None:
+        return self._state.copy_refused
+
+    @property
+    def isolation(self) -> Isolation:
+        return self._isolation
+
+    def consumption(self) -> Consumption:
+        return self._state.consumption
+
+    def account(self) -> None:
+        is_spinning = self._cpu.charge() > SPINNING
+        if is_spinning and self._services.rates.is_overdrawn(self.principal.user):
+            self._commands.end_background()
+
+    # What its node says (divingbell.scale.link.Reached)
+
+    def take_state(self, state: SessionState) -> None:
+        self._state = state
+        self._cells = max(self._cells, state.cells)
+        used = time.monotonic() - max(0.0, time.time() - state.last_used)
+        self.last_used = max(self.last_used, used)
+
+    def ended_there(self, reason: str) -> None:
+        if self._closed is None:
+            self._closed = reason
+            self._do(self._end())
+
+    def called(self, stream: Stream, message: Message) -> None:
+        self._numbers += 1
+        number, header = self._numbers, message.header
+        self._asked[number] = stream
+
+        def heard(message: Message) -> bool:
+            if message.header.get("do") == "cancel" or "error" in message.header:
+                self._calls.cancel({"id": number})
+            return True
+
+        stream.on_message = heard
+        name = header.get("name")
+        self._calls.begin(
+            {"id": number, "name": name if type(name) is str else "?"}, message.body, self._cell
+        )
+
+    def _send(self, header: frames.Header, body: bytes) -> None:
+        stream = self._asked.pop(header["id"], None)
+        if stream is None or stream.ended:
+            return
+        told = {name: value for name, value in header.items() if name not in ("op", "id")}
+        if len(body) <= PIECE:
+            stream.finish(told, body)
+        else:
+            self._do(stream.end(told, body))
+
+    async def _drained(self) -> None:
+        if self._line is not None:
+            await self._line.until_drained()
+
+    def _charge(self, seconds: float) -> object:
+        self._calls.charge(seconds)
+        return None
+
+    # Its place
+
+    async def _placed(self) -> Line:
+        """Return the line to the node that has it; where its node was lost, it gets another.
+
+        Raises:
+            SessionClosed: it has ended.
+            CapacityError, SandboxUnavailable: there is no place for it.
+        """
+        self._check_open()
+        line = self._line
+        if line is not None and line.lost is None:
+            return line
+        async with self._placing:
+            if self._line is None or self._line.lost is not None:
+                await self._join()
+            self._check_open()
+            assert self._line is not None
+            return self._line
+
+    async def _join(self) -> None:
+        before = self._link
+        await before.again()
+        link, opened = await self._placer.place(
+            self.principal, self.id, self.key, self.limits, self.options
+        )
+        self._calls.line_lost()
+        self._asked.clear()
+        if opened.made:
+            where = self._lost or before.given_up or f"the node {before.node.name} had lost it"
+            self._untold = StateChange("fresh", files_lost=True, reason=where)
+            self._cpu.begin(self)
+        before.sessions.pop(self.key, None)
+        link.sessions[self.key] = self
+        self._link, self._line, self._lost = link, link.line, None
+        self._isolation = opened.isolation
+        self.take_state(opened.state)
+        if not opened.made:
+            self._hear_of(opened)
+
+    async def _prepare(self) -> None:
+        await self._placed()
+        await self._link.push_servers()
+
+    def _hear_of(self, opened: Opened) -> None:
+        """Ask how the cell ended that nobody was there for."""
+        if opened.unheard is not None and self._cell is None and self._line is not None:
+            # Asked before any other cell begins: the node keeps one outcome.
+            asked = self._line.request({"op": "outcome", "key": self.key})
+            self._do(self._hear_outcome(asked, *opened.unheard))
+
+    async def _hear_outcome(self, asked: Stream, number: int, code: str) -> None:
+        try:
+            result = await self._read(asked.line, await asked.receive())
+        except DivingbellError as error:
+            self._notes.append(f"how cell {number} ended is not known: {error}")
+            return
+        self._services.journal.note(CellEnded(self.principal, self.key, result.cell, code, result))
+        words = "" if result.error is None else f": {result.error.type}: {result.error.message}"
+        self._notes.append(
+            f"cell {result.cell}, whose program went away while it ran, went on and ended with "
+            f"the status {result.status}{words[:500]}"
+        )
+
+    # Cells
+
+    async def _run_cell(
+        self,
+        code: str,
+        given: CellInput,
+        timeout: float | None,
+        asker: Asker | None,
+        sink: Sink,
+        notes: Sequence[str],
+    ) -> Result:
+        self.last_used = time.monotonic()
+        cell = self._cell = RemoteCell(self.cells, sink)
+        self._calls.asker = asker
+        self._calls.adopt(cell)
+        request: frames.Header = {
+            "op": "run",
+            "key": self.key,
+            "cell": cell.number,
+            "timeout": timeout,
+            "tools": self._gateway.generation(self.key) if self._gateway else 0,
+            "events": sink is not to_nobody,
+            **given.lengths,
+        }
+        self._columns.begin_cell()
+        if self._columns.wanted:
+            request["columns"] = True
+        if notes:
+            request["notes"] = list(notes)
+        try:
+            with cells.run(self.key):
+                result = await self._result_of(cell, request, given.body, sink)
+            if result.status not in ("ok", "killed"):
+                result = await self._with_effects(result, cell)
+            return await self._shown(result, code)
+        finally:
+            self._cell = None
+            self._calls.end_run()
+            self.last_used = time.monotonic()
+
+    async def _result_of(
+        self, cell: RemoteCell, request: frames.Header, body: bytes, sink: Sink
+    ) -> Result:
+        try:
+            line = await self._placed()
+            stream = cell.stream = await line.request_with(request, body)
+            try:
+                while not (message := await stream.receive()).header.get("end"):
+                    if message.header.get("columns") is True:
+                        self._columns.add(message.body)
+                        continue
+                    for event in checked(line, lambda: _events_in(message)):
+                        sink(event)
+            except asyncio.CancelledError:
+                await see_through(asyncio.create_task(self._cancel(stream)))
+                raise
+            return await self._read(line, message)
+        except LineLost as error:
+            return await self._after_loss(cell, error)
+
+    async def _with_effects(self, result: Result, cell: RemoteCell) -> Result:
+        """Return the result of a cell that failed with the calls that it made: which of them had
+        left when it was stopped is known here, and not on the node."""
+        await self._calls.cancelled(CALL_PATIENCE)
+        notes = [note for note in result.notes if not note.startswith(EFFECTS)]
+        if effects := cell.record.note_on_effects():
+            notes.append(effects)
+        return dataclasses.replace(result, notes=tuple(notes), calls=tuple(cell.record.calls))
+
+    async def _cancel(self, stream: Stream) -> None:
+        """Have the node end a cell; return once it has."""
+        stream.tell({"do": "cancel"})
+        with contextlib.suppress(DivingbellError, TimeoutError):
+            async with asyncio.timeout(CANCEL_PATIENCE):
+                while not (await stream.receive()).header.get("end"):
+                    pass
+        stream.abandon()
+
+    async def _after_loss(self, cell: RemoteCell, error: LineLost) -> Result:
+        """Return the result of a cell whose line broke: it goes on, unless its node is lost."""
+        why = str(error)
+        if await self._link.again():
+            try:
+                await self._placed()
+                if self._untold.state == "kept":
+                    return await self._outcome()
+            except DivingbellError as worse:
+                why = str(worse)
+        else:
+            why = self._link.given_up or why
+        self._lost = why
+        effects = cell.record.note_on_effects()
+        return Result(
+            "killed",
+            error=Failure("Killed", f"{why}; the cell was lost with it"),
+            cell=cell.number,
+            state="fresh",
+            notes=(effects,) if effects else (),
+            calls=tuple(cell.record.calls),
+        )
+
+    async def _outcome(self) -> Result:
+        """Return the result that the node has kept, or will have."""
+        line = await self._placed()
+        stream = line.request({"op": "outcome", "key": self.key})
+        return await self._read(line, await stream.receive())
+
+    async def _read(self, line: Line, message: Message) -> Result:
+        header, body = message
+
+        def read(body: bytes) -> Result:
+            return forms.read_result(*forms.parsed(header, body))
+
+        try:
+            if field_size(header) > forms.LARGE:
+                result = await weight.charged(lambda: read(body), self._charge)
+            else:
+                result = read(body)
+            state = forms.read(SessionState, header.get("state"))
+        except frames.FrameError as error:
+            line.lose(f"{line.name} gave a result that is none: {error}")
+            raise LineLost(f"{line.name} gave a result that is none") from None
+        self.take_state(state)
+        self._cells = max(self._cells, result.cell)
+        return result
+
+    async def _shown(self, result: Result, code: str) -> Result:
+        """Return a result as its reader may see it, with what no other has told."""
+        stumble, result = stumbles.header_of(result)
+        result = self._services.hints.added(result, stumble, self.principal.user)
+        change, notes = self._untold, list(self._notes)
+        told = list(notes)
+        if change.state != "kept" and result.status != "killed":
+            told += [change.reason, state_note(change)]
+            result = dataclasses.replace(result, state="fresh", state_cell=None)
+        if told:
+            result = dataclasses.replace(result, notes=(*told, *result.notes))
+        result = await self._passed_out(result, code)
+        if result.status != "killed" and self._untold is change:
+            self._untold = StateChange()
+        del self._notes[: len(notes)]
+        return result
+
+    async def interrupt(self) -> bool:
+        if not self.busy:
+            return False
+        header, _ = await self._ask({"op": "interrupt"})
+        return header.get("was") is True
+
+    async def reset(self) -> None:
+        async with self._queue:
+            self._check_open()
+            await self._ask({"op": "reset"})
+            if not self._untold.files_lost:
+                self._untold = StateChange()
+
+    async def _ask(self, request: frames.Header, body: bytes = b"") -> Message:
+        """Ask the node for something of this session; return the answer."""
+        line = await self._placed()
+        stream = await line.request_with({**request, "key": self.key}, body)
+        try:
+            message = await stream.receive()
+        except asyncio.CancelledError:
+            stream.tell({"do": "cancel"})
+            stream.abandon()
+            raise
+        self.last_used = time.monotonic()
+        return message
+
+    # Variables and files
+
+    async def look(self, request: frames.Header, body: bytes = b"") -> Seen:
+        async with self._queue:
+            return await self._see({"op": "look", "request": request}, body)
+
+    async def exchange(
+        self, request: frames.Header, body: bytes = b"", *, changes: bool = False
+    ) -> Seen:
+        async with self._queue:
+            return await self._see({"op": "exchange", "request": request, "changes": changes}, body)
+
+    async def _see(self, request: frames.Header, body: bytes) -> Seen:
+        self._check_open()
+        self._cpu.charge()
+        self._services.rates.check_cpu(self.principal.user)
+        header, answer = await self._ask(request, body)
+        line = await self._placed()
+        items, raw = checked(line, lambda: forms.parsed(header, answer))
+        return Seen(items if type(items) is list else [], bytes(raw))
+
+    def open_files(self) -> int:
+        self.guard.check()
+        self.touch()
+        ours, theirs = socket.socketpair()
+        self._do(self._tunnel(ours.detach()))
+        return theirs.detach()
+
+    async def _tunnel(self, descriptor: int) -> None:
+        try:
+            line = await self._placed()
+            stream = line.request({"op": "files", "key": self.key})
+        except DivingbellError as error:
+            with socket.socket(fileno=descriptor) as end:
+                refusal = {"event": "refused", "reason": str(error)}
+                with contextlib.suppress(OSError):
+                    end.send(frames.pack(refusal))
+            return
+        await carry(descriptor, stream, opened_here=True)
+
+    def touch(self) -> None:
+        super().touch()
+        if self._line is not None:
+            self._line.tell({"op": "touch", "key": self.key})
+
+    # Commands
+
+    async def start_command(
+        self,
+        number: int,
+        text: str,
+        request: CommandRequest,
+        background: bool,
+        sink: CommandSink,
+        exit: Exit,
+    ) -> RemoteCommand:
+        line = await self._placed()
+        self.last_used = time.monotonic()
+        sizes, body = forms.written(
+            {"text": text, "words": json.loads(request.words), "cwd": request.cwd,
+             "timeout": request.timeout},
+            [request.input],
+        )  # fmt: skip
+        asked = {"op": "command", "key": self.key, "background": background, **sizes}
+        stream = await line.request_with(asked, body)
+        return RemoteCommand(
+            number, text, stream, background, sink, exit, self._calls.charge, self.limits.output
+        )
+
+    # Its end
+
+    async def close(self, reason: str = "it was closed") -> None:
+        await self._leave({"op": "close", "reason": reason}, reason)
+
+    async def let_go(self) -> None:
+        await self._leave({"op": "leave"}, "it was closed")
+
+    async def leave(self) -> None:
+        """Let go of it without ending it: others may join it, wherever they are."""
+        await self._leave(None, "this program left it")
+
+    async def _leave(self, request: frames.Header | None, reason: str) -> None:
+        if self._closed is None:
+            self._closed = reason
+            if request is not None and self._line is not None and self._line.lost is None:
+                with contextlib.suppress(DivingbellError, TimeoutError):
+                    async with asyncio.timeout(CLOSE_PATIENCE):
+                        stream = self._line.request({**request, "key": self.key})
+                        await stream.receive()
+            self._commands.lose(f"the session ended: {reason}")
+        await self._end()
+
+    async def _end(self) -> None:
+        """Let go of all that belongs to it here."""
+        self._on_close(self)
+        self._link.sessions.pop(self.key, None)
+        current = asyncio.current_task()
+        for task in list(self._tasks):
+            if task is not current:
+                task.cancel()
+        self._cpu.charge()
+        await self._calls.close()
+        await self._commands.closed()
+        self._note_ended()
+
+    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._warn("something of it failed: %s", error)
+
+
+def field_size(header: frames.Header) -> int:
+    size = header.get("json")
+    return size if type(size) is int else 0
+
+
+def _events_in(message: Message) -> list[Event]:
+    items, raw = forms.parsed(message.header, message.body)
+    if type(items) is not list:
+        raise frames.FrameError("events that are none")
+    return [forms.read_event(item, raw) for item in items]
+
+
+def _options_of(options: SessionOptions, opened: Opened) -> SessionOptions:
+    """Return the options that are in force; its environment is known to who opened it."""
+    env = options.env if opened.made else {}
+    return SessionOptions(env, opened.labels, opened.idle_timeout)

@@ -1,0 +1,369 @@
+"""Sessions on a real Ray cluster: where they are, who is let in, and what dies with whom."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import ssl
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from divingbell import Divingbell, Result, Session
+from divingbell.errors import CapacityError, ConfigError, SandboxUnavailable
+from divingbell.settings.config import Settings
+from tests.libraries import need
+from tests.scale import ray_machines
+from tests.scale.ray_machines import Machines
+from tests.surfaces.cli.command import COMMAND
+from tests.waiting import until
+
+pytestmark = pytest.mark.filterwarnings("default")  # of Ray's own code
+PLACES = 3
+LEAN: dict[str, Any] = {
+    "max_sessions": PLACES,
+    "open_timeout": 2.0,
+    "pool": 1,
+    "copy_after": 0.05,
+    "interrupt_grace": 0.5,
+}
+
+
+@pytest.fixture(scope="module")
+def machines() -> Iterator[Machines]:
+    need("ray")
+    with ray_machines.running() as machines:
+        yield machines
+
+
+def front(machines: Machines, **settings: Any) -> Divingbell:
+    return Divingbell("ray", ray_address=machines.address, **{**LEAN, **settings})
+
+
+@pytest.fixture(scope="module")
+async def bell(machines: Machines) -> AsyncIterator[Divingbell]:
+    async with front(machines) as bell:
+        await until(lambda: two_nodes(bell), "both nodes are up")
+        yield bell
+
+
+async def overview(bell: Divingbell) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = await bell._engine.cluster.overview()  # type: ignore[union-attr]
+    return found
+
+
+async def two_nodes(bell: Divingbell) -> bool:
+    return [node["state"] for node in await overview(bell)] == ["up", "up"]
+
+
+def node_of(session: Session) -> str:
+    return str(session._seen.node)  # type: ignore[attr-defined]
+
+
+async def process_of(bell: Divingbell, name: str) -> int:
+    """The process in which a node is."""
+    [process] = [node["process"] for node in await overview(bell) if node["name"] == name]
+    return int(process)
+
+
+async def said(session: Session, code: str) -> str:
+    return (await session.run(code)).text.strip()
+
+
+def test_ray_is_not_loaded_by_the_library() -> None:
+    code = "import sys, divingbell, divingbell.app; assert 'ray' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_without_the_extra_the_command_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("divingbell.scale.ray")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ConfigError, match=r"pip install 'divingbell\[ray\]'"):
+        from divingbell.scale import clusters
+
+        clusters.cluster_of(Settings(backend="ray"))
+
+
+# Who is let in
+
+
+async def test_a_cluster_without_tokens_is_refused_before_anything_is_sent(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(ConfigError, match=r"RAY_AUTH_MODE is not `token`.*ray_insecure"):
+        async with front(machines):
+            pass
+
+
+async def test_a_wrong_token_and_a_missing_one_are_called_so(
+    machines: Machines, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from divingbell.scale import ray_access
+
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "b" * 64)
+    with pytest.raises(ConfigError, match="has another token than the one here"):
+        ray_access.check(machines.address, insecure=False)
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match="asks for a token, and there is none here"):
+        ray_access.check(machines.address, insecure=False)
+
+
+async def test_where_no_head_is_it_says_so() -> None:
+    need("ray")
+    from divingbell.scale import ray_access
+
+    with pytest.raises(SandboxUnavailable, match=r"no Ray head answers at 127\.0\.0\.1:1 "):
+        ray_access.check("127.0.0.1:1", insecure=False)
+
+
+def test_certificates_that_are_missing_or_none_are_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    need("ray")
+    from divingbell.scale import ray_access
+
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    with pytest.raises(ConfigError, match="RAY_TLS_CA_CERT"):
+        ray_access.tls_contexts()
+    (tmp_path / "none").write_text("no certificate")
+    for name in ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    with pytest.raises(ConfigError, match="can't be used"):
+        ray_access.tls_contexts()
+
+
+async def test_lines_take_certificates_of_the_cluster_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    need("ray")
+    from divingbell.scale import ray_access
+
+    authority = trustme.CA()
+    shown = authority.issue_cert("127.0.0.1")
+    files = {
+        "RAY_TLS_SERVER_CERT": shown.cert_chain_pems[0],
+        "RAY_TLS_SERVER_KEY": shown.private_key_pem,
+        "RAY_TLS_CA_CERT": authority.cert_pem,
+    }
+    for name, content in files.items():
+        content.write_to_path(tmp_path / name)
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.setenv("RAY_USE_TLS", "1")
+    contexts = ray_access.tls_contexts()
+    assert contexts is not None
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(await reader.readexactly(4))
+        writer.close()
+
+    async def echoed(context: ssl.SSLContext) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+        writer.write(b"1234")
+        found = await reader.read()
+        writer.close()
+        return found
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, ssl=contexts.server)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        assert await echoed(contexts.client) == b"1234"
+        without = ssl.create_default_context()
+        authority.configure_trust(without)
+        of_others = ssl.create_default_context()
+        for context in (without, of_others):
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                assert await echoed(context) == b""
+
+
+# Where sessions are
+
+
+async def test_sessions_are_spread_and_run_code(bell: Divingbell) -> None:
+    async with bell.session("a") as first, bell.session("b") as second:
+        assert await said(first, "1 + 1") == "2"
+        assert await said(second, "2 + 2") == "4"
+        assert node_of(first) != node_of(second)
+
+
+async def test_two_fronts_that_open_one_id_at_once_have_one_session(
+    machines: Machines, bell: Divingbell
+) -> None:
+    async with front(machines) as other:
+        both = await asyncio.gather(bell.open("same"), other.open("same"))
+        await both[0].run("x = 41")
+        assert await said(both[1], "x + 1") == "42"
+        assert both[0].key == both[1].key
+        async with other.session("same", user="anne") as of_another:
+            assert await said(of_another, "'x' in globals()") == "False"
+        await other.release(both[1])
+        await bell.release(both[0])
+
+
+async def test_when_all_is_full_the_nodes_are_named_and_a_place_is_waited_for(
+    bell: Divingbell,
+) -> None:
+    sessions = [await bell.open() for _ in range(2 * PLACES)]
+    names = {node_of(session) for session in sessions}
+    with pytest.raises(CapacityError) as refused:
+        await bell.open()
+    assert len(names) == 2 and all(f"{name} has all of 3" in str(refused.value) for name in names)
+    waiting = asyncio.create_task(bell.open())
+    await asyncio.sleep(0)
+    await bell.release(sessions[0])
+    await bell.release(await waiting)
+    for session in sessions[1:]:
+        await bell.release(session)
+    await until(lambda: all_free(bell), "all places are free again")
+
+
+async def all_free(bell: Divingbell) -> bool:
+    return all(node["sessions"] == 0 for node in await overview(bell))
+
+
+async def test_no_secret_of_a_node_is_in_what_ray_writes(bell: Divingbell) -> None:
+    cluster = bell._engine.cluster  # type: ignore[union-attr]
+    secrets = [address.secret.encode() for address in await cluster.nodes()]
+    read = 0
+    for path in Path(os.environ["RAY_TMPDIR"]).rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            read += len(content)
+            assert not any(secret in content for secret in secrets), path
+    assert read
+
+
+async def commanded(*words: str) -> tuple[int | None, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(COMMAND, *words), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    out, _ = await process.communicate()
+    return process.returncode, out.decode()
+
+
+async def test_the_commands_say_how_the_nodes_are(
+    machines: Machines, bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIVINGBELL_RAY_ADDRESS", machines.address)
+    monkeypatch.setenv("DIVINGBELL_BACKEND", "ray")
+    names = [node["name"] for node in await overview(bell)]
+    status, out = await commanded("nodes")
+    assert status == 0 and all(f"{name}  up  0 of 3 sessions" in out for name in names), out
+    status, out = await commanded("nodes", "drain", "nobody")
+    assert status == 2 and "there is no node 'nobody'" in out
+    monkeypatch.setenv("DIVINGBELL_MAX_SESSIONS", str(PLACES))
+    status, out = await commanded("doctor")
+    assert status == 0, out
+    assert all(f"Line to {name}" in out for name in names) and "Divingbell 0" in out, out
+
+
+# What dies with whom
+
+
+async def test_a_directory_that_dies_is_made_again_from_what_nodes_hold(bell: Divingbell) -> None:
+    import ray
+
+    async with bell.session("kept") as session, bell.session("other") as other:
+        await session.run("x = 1")
+        ray.kill(bell._engine.cluster._directory, no_restart=False)  # type: ignore[union-attr]
+        async with bell.session("new") as new:
+            assert await said(new, "2") == "2"
+        held = {node_of(session): 1, node_of(other): 1}
+
+        async def is_known() -> bool:
+            return {node["name"]: node["sessions"] for node in await overview(bell)} == held
+
+        await until(is_known, "the two that are left are known, and no other")
+        assert await said(session, "x") == "1"
+
+
+async def test_a_node_that_dies_costs_its_own_sessions_and_says_so(bell: Divingbell) -> None:
+    async with bell.session("here") as here, bell.session("there") as there:
+        await here.run("x = 1")
+        await there.run("x = 2")
+        name = node_of(here)
+        begun = asyncio.Event()
+
+        async def stream() -> Result | None:
+            result = None
+            async for event in here.stream("print(1, flush=True)\nimport time\ntime.sleep(60)"):
+                begun.set()
+                result = event.result
+            return result
+
+        running = asyncio.create_task(stream())
+        await begun.wait()
+        os.kill(await process_of(bell, name), signal.SIGKILL)
+        result = await running
+        assert result is not None and result.status == "killed" and name in str(result.error)
+        fresh = await here.run("'x' in globals()")
+        assert fresh.text.strip() == "False"
+        assert fresh.state == "fresh" and node_of(here) != name
+        assert await said(there, "x") == "2"
+    await until(lambda: two_nodes(bell), "the node is started again")
+
+
+async def test_a_node_that_hangs_is_given_up_and_serves_again_without_what_it_held(
+    bell: Divingbell,
+) -> None:
+    async with bell.session("hung") as session:
+        await session.run("x = 1")
+        name = node_of(session)
+        process = await process_of(bell, name)
+        os.kill(process, signal.SIGSTOP)
+        try:
+            result = await session.run("x")
+            assert result.status == "killed" and name in str(result.error)
+            again = await session.run("'x' in globals()")
+            assert again.state == "fresh" and node_of(session) != name
+        finally:
+            os.kill(process, signal.SIGCONT)
+        await until(lambda: two_nodes(bell), "it is there again")
+        assert "NameError" in str((await session.run("x")).error)
+        nodes = {node["name"]: node["sessions"] for node in await overview(bell)}
+        assert nodes[name] == 0
+
+
+async def test_a_node_that_is_drained_keeps_its_sessions_until_they_end(
+    machines: Machines, bell: Divingbell
+) -> None:
+    session = await bell.open("last")
+    name = node_of(session)
+    draining = asyncio.create_task(bell._engine.cluster.drain(name))  # type: ignore[union-attr]
+
+    async def drains() -> bool:
+        return {node["name"]: node["state"] for node in await overview(bell)}[name] == "draining"
+
+    await until(drains, "it is being drained")
+    async with bell.session("elsewhere") as elsewhere:
+        assert node_of(elsewhere) != name
+    assert await said(session, "1") == "1"
+    await bell.release(session)
+    await draining
+    assert name not in {node["name"] for node in await overview(bell)}
+
+
+async def test_a_machine_that_is_switched_off_is_noticed(
+    machines: Machines, bell: Divingbell
+) -> None:
+    machines.add()
+    await until(lambda: two_nodes(bell), "the new machine has a node")
+    async with bell.session("one") as one, bell.session("two") as two:
+        assert node_of(one) != node_of(two)
+        machines.kill(2)  # the one that was added last
+
+        async def one_is_gone() -> bool:
+            return [node["state"] for node in await overview(bell)] == ["up"]
+
+        await until(one_is_gone, "its node is gone")
+        results = [await session.run("1") for session in (one, two)]
+        results += [await session.run("1") for session in (one, two)]
+        assert sum(result.status == "ok" for result in results) >= 3
+        assert node_of(one) == node_of(two)

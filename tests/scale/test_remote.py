@@ -1,0 +1,293 @@
+"""The second session handle: the same names, and what is told when lines and nodes are lost."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from divingbell import Divingbell, InvalidInput, Session
+from divingbell.errors import CapacityError, FileRefused, SandboxUnavailable
+from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
+from divingbell.scale.remote import RemoteSession
+from divingbell.session.base import SessionHandle
+from divingbell.session.local import LocalSession
+from tests.gateway.galley import galley
+from tests.scale import nodes
+from tests.waiting import until, until_there
+
+ONLY_LOCAL = {
+    # Where the code runs itself: a node has this, and a front has none.
+    *("execute", "frame", "text", "ended", "overdrawn", "note", "sandbox"),
+}
+ONLY_REMOTE = {
+    # What a link tells a session, and where it is.
+    *("called", "ended_there", "leave", "node", "take_state"),
+}
+
+
+def _public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_both_handles_have_every_name_that_users_have() -> None:
+    assert _public(LocalSession) - _public(RemoteSession) == ONLY_LOCAL
+    assert _public(RemoteSession) - _public(LocalSession) == ONLY_REMOTE
+    assert _public(SessionHandle) <= _public(RemoteSession)
+    assert not RemoteSession.__abstractmethods__
+
+
+@pytest.fixture
+async def pair() -> AsyncIterator[list[nodes.RunningNode]]:
+    """Two nodes of their own, for a test that ends one."""
+    async with nodes.running("east", "west", DIVINGBELL_PRELOAD="") as found:
+        yield found
+
+
+async def _on(bell: Divingbell, name: str, **options: Any) -> Session:
+    """Open a session on a node."""
+    for number in range(100):
+        session = await bell.open(f"on-{name}-{number}", **options)
+        if nodes.node_of(session) == name:
+            return session
+        await bell.release(session)
+    raise AssertionError(f"no session came to {name}")
+
+
+def _named(pair: list[nodes.RunningNode], name: str) -> nodes.RunningNode:
+    return next(node for node in pair if node.name == name)
+
+
+async def test_a_killed_node_costs_its_own_sessions_and_says_so(
+    pair: list[nodes.RunningNode],
+) -> None:
+    told: list[Any] = []
+    async with nodes.front(*(node.address for node in pair), on_event=told.append) as bell:
+        lost, other = await _on(bell, "east"), await _on(bell, "west")
+        await lost.run("x = 1")
+        await other.run("y = 2")
+        running = asyncio.create_task(
+            lost.run("open('begun', 'w').close()\nimport time; time.sleep(60)")
+        )
+        await until_there(lost, "begun")
+        _named(pair, "east").kill()
+        began = time.monotonic()
+        result = await running
+        assert result.status == "killed" and result.error is not None
+        assert "the node east was lost" in result.error.message
+        after = await lost.run("'x' in globals()")
+        assert (after.status, after.value, after.state) == ("ok", False, "fresh")
+        assert any("east" in note for note in after.notes)
+        assert any("files in /workspace are gone" in note for note in after.notes)
+        assert nodes.node_of(lost) == "west"
+        assert (await lost.run("1")).state == "kept"
+        assert (await other.run("y")).value == 2
+        assert time.monotonic() > began
+        started = [event.cell for event in told if isinstance(event, CellStarted)]
+        ended = [event.cell for event in told if isinstance(event, CellEnded)]
+        assert sorted(started) == sorted(ended)
+        await bell.release(lost)
+        await bell.release(other)
+
+
+async def test_the_calls_that_a_lost_cell_has_made_are_told(
+    pair: list[nodes.RunningNode],
+) -> None:
+    with nodes.used(nodes.FixedCluster([node.address for node in pair])):
+        async with galley(backend="ray") as (bell, _):
+            session = await _on(bell, "east", user="ann")
+            code = (
+                "servers.galley.add(1, 2)\nopen('begun', 'w').close()\nimport time; time.sleep(60)"
+            )
+            running = asyncio.create_task(session.run(code))
+            await until_there(session, "begun")
+            _named(pair, "east").kill()
+            result = await running
+            assert [(call.name, call.status) for call in result.calls] == [("galley.add", "ok")]
+            assert any("galley.add" in note for note in result.notes)
+
+
+async def test_a_node_that_hangs_is_given_up_and_closes_what_it_had_when_it_is_back(
+    pair: list[nodes.RunningNode],
+) -> None:
+    cluster = nodes.FixedCluster([node.address for node in pair])
+    async with nodes.front(cluster=cluster) as bell:
+        session = await _on(bell, "east")
+        await session.run("x = 1")
+        node = _named(pair, "east")
+        node.hang()
+        try:
+            result = await session.run("x")
+            assert result.status == "killed"
+            after = await session.run("'x' in globals()")
+            assert (after.value, after.state) == (False, "fresh")
+            assert nodes.node_of(session) == "west"
+        finally:
+            node.wake()
+        # It is asked again for the same session: it does not have it any more.
+        cluster.given_up.clear()
+        cluster.addresses = [node.address]
+        async with nodes.front(cluster=cluster) as second:
+            other = await second.open(session.id)
+            result = await other.run("'x' in globals()")
+            assert (result.status, result.value, result.cell) == ("ok", False, 1)
+
+
+async def test_a_front_that_goes_leaves_its_cell_running_and_the_next_hears_how_it_ended(
+    two_nodes: list[nodes.RunningNode],
+) -> None:
+    addresses = [node.address for node in two_nodes]
+    told: list[Any] = []
+    async with nodes.front(*addresses) as first:
+        one = await first.open("shared", user="ann")
+        running = asyncio.create_task(
+            one.run("open('begun', 'w').close()\nimport time; time.sleep(1)\nx = 5\n1 / 0")
+        )
+        await until_there(one, "begun")
+        _cut(one)  # as if the process had been killed: nothing is said on the line
+        async with nodes.front(*addresses, on_event=told.append) as second:
+            two = await second.open("shared", user="ann")
+            assert two.key == one.key
+            result = await two.run("x")
+            assert (result.status, result.value) == ("ok", 5)
+            [note] = [note for note in result.notes if "went on" in note]
+            assert "ZeroDivisionError" in note
+            ended = [event for event in told if isinstance(event, CellEnded)]
+            assert [event.cell for event in ended] == [1, 2]
+            await second.release(two)
+        running.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+
+
+def _cut(session: Session) -> None:
+    """Break the line as if this front had been killed, and keep it from laying it again."""
+    link = session._handle._link  # type: ignore[attr-defined]
+    link.lay = _never
+    link.line._transport.abort()
+
+
+async def _never() -> None:
+    await asyncio.sleep(3600)
+
+
+async def test_a_line_that_breaks_is_laid_again_and_the_cell_goes_on(
+    bell: Divingbell, session: Session
+) -> None:
+    await session.run("x = 1")
+    running = asyncio.create_task(
+        session.run("open('begun', 'w').close()\nimport time; time.sleep(1)\nx + 1")
+    )
+    await until_there(session, "begun")
+    session._handle._line._transport.abort()  # type: ignore[attr-defined]
+    result = await running
+    assert (result.status, result.value, result.state) == ("ok", 2, "kept")
+    assert (await session.run("x")).value == 1
+
+
+async def test_a_line_lost_within_put_and_get_is_an_error_with_words(
+    bell: Divingbell, session: Session
+) -> None:
+    handle: Any = session._handle
+
+    async def breaking() -> AsyncIterator[bytes]:
+        yield bytes(1 << 20)
+        handle._line._transport.abort()
+        for _ in range(20):
+            yield bytes(1 << 20)
+
+    with pytest.raises(FileRefused):
+        await session.files.put("large", breaking())
+    await session.files.put("whole", bytes(8 << 20))
+    with pytest.raises(FileRefused):
+        async for _ in session.files.stream("whole"):
+            handle._line._transport.abort()
+    assert len(await session.files.get("whole")) == 8 << 20
+
+
+async def test_a_line_lost_within_a_tool_call_tells_the_code(
+    two_nodes: list[nodes.RunningNode],
+) -> None:
+    with nodes.used(nodes.FixedCluster([node.address for node in two_nodes])):
+        async with galley(backend="ray") as (_, session):
+            code = (
+                "try:\n    servers.galley.sleep(2)\nexcept ToolError as e:\n    said = str(e)\nsaid"
+            )
+            running = asyncio.create_task(session.run(code))
+            calls = session._handle._calls
+            await until(lambda: calls._tasks, "the call is under way")
+            session._handle._line._transport.abort()  # type: ignore[attr-defined]
+            result = await running
+            assert result.status == "ok" and "line to the gateway broke" in str(result.value)
+            assert (await session.run("servers.galley.add(1, 2)")).value == 3
+
+
+async def test_two_fronts_that_open_one_id_share_one_session(
+    two_nodes: list[nodes.RunningNode],
+) -> None:
+    addresses = [node.address for node in two_nodes]
+    async with nodes.front(*addresses) as one, nodes.front(*addresses) as two:
+        opened = await asyncio.gather(*(bell.open("same", user="ann") for bell in (one, two)))
+        assert opened[0].key == opened[1].key
+        await opened[0].run("x = 1")
+        assert (await opened[1].run("x")).value == 1
+        results = await asyncio.gather(*(each.run("x") for each in opened))
+        assert {result.cell for result in results} == {3, 4}
+        other = await two.open("same", user="bob")
+        assert other.key != opened[0].key
+        assert (await other.run("'x' in globals()")).value is False
+        await one.release(opened[0])
+        assert (await opened[1].run("x")).value == 1  # the other still holds it
+        await two.release(opened[1])
+        again = await two.open("same", user="ann")
+        assert (await again.run("'x' in globals()")).value is False
+
+
+async def test_a_session_that_ends_on_its_node_has_ended_here(bell: Divingbell) -> None:
+    told: list[Any] = []
+    with contextlib.ExitStack() as undo:
+        undo.callback(bell.journal.watch(told.append))
+        session = await bell.open(idle_timeout=0.3)
+        await session.run("1")
+        await until(lambda: session.closed, "it is idle for long enough")
+        await until(lambda: any(isinstance(e, SessionEnded) for e in told), "it is told")
+        opened = [event for event in told if isinstance(event, SessionOpened)]
+        assert len(opened) == 1
+
+
+async def test_a_node_with_no_place_left_is_named() -> None:
+    async with (
+        nodes.running("small", DIVINGBELL_PRELOAD="", DIVINGBELL_MAX_SESSIONS="1",
+                      DIVINGBELL_OPEN_TIMEOUT="0.2", DIVINGBELL_POOL="0") as [node],
+        nodes.front(node.address) as bell,
+        bell.session(),
+    ):  # fmt: skip
+        with pytest.raises(CapacityError, match="the node small has no place left"):
+            await bell.open()
+
+
+async def test_where_there_is_no_node_it_is_said(two_nodes: list[nodes.RunningNode]) -> None:
+    async with nodes.front() as bell:
+        with pytest.raises(SandboxUnavailable, match="no node"):
+            await bell.open()
+
+
+async def test_a_reader_that_never_reads_holds_up_nobody(bell: Divingbell) -> None:
+    async with bell.session(output="64MB") as slow, bell.session("beside") as beside:
+        events = slow.stream("for _ in range(48):\n    print('x' * (1 << 20))")
+        await anext(events)
+        for _ in range(20):
+            assert (await beside.run("1 + 1")).value == 2
+        await events.aclose()
+
+
+async def test_functions_of_the_program_are_called_here(bell: Divingbell, session: Session) -> None:
+    def double(number: int) -> int:
+        return 2 * number
+
+    result = await session.run("from servers.host import double\ndouble(21)", tools=[double])
+    assert (result.status, result.value) == ("ok", 42)
+    with pytest.raises(InvalidInput):
+        await session.set("not a name", 1)
