@@ -1,5 +1,6 @@
 """`divingbell skills publish`, `install` and `update`, as people run them."""
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.skills.samples import RECORD, made
 from .command import Bell, runner
 from .test_shell import ENTER, at_a_terminal
 
+PAGE = Path(__file__).parents[3] / "docs" / "catalogues.md"
 NAME = "top-customers"
 OTHER = "def run():\n    return 2\n"
 
@@ -109,6 +111,38 @@ def test_a_person_is_asked(bell: Bell, tmp_path: Path, place: str) -> None:
             screen.type(answer, ENTER)
             assert screen.leave() == (not expected)
         assert store(tmp_path / "bob").names() == expected
+
+
+def test_the_commands_of_the_page_do_what_it_says(bell: Bell, tmp_path: Path, place: str) -> None:
+    publishing, installing = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.M | re.S)
+    (tmp_path / "catalogue").mkdir()
+    places = {
+        "../catalogue": str(tmp_path / "catalogue"),
+        "git@example.org:team/skills.git": place,
+        "https://example.org/team/skills.git": place,
+    }
+
+    def words_of(line: str) -> list[str]:
+        return [places.get(word, word) for word in line.split()[2:]]
+
+    def confirmed(line: str) -> None:
+        words, home = ("skills", *words_of(line)), str(tmp_path / "bob")
+        with at_a_terminal(tmp_path, *words, XDG_DATA_HOME=home) as screen:
+            screen.expect("Install this? [y/N] ")
+            screen.type("y", ENTER)
+            assert screen.leave() == 0
+
+    store(tmp_path / "ann").save(made(), RECORD)
+    for line in publishing.splitlines():
+        done = bell("ann", *words_of(line))
+        assert done.returncode == 0, done.stderr
+    install, update = installing.splitlines()
+    confirmed(install)
+    assert store(tmp_path / "bob").get(NAME).skill == made()
+    store(tmp_path / "ann").save(made(code=OTHER), RECORD)
+    assert bell("ann", *words_of(publishing.splitlines()[1])).returncode == 0
+    confirmed(update)
+    assert store(tmp_path / "bob").get(NAME).skill == made(code=OTHER)
 
 
 @pytest.mark.parametrize("place", ["ext::sh -c x", "http://example.org/x", "/nowhere/at/all"])

@@ -307,7 +307,9 @@ async def test_one_that_is_to_be_tried_again_is_not_offered(
         await client.read_resource(URI)
 
 
-async def test_one_whose_tool_has_changed_is_marked_and_not_offered(bell: Divingbell, client: Client) -> None:
+async def test_one_whose_tool_has_changed_is_marked_and_not_offered(
+    bell: Divingbell, client: Client
+) -> None:
     def orders(limit: int) -> int:
         """Orders of customers."""
         return limit
