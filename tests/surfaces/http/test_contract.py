@@ -9,13 +9,14 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from divingbell import Divingbell
 from divingbell.surfaces.http.api import events
 from divingbell.surfaces.http.application import OPERATIONS
 from divingbell.surfaces.http.event_log import Entry
-from divingbell.surfaces.http.links import links
+from divingbell.surfaces.http.openapi import description
 from divingbell.surfaces.http.operations import BASE
 from tests import real_servers
 from tests.skills.samples import made
@@ -25,7 +26,12 @@ from tests.waiting import until
 PATIENCE = 600.0
 EXAMPLES, SEQUENCES = 4, 100
 """Of each operation and phase; and sequences of operations that lead to each other."""
-LINKS = sum(len(links(each, OPERATIONS)) for each in OPERATIONS)
+LINKS = sum(
+    len(answer.get("links", ()))
+    for path in description(OPERATIONS)["paths"].values()
+    for operation in path.values()
+    for answer in operation["responses"].values()
+)
 SHARE_OF_LINKS = 0.6
 """Of those that the description has, so many are followed at least: which ones is chance."""
 BY_THEIR_OWN_TESTS = {
@@ -34,13 +40,14 @@ BY_THEIR_OWN_TESTS = {
     "POST /api/v1/reveal",
 }
 """They are asked for, and never done: they take a name to which no answer leads."""
-MOST_SESSIONS = 20
+MOST_SESSIONS, SKILLS = 20, 12
 CONFIG = f"""
 hooks = "contract_hooks"
 
 [phases.stateful]
 max-steps = 8
 generation.max-examples = {SEQUENCES}
+generation.mode = "positive"
 
 # Ours alone: what could be guessed besides is a name that is the same by chance.
 [phases.stateful.inference]
@@ -86,10 +93,15 @@ async def _asking(site: Site) -> None:
     async with site.client() as client:
         while True:
             await client.post("/api/v1/sessions/asking/execute", json={"code": ASKING})
-            found = (await client.get("/api/v1/sessions?limit=200")).json()["items"]
-            for each in sorted(found, key=lambda each: each["created_at"])[:-MOST_SESSIONS]:
-                await client.delete(f"/api/v1/sessions/{each['id']}")
+            await _make_room(client)
             await asyncio.sleep(0.1)
+
+
+async def _make_room(client: httpx2.AsyncClient) -> None:
+    found = (await client.get("/api/v1/sessions?limit=200")).json()["items"]
+    others = [each for each in found if each["id"] != "asking"]
+    for each in sorted(others, key=lambda each: each["created_at"])[:-MOST_SESSIONS]:
+        await client.delete(f"/api/v1/sessions/{each['id']}")
 
 
 @pytest.fixture
@@ -107,10 +119,10 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         policy={"rules": [{"tools": ["host.mail"], "action": "ask"}]},
         tools=[mail],
     ) as bell:
-        for name in ("top-customers", "late-orders"):
+        for number in range(SKILLS):  # each can be removed once
             for answer in (1, 2):
                 code = f"def run():\n    return {answer}\n"
-                await bell.skills.add(made(name, code), user="anne")
+                await bell.skills.add(made(f"skill-{number}", code), user="anne")
         async with served(bell, make_model=Talking().made) as site:
             asking = asyncio.create_task(_asking(site))
             async with site.client() as client:
