@@ -223,6 +223,14 @@ async def test_programs_print_what_they_say(site: Site, script: Talking, name: s
         if name != "Running code":  # what the first example leaves behind
             path = f"{API}/sessions/analysis/execute"
             await client.post(path, json={"code": "x = 42; print(x)"})
+        if name == "What was done":
+            written = {"kind": "execution.ended"}
+
+            async def is_written() -> bool:
+                found = await client.get(f"{API}/audit", params=written)
+                return bool(found.json()["items"])
+
+            await until(is_written, "the audit log has it")
         if name == "Questions about calls":
             await stack.enter_async_context(asking(client))
         await asyncio.wait_for(asyncio.to_thread(run), PATIENCE * 3)

@@ -5,17 +5,18 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from divingbell import Divingbell
 from divingbell.surfaces.http.api import events
 from divingbell.surfaces.http.application import OPERATIONS
 from divingbell.surfaces.http.event_log import Entry
-from divingbell.surfaces.http.links import links
+from divingbell.surfaces.http.openapi import description
 from divingbell.surfaces.http.operations import BASE
 from tests import real_servers
 from tests.skills.samples import made
@@ -23,9 +24,15 @@ from tests.surfaces.http.serving import ANNE, Site, Talking, served
 from tests.waiting import until
 
 PATIENCE = 600.0
-EXAMPLES, SEQUENCES = 4, 100
-"""Of each operation and phase; and sequences of operations that lead to each other."""
-LINKS = sum(len(links(each, OPERATIONS)) for each in OPERATIONS)
+EXAMPLES, SEQUENCES, MOST_RUNS = 4, 100, 8
+"""Of each operation and phase; and sequences of operations that lead to each other, in so many
+runs at most."""
+LINKS = sum(
+    len(answer.get("links", ()))
+    for path in description(OPERATIONS)["paths"].values()
+    for operation in path.values()
+    for answer in operation["responses"].values()
+)
 SHARE_OF_LINKS = 0.6
 """Of those that the description has, so many are followed at least: which ones is chance."""
 BY_THEIR_OWN_TESTS = {
@@ -34,13 +41,14 @@ BY_THEIR_OWN_TESTS = {
     "POST /api/v1/reveal",
 }
 """They are asked for, and never done: they take a name to which no answer leads."""
-MOST_SESSIONS = 20
+MOST_SESSIONS, SKILLS = 20, 12
 CONFIG = f"""
 hooks = "contract_hooks"
 
 [phases.stateful]
 max-steps = 8
 generation.max-examples = {SEQUENCES}
+generation.mode = "positive"
 
 # Ours alone: what could be guessed besides is a name that is the same by chance.
 [phases.stateful.inference]
@@ -86,10 +94,15 @@ async def _asking(site: Site) -> None:
     async with site.client() as client:
         while True:
             await client.post("/api/v1/sessions/asking/execute", json={"code": ASKING})
-            found = (await client.get("/api/v1/sessions?limit=200")).json()["items"]
-            for each in sorted(found, key=lambda each: each["created_at"])[:-MOST_SESSIONS]:
-                await client.delete(f"/api/v1/sessions/{each['id']}")
+            await _make_room(client)
             await asyncio.sleep(0.1)
+
+
+async def _make_room(client: httpx2.AsyncClient) -> None:
+    found = (await client.get("/api/v1/sessions?limit=200")).json()["items"]
+    others = [each for each in found if each["id"] != "asking"]
+    for each in sorted(others, key=lambda each: each["created_at"])[:-MOST_SESSIONS]:
+        await client.delete(f"/api/v1/sessions/{each['id']}")
 
 
 @pytest.fixture
@@ -107,10 +120,10 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         policy={"rules": [{"tools": ["host.mail"], "action": "ask"}]},
         tools=[mail],
     ) as bell:
-        for name in ("top-customers", "late-orders"):
+        for number in range(SKILLS):  # each can be removed once
             for answer in (1, 2):
                 code = f"def run():\n    return {answer}\n"
-                await bell.skills.add(made(name, code), user="anne")
+                await bell.skills.add(made(f"skill-{number}", code), user="anne")
         async with served(bell, make_model=Talking().made) as site:
             asking = asyncio.create_task(_asking(site))
             async with site.client() as client:
@@ -126,34 +139,62 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_every_operation_answers_as_it_is_described(site: Site, tmp_path: Path) -> None:
-    program = Path(real_servers.framework_python("contract")).with_name("schemathesis")
     (tmp_path / "schemathesis.toml").write_text(CONFIG)
+    reports = [await _asked(site, tmp_path, "coverage,fuzzing", "1")]
+    followed = set[str]()
+    # A sequence that ends otherwise when it is tried again ends a run; others begin elsewhere.
+    for seed in range(1, MOST_RUNS + 1):
+        reports.append(await _asked(site, tmp_path, "stateful", str(seed)))
+        followed |= _followed_links(reports[-1])
+        if len(followed) >= SHARE_OF_LINKS * LINKS:
+            break
+    assert len(followed) >= SHARE_OF_LINKS * LINKS, sorted(followed)
+    every = {f"{each.method} {BASE}{re.sub(r':path', '', each.path)}" for each in OPERATIONS}
+    done = {name for report in reports for name in _done(report)}
+    assert done >= every - BY_THEIR_OWN_TESTS, sorted(every - done)
+
+
+async def _asked(site: Site, folder: Path, phases: str, seed: str) -> Path:
+    """Run schemathesis, which must find nothing; return its report."""
+    program = Path(real_servers.framework_python("contract")).with_name("schemathesis")
+    report = folder / f"{phases}-{seed}.ndjson"
     process = await asyncio.create_subprocess_exec(
         str(program), "--no-color", "run", f"{site.url}/openapi.json",
         "--header", f"Authorization: Bearer {ANNE}",
-        "--max-examples", str(EXAMPLES),
-        "--report", "ndjson", "--report-ndjson-path", "report.ndjson",
-        "--generation-deterministic", "--request-timeout", "20", "--workers", "1",
-        cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
+        "--phases", phases, "--seed", seed, "--max-examples", str(EXAMPLES),
+        "--report", "ndjson", "--report-ndjson-path", str(report),
+        "--request-timeout", "20", "--workers", "1",
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(Path(__file__).parent)},
         stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
     )  # fmt: skip
     async with asyncio.timeout(PATIENCE):
         told, _ = await process.communicate()
     assert process.returncode == 0, told.decode()
-    [(covered, known)] = re.findall(r"API Links: +(\d+) covered / (\d+) selected", told.decode())
-    assert int(known) == LINKS and int(covered) >= SHARE_OF_LINKS * LINKS, told.decode()
-    every = {f"{each.method} {BASE}{re.sub(r':path', '', each.path)}" for each in OPERATIONS}
-    assert _done(tmp_path / "report.ndjson") >= every - BY_THEIR_OWN_TESTS
+    return report
+
+
+def _recorders(report: Path) -> Iterator[dict[str, Any]]:
+    """What was asked and answered, scenario by scenario."""
+    for line in report.read_text().splitlines():
+        [(kind, told)] = json.loads(line).items()
+        if kind == "ScenarioFinished":
+            yield told["recorder"]
+
+
+def _followed_links(report: Path) -> set[str]:
+    """The links by which something was asked for."""
+    return {
+        case["transition"]["id"]
+        for recorder in _recorders(report)
+        for case in recorder.get("cases", {}).values()
+        if case.get("transition") and case.get("is_transition_applied")
+    }
 
 
 def _done(report: Path) -> set[str]:
     """The operations that were not only asked for, but done, once at least."""
     found = set[str]()
-    for line in report.read_text().splitlines():
-        [(kind, told)] = json.loads(line).items()
-        if kind != "ScenarioFinished":
-            continue
-        recorder: dict[str, Any] = told["recorder"]
+    for recorder in _recorders(report):
         for name, each in recorder.get("interactions", {}).items():
             asked = recorder["cases"][name]["value"]
             if ((each.get("response") or {}).get("status_code") or 500) < 300:

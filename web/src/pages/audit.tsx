@@ -35,7 +35,7 @@ export function Audit() {
       {!records.length && !trouble && <p class="empty card">Nothing was recorded yet.</p>}
       {records.length > 0 && (
         <div class="card scrolling" tabIndex={0} role="region" aria-label="Records">
-          <table class="list">
+          <table class="list records">
             <thead><tr><th scope="col">Time</th><th scope="col">What</th><th scope="col">Session</th><th scope="col">Details</th></tr></thead>
             <tbody>
               {records.map((record, at) => (

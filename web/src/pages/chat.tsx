@@ -124,7 +124,7 @@ function Composer({ talk, send }: { talk: Conversation; send: (text: string) => 
   return (
     <div class="composer">
       <form onSubmit={submitted}>
-        <textarea rows={1} aria-label="Your question" placeholder="Ask for something that code and tools can find out" value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={pressed} />
+        <textarea rows={1} aria-label="Your question" placeholder="What should be found out?" value={text} onInput={(event) => setText(event.currentTarget.value)} onKeyDown={pressed} />
         {answering ? (
           <button type="button" class="danger" onClick={() => void told(() => post(`${path("conversations", talk.id)}/cancel`))}><Icon name="stop" size={14} /> Stop</button>
         ) : (

@@ -32,6 +32,7 @@ async def site(script: Talking) -> AsyncIterator[Site]:
         agent={"mode": "code"},
         servers={"shop": {"command": command, "args": arguments}},
         policy={"rules": rules},
+        service={"limits": {"timeout": 600.0}},
     ) as bell:
         for answer in (1, 2):
             await bell.skills.add(made(code=f"def run():\n    return {answer}\n"), user="anne")

@@ -9,6 +9,7 @@ from tests.waiting import until
 
 ASKING = "from servers.shop import complain\nprint(complain('loud'))"
 SPINNING = "print('begun', flush=True)\nwhile True: pass"
+WAITING = "import time\nprint('begun', flush=True)\nwhile True: time.sleep(0.1)"
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2]);"
 DROP = """([zone, name, text]) => {
     const held = new DataTransfer();
@@ -131,9 +132,13 @@ async def test_seven_tabs_at_work_leave_room_for_stop(browser: Any, site: Site) 
     context = await browser.new_context()
     tabs = [await Console.opened(context, site) for _ in range(7)]
     cells = []
+    async with site.client() as client:
+        for number in range(7):
+            made = {"id": f"tab-{number}", "limits": {"timeout": 600}}
+            assert (await client.post("/api/v1/sessions", json=made)).status_code == 201
     for number, tab in enumerate(tabs):
         await tab.begin(f"tab-{number}")
-        cell = await tab.write(SPINNING)
+        cell = await tab.write(WAITING)
         await cell.locator(".cm-content").press("Control+Enter")
         cells.append(cell)
     # All of them show what comes, each cell and each tab's state of its session.
@@ -149,9 +154,7 @@ async def test_seven_tabs_at_work_leave_room_for_stop(browser: Any, site: Site) 
     async with site.client() as client:
         await client.post("/api/v1/sessions", json={"id": "opened-later"})
     for tab in tabs[1:]:
-        choice = tab.page.get_by_label("Session", exact=True).locator(
-            "option", has_text="opened-later"
-        )
+        choice = tab.page.locator(".session-choice option", has_text="opened-later")
         await choice.first.wait_for(state="attached")
     async with site.client() as client:
         for name in ("opened-later", *(f"tab-{number}" for number in range(7))):
