@@ -28,6 +28,7 @@ from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import (
     CallPiece,
+    Ending,
     Model,
     ModelFailed,
     ModelRequest,
@@ -46,6 +47,13 @@ from divingbell.session.base import SessionHandle
 
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
+SILENT = "[no answer]"
+CUT_SHORT: Mapping[Ending, str] = {
+    "cut": "[the reply ended here, before it was complete; nothing of it was run]",
+    "length": "[the reply was too long and was cut off here; nothing of it was run]",
+    "refused": "[the provider refused the rest of the reply; nothing of it was run]",
+}
+"""What the model reads at the end of a reply of its own that is not whole."""
 Hide = Callable[[str], Awaitable[str]]
 """Returns the person's words as a model may read them."""
 OTHER_WAY = (
@@ -254,7 +262,7 @@ class Agent:
                 elif isinstance(piece, Pause):
                     yield Notice(f"{piece.reason}; asking again in {math.ceil(piece.seconds)} s")
                 else:
-                    self.history.append(piece.entry)
+                    self.history.append(_as_kept(piece))
                     done = True
                     yield piece
         except (GeneratorExit, BaseException) as error:
@@ -264,7 +272,7 @@ class Agent:
 
     def _calls_of(self, reply: Reply) -> list[Call]:
         """Return what is to be run. A reply that was cut short has nothing that may run."""
-        if reply.ending not in ("answered", "called"):
+        if reply.ending in CUT_SHORT:
             return []
         if self.model.calls_tools:
             return list(reply.entry.calls)
@@ -334,6 +342,20 @@ class Agent:
 
 def _without_images(entry: Entry) -> Entry:
     return entry if isinstance(entry, Replied) or not entry.images else replace(entry, images=())
+
+
+def _as_kept(reply: Reply) -> Replied:
+    """Return a reply as it stays in the conversation, and goes back to the model.
+
+    Providers refuse a conversation with a call that has no answer, and a reply of blanks alone. So
+    one that was cut short is kept as words, which say that there was more.
+    """
+    entry = reply.entry
+    if mark := CUT_SHORT.get(reply.ending):
+        return Replied(f"{entry.text.rstrip()}\n{mark}".lstrip(), thinking=entry.thinking)
+    if not entry.calls and not entry.text.strip():
+        return Replied(SILENT, thinking=entry.thinking)
+    return entry
 
 
 def _is_question(entry: Entry) -> bool:
