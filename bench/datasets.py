@@ -1,14 +1,13 @@
 """Datasets as DataFrames, beside reading the same files by hand: `./dev bench datasets`.
 
-The table is one of flights, made up: nineteen columns of numbers, short texts and times, with NA
-for what is missing. As JSON it comes in pages, because a gateway takes no message with so many
-values.
+The table is nycflights13 where DIVINGBELL_TEST_DATA has it, else one of flights that are made up:
+nineteen columns of numbers, short texts and times, with NA for what is missing. As JSON it comes in
+pages, because a gateway takes no message with so many values.
 """
 
 import asyncio
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import apart
 import bells
+import flights
 import table
 from runner import Amount, Benchmark
 from turns import Turns
@@ -31,10 +31,6 @@ from divingbell.shares import processors
 READ, NEW, KEPT = "pd.read_csv on a mount", "import_dataset, first time", "import_dataset, kept"
 FILE, ROWS = "import_dataset", "a tool that returns the rows as JSON, 2,000 a page"
 QUERY, ALONE = "query_dataset in 512 MB", "DuckDB alone, as many threads"
-COLUMNS = (
-    "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,"
-    "flight,tailnum,origin,dest,air_time,distance,hour,minute,time_hour\n"
-)
 GROUPED = "SELECT origin, carrier, count(*) AS n, avg(dep_delay) AS delay FROM {} GROUP BY ALL"
 ALONE_CODE = """
 import duckdb, sys, time
@@ -49,34 +45,13 @@ print(time.perf_counter() - began)
 """
 
 
-def _write(path: Path, rows: int) -> None:
-    """Write so many flights; the same each time."""
-    chance = random.Random(1)
-    carriers, airports = ("UA", "AA", "B6", "DL", "EV", "MQ"), ("EWR", "JFK", "LGA")
-    lines = []
-    for _ in range(min(rows, 50_000)):
-        month, day, hour, minute = (chance.randint(1, n) for n in (12, 28, 23, 59))
-        delay = "NA" if chance.random() < 0.03 else str(chance.randint(-20, 200))
-        lines.append(
-            f"2013,{month},{day},{hour}{minute:02},{hour}00,{delay},{hour}59,{hour}50,{delay},"
-            f"{chance.choice(carriers)},{chance.randint(1, 6000)},N{chance.randint(10000, 99999)},"
-            f"{chance.choice(airports)},IAH,{chance.randint(30, 400)},{chance.randint(90, 3000)},"
-            f"{hour},{minute},2013-{month:02}-{day:02}T{hour:02}:00:00Z\n"
-        )
-    with path.open("w") as file:
-        file.write(COLUMNS)
-        while rows > 0:
-            file.writelines(lines[:rows])
-            rows -= len(lines)
-    path.chmod(0o644)
-
-
 @asynccontextmanager
-async def _folder(rows: int) -> AsyncIterator[Path]:
+async def _folder(*, rows: int | None = None, size: int | None = None) -> AsyncIterator[Path]:
     with tempfile.TemporaryDirectory(prefix="divingbell-bench-datasets-") as name:
         folder = Path(name)
         folder.chmod(0o755)
-        await asyncio.to_thread(_write, folder / "flights.csv", rows)
+        write = partial(flights.write, folder / flights.NAME, rows=rows, size=size)
+        await asyncio.to_thread(write)
         yield folder
 
 
@@ -101,7 +76,7 @@ async def _opened(bell: Divingbell, session: Session) -> None:
 async def imports(rows: int, rounds: int) -> list[table.Row]:
     """A whole table as a DataFrame."""
     async with (
-        _folder(rows) as folder,
+        _folder(rows=rows) as folder,
         bells.ring(
             servers={"data": {"datasets": str(folder)}}, mounts={"/flights": str(folder)}
         ) as bell,
@@ -119,7 +94,7 @@ async def imports(rows: int, rounds: int) -> list[table.Row]:
 
         new, kept = partial(imported, changed=True), partial(imported, changed=False)
         turns = await Turns({READ: read, NEW: new, KEPT: kept}).take(rounds)
-    measure = f"{rows:,} rows × 19 columns as a DataFrame"
+    measure = f"{flights.source()}: {rows:,} rows × 19 columns as a DataFrame"
     return [
         _compared(measure, turns, NEW, READ, 3.5),
         _compared(measure, turns, KEPT, READ, 1.6),
@@ -139,7 +114,7 @@ async def beside_json(rounds: int) -> list[table.Row]:
     """20,000 rows as a file, and as JSON from a tool."""
     server = Path(__file__).parent / "rows_server.py"
     async with (
-        _folder(20_000) as folder,
+        _folder(rows=20_000) as folder,
         bells.ring(
             servers={
                 "data": {"datasets": str(folder)},
@@ -160,7 +135,7 @@ async def beside_json(rounds: int) -> list[table.Row]:
 
         turns = await Turns({FILE: by_file, ROWS: by_json}).take(rounds)
     times = turns.ratio(ROWS, FILE)
-    measure = "20,000 rows × 19 columns as a DataFrame"
+    measure = f"{flights.source()}: 20,000 rows × 19 columns as a DataFrame"
     return [
         table.times(
             measure,
@@ -184,7 +159,7 @@ async def queries(megabytes: int, rounds: int) -> list[table.Row]:
     settings = Settings(limits=with_limits(default_limits(), {"memory": "512MB", "disk": "64MB"}))
     python = (await asyncio.to_thread(profile.prepare)).python
     async with (
-        _folder(megabytes * 10_800) as folder,
+        _folder(size=megabytes * 1_000_000) as folder,
         opened(folder, settings) as (made, bell),
         Client(made.server, read_timeout_seconds=600) as client,
     ):
@@ -208,7 +183,7 @@ async def queries(megabytes: int, rounds: int) -> list[table.Row]:
             return [float(done.stdout)]
 
         turns = await Turns({QUERY: ours, ALONE: alone}).take(rounds)
-    measure = f"a grouped query over a CSV of {size:,.0f} MB"
+    measure = f"{flights.source()}: a grouped query over a CSV of {size:,.0f} MB"
     return [
         _compared(measure, turns, QUERY, ALONE, 1.3),
         table.times(measure, ALONE, turns.times(ALONE)),

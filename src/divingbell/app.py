@@ -317,10 +317,9 @@ class Divingbell:
 
         undo.callback(gateway.on_change(changed))
         undo.callback(self.journal.watch(ledgers.take))
-        is_counted = self.settings.servers or self._functions or self.settings.experiment
-        if is_counted and self._scratch is None:
+        if self._scratch is None:
             path = places.data_folder() / totals.FILE_NAME
-            kept = totals.Totals(path, self.settings.experiment.arm_of)
+            kept = totals.Totals(path, self.settings.experiment.arm_of, ledgers.is_read)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))

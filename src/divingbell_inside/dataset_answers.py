@@ -111,8 +111,7 @@ def _describe(request: Mapping[str, Any]) -> Answer:
     with open(source.path, "rb"):
         pass  # a file that can't be read says so plainly here
     with _database(request) as database:
-        dataset_sources.check(database, source)
-        selected = dataset_sources.selection(database, dataset_sources.scan(source))
+        selected = dataset_sources.selection(database, dataset_sources.checked(database, source))
         described = database.execute(f"DESCRIBE {selected}").fetchall()
         first = f"SELECT * FROM ({selected}) LIMIT {LOOKED_AT}"
         # As text: for times with zones DuckDB would want a package for Python.
@@ -200,8 +199,7 @@ def _query(request: Mapping[str, Any]) -> Answer:
 
 
 def _show(database: Any, name: str, source: Source) -> None:
-    dataset_sources.check(database, source)
-    selected = dataset_sources.selection(database, dataset_sources.scan(source))
+    selected = dataset_sources.selection(database, dataset_sources.checked(database, source))
     database.execute(f"CREATE VIEW {quoted(name)} AS {selected}")
 
 

@@ -20,6 +20,12 @@ MISSING = (
     "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
 )  # fmt: skip
 """The words for a missing value that pandas knows."""
+SOUGHT = ("", "NA", "NaN", "nan", "-NaN", "-nan")
+"""Those that are looked for in each field, at first: to look for all takes a fifth of the time that
+a file takes. In a column of numbers the others can't be read, so that reading begins anew."""
+PLAIN = frozenset({"BIGINT", "DOUBLE", "BOOLEAN", "DATE", "TIME", "TIMESTAMP",
+                   "TIMESTAMP WITH TIME ZONE"})  # fmt: skip
+"""Types that no word for a missing value is a value of, but those that are sought."""
 TEXTS = ("csv", "tsv")
 MAX_NAME = 100
 """Characters of the name of a column."""
@@ -28,8 +34,8 @@ PROBES, PROBE = 8, 1 << 16
 """Places of a file that are looked at for an estimate of its lines, and bytes of each."""
 SMALL = 8 << 20
 """Bytes of a text file whose lines are counted."""
-WAYS = ("", ", sample_size=-1")
-"""How a CSV is read, until one works: types by its start, and by all of it."""
+WHOLE = ", sample_size=-1"
+"""How a CSV is read whose types by its start were wrong: by all of it."""
 MENDED = ", sample_size=-1, delim=',', quote='\"', escape='\"', skip=0"
 COPY = f"{layout.WORKSPACE}/.mended.csv"
 TO_DO = "mend that line, or have the file written anew"
@@ -88,9 +94,12 @@ def scan(source: Source, way: str = "") -> str:
         return f"read_parquet({path})"
     if source.format == "jsonl":
         return f"read_json({path}, format='newline_delimited')"
-    words = ", ".join(map(literal, MISSING))
     tabs = ", delim='\t'" if source.format == "tsv" else ""
-    return f"read_csv({path}, nullstr=[{words}]{tabs}{way})"
+    return f"read_csv({path}, {_missing(MISSING)}{tabs}{way})"
+
+
+def _missing(words: Iterable[str]) -> str:
+    return f"nullstr=[{', '.join(map(literal, words))}]"
 
 
 def selection(database: Any, scanned: str) -> str:
@@ -124,12 +133,12 @@ def write_parquet(database: Any, source: Source, to: str) -> str:
 def _written_csv(database: Any, source: Source, to: str) -> str:
     found = dataset_csv.look(source.path, source.format)
     failure: Exception | None = None
-    if _is_understood(database, source, found):
-        for way in WAYS:
+    if (understood := _understood(database, source, found)) is not None:
+        for selected in (*_quickly(database, source, understood), *_slowly(source, understood)):
             try:
                 # Names are looked at in what was written: in the file it would take as long as a
                 # twentieth of reading it.
-                _copied(database, f"SELECT * FROM {scan(source, way)}", to)
+                _copied(database, selected, to)
                 _rename(database, to)
                 return ""
             except columns.library("duckdb").Error as error:
@@ -152,33 +161,74 @@ def _written_csv(database: Any, source: Source, to: str) -> str:
     return remark
 
 
-def _is_understood(database: Any, source: Source, found: Look) -> bool:
-    """Whether DuckDB takes a text for the same table as we do."""
+def _quickly(database: Any, source: Source, understood: str) -> Iterator[str]:
+    """Yield a SELECT that looks for most words for a missing value in columns of texts alone.
+
+    None where there is a column of which it can't be said that they are no values of it, and where
+    types would be guessed once more: with fewer such words they would be others.
+    """
+    if understood == scan(source) or _missing(MISSING) not in understood:
+        return
+    quick = understood.replace(_missing(MISSING), _missing(SOUGHT), 1)
+    kinds = {row[0]: row[1] for row in database.execute(f"DESCRIBE FROM {understood}").fetchall()}
+    if set(kinds.values()) - PLAIN - {"VARCHAR"}:
+        return
+    rest = ", ".join(literal(word) for word in MISSING if word not in SOUGHT)
+    changed = ", ".join(
+        f"CASE WHEN {quoted(name)} IN ({rest}) THEN NULL ELSE {quoted(name)} END AS {quoted(name)}"
+        for name, kind in kinds.items()
+        if kind == "VARCHAR"
+    )
+    yield f"SELECT *{f' REPLACE ({changed})' if changed else ''} FROM {quick}"
+
+
+def _slowly(source: Source, understood: str) -> Iterator[str]:
+    yield f"SELECT * FROM {understood}"
+    yield f"SELECT * FROM {scan(source, WHOLE)}"
+
+
+def _understood(database: Any, source: Source, found: Look) -> str | None:
+    """Return what DuckDB reads a text with, if it takes it for the same table as we do."""
     if found.encoding != dataset_csv.UTF_8:
-        return False
+        return None
     asked = scan(source).replace("read_csv", "sniff_csv", 1)
     try:
-        [[width, above, quote, comment]] = database.execute(
-            f"SELECT len(Columns), SkipRows, Quote, Comment FROM {asked}"
+        [[described, delimiter, above, quote, comment, prompt]] = database.execute(
+            f"SELECT Columns, Delimiter, SkipRows, Quote, Comment, Prompt FROM {asked}"
         ).fetchall()
     except columns.library("duckdb").Error:
-        return not found.shapes
+        return None if found.shapes else scan(source)
+    names = [each["name"] for each in described]
     if quote == "'" or comment not in ("", "(empty)", None):
-        return True  # it has seen what we don't look for
-    return found.is_right(width, above)
+        return scan(source)  # it has seen what we don't look for
+    if not found.is_right(len(names), above):
+        return None
+    if any("'" in each for each in (source.path, delimiter, *names)):
+        return scan(source)  # the prompt has them as they are: nothing of it can be trusted
+    return _told(source, prompt)
 
 
-def check(database: Any, source: Source) -> None:
-    """Refuse a text that is too large to be mended, where DuckDB would read it wrongly.
+def _told(source: Source, prompt: str) -> str:
+    """Return what DuckDB reads a text with that it has looked at already, in its own words: else
+    it would look again, which takes as long as a fifth of reading 30 MB."""
+    before, after = f"FROM read_csv({literal(source.path)}, ", ");"
+    if not prompt.startswith(before) or not prompt.endswith(after):
+        return scan(source)
+    path = scan(source).partition(f", {_missing(MISSING)}")[0]
+    return f"{path}, {prompt[len(before) : -len(after)]})"
+
+
+def checked(database: Any, source: Source) -> str:
+    """Return what DuckDB reads a file with that is not kept.
 
     Raises:
-        Refused: it would.
+        Refused: it is a text that is too large to be mended, and DuckDB would read it wrongly.
     """
     if source.format not in TEXTS:
-        return
+        return scan(source)
     found = dataset_csv.look(source.path, source.format)
-    if _is_understood(database, source, found):
-        return
+    if (understood := _understood(database, source, found)) is not None:
+        return understood
     if found.encoding != dataset_csv.UTF_8:
         raise Refused("it is no text in UTF-8: save it as such")
     odd = found.shapes[0].odd

@@ -1,14 +1,18 @@
-"""A real HTTP server that streams replies in the formats of Anthropic, OpenAI and Google."""
+"""A real HTTP server that streams replies in the formats of Anthropic, OpenAI and Google.
+
+OpenAI has two: chat completions, which many servers speak, and responses, which is its own.
+"""
 
 import asyncio
 import contextlib
+import itertools
 import json
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from starlette.applications import Starlette
@@ -30,6 +34,8 @@ class Say:
     code: str | None = None
     ends: bool = True
     """False: the connection ends before the reply does."""
+    stop: Literal["", "length", "refused"] = ""
+    """Why the provider ends it, where it is not whole: too long, or not allowed."""
 
 
 @dataclass
@@ -58,6 +64,9 @@ class ProviderServer:
 
     async def openai(self, request: Request) -> Response:
         return await self._take(request, _openai)
+
+    async def responses(self, request: Request) -> Response:
+        return await self._take(request, _responses)
 
     async def google(self, request: Request) -> Response:
         return await self._take(request, _google)
@@ -108,7 +117,8 @@ async def _anthropic(say: Say) -> Lines:
         yield event("content_block_stop", index=index)
     if not say.ends:
         return
-    reason = "end_turn" if say.code is None else "tool_use"
+    whole = "end_turn" if say.code is None else "tool_use"
+    reason = {"": whole, "length": "max_tokens", "refused": "refusal"}[say.stop]
     delta = {"stop_reason": reason, "stop_sequence": None}
     yield event("message_delta", delta=delta, usage={"output_tokens": 12})
     yield event("message_stop")
@@ -142,8 +152,70 @@ async def _openai(say: Say) -> Lines:
     if not say.ends:
         return
     usage = {"prompt_tokens": 50, "completion_tokens": 12, "total_tokens": 62}
-    yield chunk({}, "stop" if say.code is None else "tool_calls", usage=usage)
+    whole = "stop" if say.code is None else "tool_calls"
+    reason = {"": whole, "length": "length", "refused": "content_filter"}[say.stop]
+    yield chunk({}, reason, usage=usage)
     yield b"data: [DONE]\n\n"
+
+
+async def _responses(say: Say) -> Lines:
+    numbers = itertools.count()
+
+    def event(kind: str, **data: Any) -> bytes:
+        return _event({"type": kind, "sequence_number": next(numbers), **data}, kind)
+
+    def response(status: str, **more: Any) -> dict[str, Any]:
+        return {
+            "id": "resp_1",
+            "object": "response",
+            "created_at": 1,
+            "model": "gpt-5.5",
+            "status": status,
+            "output": [],
+            "parallel_tool_calls": True,
+            "tool_choice": "auto",
+            "tools": [],
+            **more,
+        }
+
+    yield event("response.created", response=response("in_progress"))
+    place = 0
+    if say.text:
+        item = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
+        where: dict[str, Any] = {"item_id": "msg_1", "output_index": place, "content_index": 0}
+        added = {**item, "status": "in_progress"}
+        yield event("response.output_item.added", output_index=place, item=added)
+        for piece in _pieces(say.text):
+            yield event("response.output_text.delta", **where, delta=piece, logprobs=[])
+        yield event("response.output_text.done", **where, text=say.text, logprobs=[])
+        text = {"type": "output_text", "text": say.text, "annotations": []}
+        done = {**item, "status": "completed", "content": [text]}
+        yield event("response.output_item.done", output_index=place, item=done)
+        place += 1
+    if say.code is not None:
+        call = {"id": "fc_1", "type": "function_call", "call_id": "call_1"}
+        call |= {"name": "execute_python", "arguments": ""}
+        yield event("response.output_item.added", output_index=place, item=call)
+        arguments = json.dumps({"code": say.code})
+        where = {"item_id": "fc_1", "output_index": place}
+        for piece in _pieces(arguments):
+            yield event("response.function_call_arguments.delta", **where, delta=piece)
+            if not say.ends:
+                return
+        yield event("response.function_call_arguments.done", **where, arguments=arguments)
+        done = {**call, "arguments": arguments, "status": "completed"}
+        yield event("response.output_item.done", output_index=place, item=done)
+    if not say.ends:
+        return
+    usage: dict[str, Any] = {"input_tokens": 50, "output_tokens": 12, "total_tokens": 62}
+    usage["input_tokens_details"] = {"cached_tokens": 40}
+    usage["output_tokens_details"] = {"reasoning_tokens": 0}
+    if not say.stop:
+        yield event("response.completed", response=response("completed", usage=usage))
+        return
+    why = {"reason": {"length": "max_output_tokens", "refused": "content_filter"}[say.stop]}
+    ended = response("incomplete", usage=usage, incomplete_details=why)
+    yield event("response.incomplete", response=ended)
 
 
 async def _google(say: Say) -> Lines:
@@ -156,13 +228,14 @@ async def _google(say: Say) -> Lines:
             {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "gemini-2.5-pro"}
         )
 
+    reason = {"": "STOP", "length": "MAX_TOKENS", "refused": "SAFETY"}[say.stop]
     for piece in _pieces(say.text):
         yield chunk([{"text": piece}])
     if say.code is not None:
         called = {"name": "execute_python", "args": {"code": say.code}}
-        yield chunk([{"functionCall": called}], None if not say.ends else "STOP")
+        yield chunk([{"functionCall": called}], reason if say.ends else None)
     elif say.ends:
-        yield chunk([{"text": ""}], "STOP")
+        yield chunk([{"text": ""}], reason)
 
 
 def status(code: int, body: str = "", media: str = "application/json", **headers: str) -> Fault:
@@ -242,6 +315,7 @@ async def serving() -> AsyncIterator[ProviderServer]:
         routes=[
             Route("/v1/messages", server.anthropic, methods=["POST"]),
             Route("/v1/chat/completions", server.openai, methods=["POST"]),
+            Route("/v1/responses", server.responses, methods=["POST"]),
             Route("/{rest:path}", server.google, methods=["POST"]),
         ]
     )

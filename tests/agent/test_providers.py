@@ -1,10 +1,10 @@
-"""Models over HTTP: the three formats, streamed by a real server, and what it may do wrong."""
+"""Models over HTTP: the four formats, streamed by a real server, and what it may do wrong."""
 
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator
-from typing import get_args
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Literal, get_args
 
 import pytest
 from pydantic_ai.models import KnownModelName
@@ -29,9 +29,13 @@ from tests.agent.provider_server import (
 )
 
 pytestmark = pytest.mark.anyio
+STOPS: dict[str, Literal["length", "refused"]] = {"length": "length", "refused": "refused"}
+CONVERSATION = {"google": "contents", "responses": "input"}
+"""Where a body has the conversation, if it is not in `messages`."""
 FORMATS = {
     "anthropic": ("anthropic:claude-sonnet-5", ""),
     "openai": ("openai-chat:local", "/v1"),
+    "responses": ("openai:gpt-5.5", "/v1"),
     "google": ("google:gemini-2.5-pro", ""),
 }
 
@@ -88,7 +92,7 @@ async def test_each_request_begins_with_the_bytes_of_the_one_before(
             async for _ in agent.ask(text):
                 pass
     said = [_without_marks(json.loads(body)) for body in server.bodies]
-    key = "contents" if format == "google" else "messages"
+    key = CONVERSATION.get(format, "messages")
     for before, after in itertools.pairwise(said):
         assert after[key][: len(before[key])] == before[key]
         rest = {name: value for name, value in after.items() if name != key}
@@ -123,6 +127,41 @@ async def test_a_stream_that_ends_early_is_never_run(
             return
     assert not [event for event in events if isinstance(event, CellEnded)]
     assert isinstance(events[-1], Done) and events[-1].reason == "cut"
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("stop", ["length", "refused", "cut"])
+async def test_after_a_reply_that_was_cut_short_no_call_lacks_an_answer(
+    bell: Divingbell, server: ProviderServer, format: str, stop: str
+) -> None:
+    half = Say("Let me see. ", "print('no')", ends=stop != "cut", stop=STOPS.get(stop, ""))
+    server.says = [half, Say("", "print('yes')"), Say("It is yes.")]
+    async with agent_of(bell, server, format) as agent:
+        events = [event async for event in agent.ask("one")]
+        assert isinstance(events[-1], Done) and events[-1].reason == stop
+        assert events[-1].text == "Let me see. ", "the mark is for the model"
+        events += [event async for event in agent.ask("two")]
+    assert [event.result.text for event in events if isinstance(event, CellEnded)] == ["yes\n"]
+    for body in server.bodies:
+        called, answered = _calls_in(json.loads(body))
+        assert called == answered
+    [cut] = [text for text in _texts_in(json.loads(server.bodies[1])) if "Let me see." in text]
+    assert "nothing of it was run" in cut and "'no'" not in str(server.bodies[1])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_blanks_alone_do_not_go_back_to_a_provider(
+    bell: Divingbell, server: ProviderServer, format: str
+) -> None:
+    server.says = [Say(" \n"), Say("\n\n", "x = 1"), Say("Done.")]
+    async with agent_of(bell, server, format) as agent:
+        events = [event async for event in agent.ask("one")]
+        assert isinstance(events[-1], Done) and events[-1].reason == "empty"
+        events = [event async for event in agent.ask("two")]
+        assert isinstance(events[-1], Done) and events[-1].reason == "answered"
+    for body in server.bodies:
+        assert all(text.strip() for text in _texts_in(json.loads(body)))
+    assert "[no answer]" in _texts_in(json.loads(server.bodies[1]))
 
 
 HTML = "<html><body>502 Bad Gateway</body></html>"
@@ -232,7 +271,7 @@ async def test_silence_is_given_up(
     assert failed.value.kind in ("timeout", "connection")
 
 
-@pytest.mark.parametrize("format", ["anthropic", "openai"])  # Google's library takes none
+@pytest.mark.parametrize("format", ["anthropic", "openai", "responses"])  # Google's takes none
 async def test_signs_of_life_without_a_word_are_given_up(
     bell: Divingbell, server: ProviderServer, format: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,6 +349,42 @@ def test_a_model_without_its_key_is_told_before_it_is_asked() -> None:
     assert choosing.choose(settings, {"ANTHROPIC_API_KEY": "x"}).name == settings.model
     other = AgentSettings(model="openai:gpt-5.5")
     assert choosing.choose(other, {"OPENAI_BASE_URL": "http://localhost"}).key is None
+
+
+def _calls_in(body: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """Return the calls in a body, and the answers to calls, by what binds them together."""
+    calls, answers = [], []
+    for part in _objects(body):
+        kind = part.get("type")
+        if kind == "tool_use" or kind == "function_call":
+            calls.append(part.get("call_id") or part["id"])
+        elif kind == "tool_result" or kind == "function_call_output":
+            answers.append(part.get("call_id") or part["tool_use_id"])
+        elif kind == "function" and "id" in part:
+            calls.append(part["id"])
+        elif part.get("role") == "tool":
+            answers.append(part["tool_call_id"])
+        elif "functionCall" in part:
+            calls.append(part["functionCall"]["name"])
+        elif "functionResponse" in part:
+            answers.append(part["functionResponse"]["name"])
+    return calls, answers
+
+
+def _texts_in(body: dict[str, Any]) -> list[str]:
+    """Return the texts of the conversation in a body."""
+    found = []
+    for part in _objects([body.get(name) for name in ("messages", "input", "contents")]):
+        found += [part[name] for name in ("text", "content") if isinstance(part.get(name), str)]
+    return found
+
+
+def _objects(value: object) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    for each in value if isinstance(value, list) else ():
+        yield from _objects(each)
 
 
 def _without_marks(value: object) -> object:

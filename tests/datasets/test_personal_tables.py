@@ -8,8 +8,10 @@ import pytest
 from divingbell import Divingbell, Session
 from divingbell.border.privacy.fields import Fields
 from divingbell.datasets.personal_columns import PersonalColumns
+from tests import walls
 from tests.datasets import making
 
+WALLS = (walls.LOCAL, walls.DOCKER, walls.GVISOR)
 ROWS = 3_000
 LINES = '{"customer": {"first_name": "Sunniva", "total": 3}}\n{"customer": {"total": 4}}\n'
 
@@ -19,8 +21,12 @@ def _people() -> str:
     return "\n".join(("id,first_name,street,city,helped_by", *rows, ""))
 
 
-@pytest.fixture(scope="module")
-async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Session]:
+@pytest.fixture(scope="module", params=WALLS, ids=lambda wall: wall.name)
+async def session(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Session]:
+    walls.need(request.param)
+    name = request.param.name
     folder = tmp_path_factory.mktemp("people")
     (folder / "people.csv").write_text(_people())
     (folder / "lines.jsonl").write_text(LINES)
@@ -28,7 +34,13 @@ async def session(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ses
     rules = {"fields": {"data.*.helped_by": "person"}}
     servers = {"data": {"datasets": str(folder)}}
     async with (
-        Divingbell(privacy="personal", privacy_rules=rules, servers=servers) as bell,
+        Divingbell(
+            backend=name,
+            backend_minimum=name,
+            privacy="personal",
+            privacy_rules=rules,
+            servers=servers,
+        ) as bell,
         bell.session() as session,
     ):
         yield session

@@ -13,7 +13,7 @@ from mcp import Client, MCPError
 from divingbell import Divingbell
 from divingbell.datasets.opening import opened
 from divingbell.datasets.sealed_reader import default_limits
-from divingbell.settings.config import Settings
+from divingbell.settings.config import Settings, with_limits
 from tests import walls
 from tests.datasets import making
 
@@ -386,6 +386,25 @@ async def test_columns_lose_escapes_and_length(client: Client, folder: Path) -> 
     assert text_of(result).splitlines()[1:] == ["a [31mb,c", "1,2"]
 
 
+async def test_words_for_a_missing_value_are_known_however_far_down(
+    client: Client, folder: Path
+) -> None:
+    path = folder / "far_down.csv"
+    lines = [f"{number},text {number},2013-01-01" for number in range(30_000)]
+    path.write_text("\n".join(["n,words,day", "1,None,2013-01-01", *lines, "NULL,n/a,N/A", ""]))
+    making.readable(folder)
+    other = folder / "it's.csv"  # a name with a quote: what DuckDB says of it can't be trusted
+    other.write_text("n,words\nNULL,null\n2,two\n")
+    making.readable(folder)
+    try:
+        counted = "SELECT count(*), count(n), count(words), count(day), sum(n) FROM far_down"
+        assert await rows(client, counted) == ["30002,30001,30000,30001,449985001"]
+        assert await rows(client, "SELECT count(n), count(words), sum(n) FROM it_s") == ["1,1,2"]
+    finally:
+        path.unlink()
+        other.unlink()
+
+
 async def test_a_query_that_is_a_bomb_ends_and_the_next_is_answered(client: Client) -> None:
     words = await refusal(
         client,
@@ -395,6 +414,26 @@ async def test_a_query_that_is_a_bomb_ends_and_the_next_is_answered(client: Clie
     )
     assert "memory" in words
     assert await rows(client, "SELECT count(*) FROM flights") == ["3"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [({"timeout": 2.0}, "it took too long"), ({"cpu_seconds": 1.0}, "more memory or time")],
+    ids=["time", "processor"],
+)
+async def test_a_query_that_computes_without_end_is_told_to_ask_for_less(
+    tmp_path: Path, limits: dict[str, Any], words: str
+) -> None:
+    settings = Settings(limits=with_limits(default_limits(), limits))
+    (tmp_path / "flights.csv").write_text(making.FLIGHTS)
+    making.readable(tmp_path)
+    async with opened(tmp_path, settings) as (made, _), Client(made.server) as client:
+        sql = (
+            "SELECT count(*) FROM range(10000000) a, range(10000000) b WHERE a.range * b.range = 7"
+        )
+        refused = await refusal(client, "query_dataset", sql=sql)
+        assert words in refused and "let the query group and sum" in refused
+        assert await rows(client, "SELECT count(*) FROM flights") == ["3"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root's sessions have a user of their own")

@@ -14,7 +14,7 @@ from mcp_types import CallToolResult, TextContent
 
 from divingbell.errors import ConfigError
 from divingbell.journal import tokens, totals
-from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.answer_totals import AnswerSums
 from divingbell.journal.combination_totals import MOST_A_DAY, Combination
 from divingbell.journal.events import AnswerEnded, CallEnded, CellEnded, ExecutionRefused
 from divingbell.journal.serve_arm_totals import ServeArmSums
@@ -266,11 +266,16 @@ async def test_answers_are_added_up_by_the_arm_of_an_experiment(path: Path) -> N
         ("carl", "", 100, 5.0, "answered"),
     ):
         who = Principal(user, "", "library")
-        kept.take(AnswerEnded(who, "k", "m", "code", arm, reason, turns, 1000, 10, 400, cost))
+        usage = (1000, 10, 400, cost, 100, 1100)
+        model = "m" if arm else "other"
+        kept.take(AnswerEnded(who, "k", model, "code", arm, reason, turns, *usage))
     async with asyncio.timeout(PATIENCE):
         await kept.close()
     found = report(path, 7)
-    assert found.arms["code"] == ArmSums(2, 3, 2, 9, 3000, 1200, 30, 0.04, 2)
+    assert found.answers["other"] == AnswerSums(1, 1, 1, 100, 1000, 400, 100, 10, 1100, 5.0, 1)
+    assert found.answers["m"].answers == 4, "with an arm or without"
+    assert set(found.arms) == {"code", "direct"}
+    assert found.arms["code"] == AnswerSums(2, 3, 2, 9, 3000, 1200, 300, 30, 3300, 0.04, 2)
     assert found.arms["direct"].turns == 9
     assert set(found.arms) == {"code", "direct"}, "others are no part of it"
     assert found.total.executions == 0

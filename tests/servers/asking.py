@@ -1,4 +1,7 @@
-"""A server of the older protocol that asks and logs while it is being called."""
+"""A server of the older protocol that asks and logs while it is being called.
+
+It asks with the form that is its first argument, as JSON, if it has one.
+"""
 
 import json
 import sys
@@ -10,7 +13,9 @@ def call(params: dict[str, dict[str, str]]) -> object:
     rough.say(
         {"method": "notifications/message", "params": {"level": "info", "data": "before asking"}}
     )
-    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    schema: object = {"type": "object", "properties": {"name": {"type": "string"}}}
+    if len(sys.argv) > 1:
+        schema = json.loads(sys.argv[1])
     rough.say(
         {
             "id": "question",

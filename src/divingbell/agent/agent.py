@@ -28,6 +28,7 @@ from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
 from divingbell.agent.model import (
     CallPiece,
+    Ending,
     Model,
     ModelFailed,
     ModelRequest,
@@ -46,6 +47,15 @@ from divingbell.session.base import SessionHandle
 
 INTERRUPTED = "[interrupted by the person]"
 NOT_RUN = "[not run: the person has interrupted]"
+SILENT = "[no answer]"
+CUT_SHORT: Mapping[Ending, str] = {
+    "cut": "[the reply ended here, before it was complete; nothing of it was run]",
+    "length": "[the reply was too long and was cut off here; nothing of it was run]",
+    "refused": "[the provider refused the rest of the reply; nothing of it was run]",
+}
+"""What the model reads at the end of a reply of its own that is not whole."""
+OnEnd = Callable[[str, ModelUsage, int], None]
+"""Takes why an answer has ended, what it has cost, and its requests to the model."""
 Hide = Callable[[str], Awaitable[str]]
 """Returns the person's words as a model may read them."""
 OTHER_WAY = (
@@ -70,7 +80,7 @@ class Agent:
         asker: Asker | None = None,
         history: Iterable[Entry] = (),
         mode: ModeChoice | None = None,
-        on_done: Callable[[Done], None] = lambda done: None,
+        on_end: OnEnd = lambda reason, usage, turns: None,
         hide: Hide | None = None,
         folders: Mapping[str, str] | None = None,
     ) -> None:
@@ -78,8 +88,9 @@ class Agent:
 
         `asker` is asked what servers want to know of the person. `history` goes on with an earlier
         conversation. `mode` is what the first answer tells the person of how tools are used.
-        `on_done` hears of each answer that has ended. `hide` is what the person's words pass before
-        the model reads them. `folders` are those whose tables servers offer, by server.
+        `on_end` hears of each answer that has ended, however it did. `hide` is what the person's
+        words pass before the model reads them. `folders` are those whose tables servers offer, by
+        server.
         """
         self.session = session
         self.model = model
@@ -94,7 +105,7 @@ class Agent:
         self._tools = {tool.definition.name: tool for tool in [*offered, *tools]}
         self._definitions = tuple(tool.definition for tool in self._tools.values())
         self._context = Context(model.window)
-        self._on_done = on_done
+        self._on_end = on_end
         self._happened: list[AgentEvent] = []
         """What others have told, and is yielded between the events of the cell."""
         self._told_mode = mode is None or not mode.why
@@ -105,6 +116,8 @@ class Agent:
         self._told = ""
         """The inventory that the model has read last."""
         self._besides: Besides | None = None
+        self._turns = 0
+        """Requests to the model for the answer that is being made."""
 
     def tell(self, event: AgentEvent) -> None:
         """Have an event shown that happens while a cell runs."""
@@ -135,13 +148,29 @@ class Agent:
             asked = await self._hide(asked)
         self._begun.append(len(self.history))
         self.history.append(Asked(asked))
-        turns = 0
+        self._turns = 0
         self.purse.begin()
         self._code.failed_in_a_row = 0
         if not self._told_mode:
             self._told_mode = True
             assert self.mode is not None
             yield Notice(f"mode {self.mode.mode}: {self.mode.why}")
+        ended = "interrupted"
+        try:
+            async with contextlib.aclosing(self._replies()) as replies:
+                async for event in replies:
+                    if isinstance(event, Done):
+                        ended = event.reason
+                    yield event
+        except ModelFailed:
+            ended = "failed"
+            raise
+        finally:
+            if self._turns:
+                self._on_end(ended, self.purse.answer, self._turns)
+
+    async def _replies(self) -> AsyncGenerator[AgentEvent]:
+        """Have the model reply, and run what it calls, until there is no more."""
         while True:
             if notice := await self._make_room():
                 yield notice
@@ -155,11 +184,11 @@ class Agent:
                         else:
                             yield event
             except ModelFailed:
-                if not turns:
+                if not self._turns:
                     self.undo()  # else it would be asked twice, once it is asked again
                 raise
             assert reply is not None
-            turns += 1
+            self._turns += 1
             self.purse.spend(reply.usage)
             yield UsageTold(reply.usage, self.total, self.model.window)
             calls = self._calls_of(reply)
@@ -168,13 +197,11 @@ class Agent:
                 async with contextlib.aclosing(self._run(calls)) as running:
                     async for happened in running:
                         yield happened
-                stop = self._limit_reached(turns)
+                stop = self._limit_reached()
             if notice := await self._cut(sent, reply.usage.input_tokens):
                 yield notice
             if stop is not None:
-                done = Done(stop, reply.entry.text, self.purse.answer, turns)
-                self._on_done(done)
-                yield done
+                yield Done(stop, reply.entry.text, self.purse.answer, self._turns)
                 return
 
     def undo(self) -> bool:
@@ -211,7 +238,7 @@ class Agent:
     async def _make_room(self) -> Notice | None:
         """Keep what is sent within the model's window; return what the person should know."""
         if self._besides is None:
-            self._besides = Besides(self._request().besides)
+            self._besides = Besides(self.told)
         shortened = await self._context.fit(self.history, self._besides)
         if not shortened:
             return None
@@ -224,12 +251,18 @@ class Agent:
         """
         assert self._besides is not None
         ours = await self._besides.tokens() + await self._context.tokens_of(sent)
+        self.purse.spend(ModelUsage(counted_tokens=ours))
         if not was_cut(ours, read):
             return None
         return Notice(
             f"{self.model.name} has read {read:,} tokens of about {ours:,}: its server has cut the "
             "conversation. Give it a larger window (for Ollama: OLLAMA_CONTEXT_LENGTH)"
         )
+
+    @property
+    def told(self) -> str:
+        """All that the model is told before the conversation: the instructions, and its tools."""
+        return self._request().besides
 
     def _request(self) -> ModelRequest:
         return ModelRequest(self.instructions, tuple(self.history), self._definitions)
@@ -254,7 +287,7 @@ class Agent:
                 elif isinstance(piece, Pause):
                     yield Notice(f"{piece.reason}; asking again in {math.ceil(piece.seconds)} s")
                 else:
-                    self.history.append(piece.entry)
+                    self.history.append(_as_kept(piece))
                     done = True
                     yield piece
         except (GeneratorExit, BaseException) as error:
@@ -264,7 +297,7 @@ class Agent:
 
     def _calls_of(self, reply: Reply) -> list[Call]:
         """Return what is to be run. A reply that was cut short has nothing that may run."""
-        if reply.ending not in ("answered", "called"):
+        if reply.ending in CUT_SHORT:
             return []
         if self.model.calls_tools:
             return list(reply.entry.calls)
@@ -318,10 +351,10 @@ class Agent:
         else:  # who calls no tools is told by the person
             self.history.append(Asked(OUTPUT + entry.text, entry.images))
 
-    def _limit_reached(self, turns: int) -> StopReason | None:
+    def _limit_reached(self) -> StopReason | None:
         if self._code.failed_in_a_row >= self.limits.failing_cells:
             return "failing"
-        return "turns" if turns >= self.limits.turns else self.purse.used_up
+        return "turns" if self._turns >= self.limits.turns else self.purse.used_up
 
     async def _with_inventory(self, text: str) -> str:
         """Return the person's words, and at the end what is there, if that has changed."""
@@ -334,6 +367,20 @@ class Agent:
 
 def _without_images(entry: Entry) -> Entry:
     return entry if isinstance(entry, Replied) or not entry.images else replace(entry, images=())
+
+
+def _as_kept(reply: Reply) -> Replied:
+    """Return a reply as it stays in the conversation, and goes back to the model.
+
+    Providers refuse a conversation with a call that has no answer, and a reply of blanks alone. So
+    one that was cut short is kept as words, which say that there was more.
+    """
+    entry = reply.entry
+    if mark := CUT_SHORT.get(reply.ending):
+        return Replied(f"{entry.text.rstrip()}\n{mark}".lstrip(), thinking=entry.thinking)
+    if not entry.calls and not entry.text.strip():
+        return Replied(SILENT, thinking=entry.thinking)
+    return entry
 
 
 def _is_question(entry: Entry) -> bool:

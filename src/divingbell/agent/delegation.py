@@ -256,6 +256,7 @@ class Delegation:
         )
         asker = None if context.asker is None else HelperAsker(context.asker, number)
         agent = Agent(session, self._agent.model, text, limits=limits, asker=asker)
+        self._bell.ledgers.open_agent(session.key, agent.told, lambda tool: True)
         if self._depth > 1:
             Delegation(self._bell, agent, self._depth - 1, door)
         return agent

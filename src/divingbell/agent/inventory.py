@@ -1,4 +1,11 @@
-"""What is there: variables, files and datasets of a session, in lines for a model."""
+"""What is there: variables, files and datasets of a session, in lines for a model.
+
+It is told at the end of a question, where it has changed since the last one, and not with each
+request of an answer: what changes within an answer is what the model's own code has just made and
+shown. Told after each cell it would be read again with all later requests, as nothing that was
+sent is taken back. A question comes after what others may have changed: an answer that was taken
+back, files of the person, a new session.
+"""
 
 import asyncio
 import os

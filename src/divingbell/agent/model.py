@@ -77,6 +77,8 @@ class ModelUsage:
     cache_written_tokens: int = 0
     cost: float | None = None
     """In US dollars; None where the price is not known."""
+    counted_tokens: int = 0
+    """What was sent, as we count it, whatever the provider says."""
 
     def __add__(self, other: "ModelUsage") -> "ModelUsage":
         costs = [each for each in (self.cost, other.cost) if each is not None]
@@ -86,6 +88,7 @@ class ModelUsage:
             self.cached_tokens + other.cached_tokens,
             self.cache_written_tokens + other.cache_written_tokens,
             sum(costs) if costs else None,
+            self.counted_tokens + other.counted_tokens,
         )
 
     def __sub__(self, other: "ModelUsage") -> "ModelUsage":
@@ -95,6 +98,7 @@ class ModelUsage:
             self.cached_tokens - other.cached_tokens,
             self.cache_written_tokens - other.cache_written_tokens,
             None if self.cost is None else self.cost - (other.cost or 0.0),
+            self.counted_tokens - other.counted_tokens,
         )
 
 

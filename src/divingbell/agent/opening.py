@@ -9,10 +9,9 @@ from divingbell.agent.asking import OneByOne
 from divingbell.agent.choosing import NOT_INSTALLED, ModelChoice
 from divingbell.agent.delegation import Delegation
 from divingbell.agent.direct_tools import DirectCalls, Offer, offered
-from divingbell.agent.events import Done
 from divingbell.agent.history import Entry
 from divingbell.agent.limits import AgentLimits
-from divingbell.agent.model import Model
+from divingbell.agent.model import Model, ModelUsage
 from divingbell.agent.modes import Circumstances, ModeChoice, decide, signatures
 from divingbell.agent.prompt import instructions
 from divingbell.agent.tools import AgentTool
@@ -109,9 +108,15 @@ async def open_agent(
         asker=asker,
         history=history,
         mode=choice,
-        on_done=lambda done: _record(bell, agent, done),
+        on_end=lambda *ended: _record(bell, agent, *ended),
         hide=hide,
         folders=dataset_folders(bell.settings.servers),
+    )
+    read = {tool.full_name for tool in offer.tools.values()} if choice.has_tools else set()
+    bell.ledgers.open_agent(
+        session.key,
+        None if agent.history else agent.told,
+        lambda tool: tool.full_name not in read,
     )
     if delegates:
         Delegation(bell, agent, settings.delegate_depth)
@@ -141,10 +146,9 @@ async def _has_data(session: SessionHandle, offer: Offer) -> bool:
     return any(not file.path.startswith(".") for file in await session.files.list())
 
 
-def _record(bell: Divingbell, agent: Agent, done: Done) -> None:
+def _record(bell: Divingbell, agent: Agent, reason: str, usage: ModelUsage, turns: int) -> None:
     """Tell the journal of an answer."""
     assert agent.mode is not None
-    usage = done.total
     bell.journal.note(
         AnswerEnded(
             agent.session.principal,
@@ -152,11 +156,13 @@ def _record(bell: Divingbell, agent: Agent, done: Done) -> None:
             agent.model.name,
             agent.mode.mode,
             agent.mode.arm,
-            done.reason,
-            done.turns,
+            reason,
+            turns,
             usage.input_tokens,
             usage.output_tokens,
             usage.cached_tokens,
             usage.cost,
+            usage.cache_written_tokens,
+            usage.counted_tokens,
         )
     )

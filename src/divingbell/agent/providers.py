@@ -7,6 +7,7 @@ or two to load, so nothing imports this file before a model is asked.
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -363,9 +364,16 @@ def _reply(response: messages.ModelResponse) -> Reply:
         for part in response.parts
         if isinstance(part, messages.ToolCallPart)
     )
-    [native] = messages.ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    # Blanks before a call are no text that a provider takes back.
+    parts = [part for part in response.parts if not _is_blank(part)]
+    kept = replace(response, parts=parts)
+    [native] = messages.ModelMessagesTypeAdapter.dump_python([kept], mode="json")
     entry = Replied("".join(texts), calls, "".join(thoughts), native)
     return Reply(entry, _ending(response, bool(calls)), _usage(response))
+
+
+def _is_blank(part: messages.ModelResponsePart) -> bool:
+    return isinstance(part, messages.TextPart) and not part.content.strip()
 
 
 def _ending(response: messages.ModelResponse, called: bool) -> Ending:

@@ -352,7 +352,7 @@ class SkillRemoved:
 
 @dataclass(frozen=True, slots=True)
 class AnswerEnded:
-    """An agent has answered, or stopped at a limit."""
+    """An agent has answered, or stopped: at a limit, or as it was interrupted."""
 
     principal: Principal
     key: str
@@ -364,7 +364,8 @@ class AnswerEnded:
     arm: str
     """The arm of an experiment that the user is in; empty where there is none."""
     reason: str
-    """Why it stopped: answered, turns, tokens, money, failing …"""
+    """Why it stopped: answered, turns, tokens, money, failing …, interrupted, or failed where its
+    model did."""
     turns: int
     """Requests to the model."""
     input_tokens: int
@@ -373,6 +374,9 @@ class AnswerEnded:
     cached_tokens: int
     cost: float | None
     """In US dollars; None where the price is not known."""
+    cache_written_tokens: int = 0
+    counted_tokens: int = 0
+    """What was sent, as we count it."""
     at: float = field(default_factory=_now)
 
 

@@ -118,6 +118,8 @@ class Accountant:
         self._definitions = definitions
         self.opens_conversation = False
         """Whether the next execution is the first of a conversation with a model."""
+        self.is_read = False
+        """Whether the model of an agent reads what the session shows."""
         self.is_spared: Callable[[Tool], bool] | None = None
         """Says whether the model is spared the definition of a tool, if it has others than most."""
         self._start()

@@ -53,6 +53,22 @@ class LedgerRecorder:
         accountant.open_conversation(self._surface or "")
         accountant.is_spared = is_spared
 
+    def open_agent(
+        self, session: str, surface: str | None, is_spared: Callable[[Tool], bool]
+    ) -> None:
+        """Note that the model of an agent reads what the session with this key shows. `surface` is
+        all that it is told of it as a conversation begins; None for one that goes on."""
+        accountant = self.of(session)
+        accountant.is_read = True
+        accountant.is_spared = is_spared
+        if surface is not None:
+            accountant.open_conversation(surface)
+
+    def is_read(self, session: str) -> bool:
+        """Return whether the model of an agent reads what this session shows."""
+        accountant = self._accountants.get(session)
+        return accountant is not None and accountant.is_read
+
     def of(self, session: str) -> Accountant:
         """Return the accountant of the session with this key."""
         found = self._accountants.get(session)

@@ -18,8 +18,8 @@ from pathlib import Path
 from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
-from divingbell.journal import arm_totals, combination_totals, serve_arm_totals
-from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal import answer_totals, combination_totals, serve_arm_totals
+from divingbell.journal.answer_totals import AnswerSums
 from divingbell.journal.combination_totals import Combination
 from divingbell.journal.day_table import DayTable, is_there
 from divingbell.journal.events import (
@@ -92,9 +92,9 @@ _DAYS = DayTable("model_days", tuple(item.name for item in fields(Sums)))
 _TOOLS = DayTable("model_tools", ("calls", "tokens"), by=("tool",))
 _REFUSED = DayTable("refused_days", ("executions",))
 _TABLES = (
-    _DAYS, _TOOLS, _REFUSED, arm_totals.TABLE, combination_totals.TABLE, serve_arm_totals.TABLE
+    _DAYS, _TOOLS, _REFUSED, answer_totals.TABLE, combination_totals.TABLE, serve_arm_totals.TABLE
 )  # fmt: skip
-_OLD_DAYS, _OLD_TOOLS = "days", "tools"
+_OLD_DAYS, _OLD_TOOLS, _OLD_ARMS = "days", "tools", "arm_days"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,10 @@ class Report:
     """Executions that an earlier version has counted, in its own way: in no other figure."""
     refused: dict[str, int] = field(default_factory=dict)
     """Executions that did not begin as their user was over a rate, by user: in no other figure."""
-    arms: dict[str, ArmSums] = field(default_factory=dict)
-    """Answers of agents by the arm of an experiment: in no other figure."""
+    answers: dict[str, AnswerSums] = field(default_factory=dict)
+    """Answers of agents by their model, as its provider counts them: in no other figure."""
+    arms: dict[str, AnswerSums] = field(default_factory=dict)
+    """The same by the arm of an experiment, of those that are in one."""
     combinations: tuple[Combination, ...] = ()
     """Tools that were used together in one execution, the most frequent first."""
     serve_arms: dict[str, ServeArmSums] = field(default_factory=dict)
@@ -130,22 +132,31 @@ _making = threading.Lock()
 class Totals:
     """Adds ledgers to the totals, in a thread of its own. It never fails, it logs."""
 
-    def __init__(self, path: Path, arm_of: Callable[[str], str | None] = lambda user: None) -> None:
-        """`arm_of` says which arm of an experiment a user is in."""
+    def __init__(
+        self,
+        path: Path,
+        arm_of: Callable[[str], str | None] = lambda user: None,
+        is_read: Callable[[str], bool] = lambda key: False,
+    ) -> None:
+        """`arm_of` says which arm of an experiment a user is in; `is_read`, whether a model reads
+        what the session with this key shows, although no client of `serve` has it."""
         self._path = path
         self._arm_of = arm_of
+        self._is_read = is_read
         self._connection: sqlite3.Connection | None = None
         self._behind = WriteBehind("divingbell-ledger", self._write, self._finish, GATHERING)
 
     def take(self, event: JournalEvent) -> None:
-        """Add the ledger of a cell whose result a model reads, a refusal, or an answer of an agent
-        that is part of an experiment; see the journal."""
-        if isinstance(event, AnswerEnded) and event.arm:
+        """Add the ledger of a cell whose result a model reads, a refusal, or an answer of an agent;
+        see the journal."""
+        if isinstance(event, AnswerEnded):
             self.record(event, event.principal.user)
         if not isinstance(event, CellEnded | ExecutionRefused | CallEnded):
             return
         user = event.principal.user
         if event.principal.client not in READ_BY_MODELS:
+            if isinstance(event, CellEnded) and self._is_read(event.key):
+                self._take_ledger(event, user)
             return
         if isinstance(event, ExecutionRefused):
             self.record(None, user)
@@ -153,10 +164,17 @@ class Totals:
             is_direct = event.by == "client" and event.kind == "tool" and event.sent
             if is_direct and (arm := self._arm_of(user)):
                 self.record(serve_arm_totals.of_call(arm, event), user)
-        elif event.result is not None and event.result.ledger is not None:
-            self.record(event.result.ledger, user)
-            if arm := self._arm_of(user):
-                self.record(serve_arm_totals.of_ledger(arm, event.result.ledger), user)
+        else:
+            ledger = self._take_ledger(event, user)
+            if ledger is not None and (arm := self._arm_of(user)):
+                self.record(serve_arm_totals.of_ledger(arm, ledger), user)
+
+    def _take_ledger(self, event: CellEnded, user: str) -> Ledger | None:
+        """Add the ledger of a cell, and return it; None where there is none."""
+        ledger = None if event.result is None else event.result.ledger
+        if ledger is not None:
+            self.record(ledger, user)
+        return ledger
 
     def record(self, ledger: _Counted, user: str = "") -> None:
         """Have a ledger, an answer or what an arm has used added, or with None a refusal; returns
@@ -182,7 +200,7 @@ class Totals:
                     if ledger is None:
                         _REFUSED.add(self._connection, (day, user), {"executions": 1})
                     elif isinstance(ledger, AnswerEnded):
-                        arm_totals.add(self._connection, day, user, ledger)
+                        answer_totals.add(self._connection, day, user, ledger)
                     elif isinstance(ledger, Used):
                         serve_arm_totals.add(self._connection, day, user, ledger)
                     else:
@@ -220,7 +238,7 @@ def _open(path: Path) -> sqlite3.Connection:
         connection.executescript("".join(table.schema for table in _TABLES))
         with connection:
             oldest = _first_day(KEPT_DAYS)
-            for name in (_OLD_DAYS, _OLD_TOOLS, *(table.name for table in _TABLES)):
+            for name in (_OLD_DAYS, _OLD_TOOLS, _OLD_ARMS, *(table.name for table in _TABLES)):
                 if is_there(connection, name):
                     connection.execute(f"DELETE FROM {name} WHERE day < ?", (oldest,))
     except BaseException:
@@ -261,7 +279,8 @@ def report(path: Path, days: int, user: str | None = None) -> Report:
                 return _report_of(connection, since[0], user)
             return Report(
                 older=_older(connection, since),
-                arms=arm_totals.read(connection, *since),
+                answers=answer_totals.read(connection, *since, "model"),
+                arms=answer_totals.read(connection, *since, "arm"),
                 combinations=combination_totals.read(connection, *since),
                 serve_arms=serve_arm_totals.read(connection, *since),
                 refused=dict(_REFUSED.sums(connection, "user", since)),

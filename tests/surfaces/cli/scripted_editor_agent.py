@@ -16,6 +16,7 @@ from divingbell.agent.model import Model
 from divingbell.agent.scripted import Says, ScriptedModel
 from divingbell.settings.config import load
 from divingbell.surfaces.cli import editor
+from divingbell.surfaces.cli.chat_options import Paths
 
 
 def _says(words: str, code: str | list[Any] | None) -> Says:
@@ -30,7 +31,8 @@ async def main(folder: str, lines: str, settings: str, *files: str) -> int:
 
     kept = Conversations(Path(folder), lambda: bytes(32)) if folder else None
     found = load(None, {"pool": 0, **json.loads(settings)})
-    return await editor.serve(found, script, kept, [Path(file) for file in files])
+    paths = Paths(tuple(Path(file) for file in files))
+    return await editor.serve(found, script, kept, paths)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ import pytest
 
 from divingbell.surfaces.cli import exit_status
 from tests.agent.provider_server import ProviderServer, Say, serving_beside, status
+from tests.datasets import making
 
 from .command import Bell, runner
 
@@ -159,6 +160,33 @@ def test_a_folder_that_code_can_not_read_is_copied_and_that_is_said(asking: Aske
 
 def test_a_key_of_the_environment_is_not_sent_to_an_address_of_ones_own(asking: Asked) -> None:
     assert "sk-of" not in asking.headers
+
+
+def test_the_ledger_has_what_the_provider_counts_beside_what_we_count(
+    bell: Bell, provider: ProviderServer, tmp_path: Path
+) -> None:
+    data = {"XDG_DATA_HOME": str(tmp_path / "data")}
+    folder = tmp_path / "shop"
+    folder.mkdir()
+    (folder / "orders.csv").write_text("id\n1\n2\n3\n")
+    making.readable(folder)
+    code = "from servers.data import import_dataset\nprint(len(import_dataset('orders')))"
+    provider.says = [Say("", code), Say("Three.")]
+    done = bell("chat", *to(provider), str(folder), "-p", "how many?", **data)
+    assert done.stdout == "Three.\n", done.stderr
+    found = json.loads(bell("stats", "--json", **data).stdout)
+    sums = found["answers"]["openai-chat:local"]
+    assert (sums["answers"], sums["answered"], sums["turns"]) == (1, 1, 2)
+    assert (sums["input_tokens"], sums["output_tokens"]) == (100, 24)
+    assert sums["counted_tokens"] > 1_000, "both requests, the instructions in each"
+    total = found["total"]
+    assert (total["executions"], total["calls"]) == (1, 1)
+    assert total["overhead_tokens"] > 400, "what the model is told of the session"
+    assert total["direct_definition_tokens"] > 300, "it was spared the tools of the tables"
+    shown = " ".join(bell("stats", **data).stdout.split())
+    assert "model answers requests tokens read cached we count written US $" in shown
+    assert f"openai-chat:local 1 2 100 0 {sums['counted_tokens']:,} 24 –" in shown
+    assert "No model has run code" not in shown
 
 
 def test_failures_of_the_provider_have_an_exit_status(bell: Bell, provider: ProviderServer) -> None:

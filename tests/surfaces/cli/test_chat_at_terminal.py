@@ -147,6 +147,24 @@ def test_approvals_and_questions_of_servers_are_asked_in_place(
         assert "Nobody" in screen.expect("So it is.")
 
 
+def test_tools_are_listed_as_far_as_the_person_may_call_them(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        f'[servers.workshop]\ncommand = "{sys.executable}"\n'
+        f'args = ["{SERVERS / "workshop.py"}"]\n'
+        '[[policy.rules]]\ntools = ["workshop.fail"]\naction = "deny"\n'
+    )
+    provider.says = [Say("Hello.")]
+    with chatting(tmp_path, provider, "--config", str(settings)) as screen:
+        screen.type("hello", ENTER)
+        screen.expect("Hello.")
+        screen.type("/tools workshop", ENTER)
+        shown = screen.expect("workshop.tell")
+        assert "workshop.echo" in shown and "workshop.fail" not in shown
+
+
 def test_what_a_model_says_can_not_act_on_the_terminal(
     tmp_path: Path, provider: ProviderServer
 ) -> None:

@@ -11,9 +11,11 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared._httpx_utils import create_mcp_http_client
 
+from tests import walls
 from tests.datasets import making
 
-PATIENCE = 60.0
+WALLS = (walls.LOCAL, walls.DOCKER, walls.GVISOR)
+PATIENCE = 120.0
 COMMAND = ["-m", "divingbell", "datasets", "serve"]
 
 
@@ -29,8 +31,11 @@ async def _answers(client: Client) -> None:
     assert [block.text for block in result.content] == ["1 rows × 1 columns:\nn\n3"]
 
 
-async def test_a_client_starts_it_and_speaks_over_its_stdin(folder: Path) -> None:
-    server = StdioServerParameters(command=sys.executable, args=[*COMMAND, str(folder)])
+@pytest.mark.parametrize("wall", WALLS, ids=lambda wall: wall.name)
+async def test_a_client_starts_it_and_speaks_over_its_stdin(folder: Path, wall: walls.Wall) -> None:
+    walls.need(wall)
+    words = [*COMMAND, "--backend", wall.name, str(folder)]
+    server = StdioServerParameters(command=sys.executable, args=words)
     async with Client(server, read_timeout_seconds=PATIENCE) as client:
         await _answers(client)
 

@@ -17,6 +17,7 @@ from acp import schema
 from divingbell.surfaces.cli import editor
 from tests import real_servers
 from tests.agent.provider_server import ProviderServer, Say, serving_beside, status
+from tests.datasets import making
 from tests.surfaces.cli.command import COMMAND, PATIENCE, environment
 from tests.waiting import until
 
@@ -162,9 +163,72 @@ async def test_approvals_are_permission_requests(tmp_path: Path, answer: str) ->
     assert ended.status == ("completed" if allowed else "failed")
     assert len(editor.asked) == (2 if answer == "yes" else 1)
     call, options = editor.asked[0]
-    assert call.title == "shop.complain"
+    assert call.title == "The code wants to call shop.complain."
     assert "ouch" in call.content[0].content.text and "it is loud" in call.content[0].content.text
     assert [option.kind for option in options] == ["allow_once", "allow_always", "reject_once"]
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+async def test_helpers_are_calls_too_and_the_person_is_asked_for_theirs(
+    tmp_path: Path, answer: str
+) -> None:
+    editor = Editor(answer)
+    code = "print(delegate('Complain loudly.', tools=['shop.complain']))"
+    complaining = "from servers.shop import complain\nresult = complain('ouch')"
+    lines: Lines = [("", code), ("", complaining), ("did it", None), ("ok", None)]
+    if answer == "no":  # what the person refuses is an error in the helper's code
+        lines[1] = (
+            "",
+            f"try:\n    {complaining.replace(chr(10), chr(10) + '    ')}\n"
+            "except ToolError as error:\n    failure = str(error)",
+        )
+    async with connected(editor, lines, "", **_shop("code")) as agent:
+        await ask(agent, await begun(agent, tmp_path), "complain")
+    [(call, _)] = editor.asked
+    assert call.title == "Helper 1: The code wants to call shop.complain."
+    assert "ouch" in call.content[0].content.text
+    [cell, [start, ended]] = editor.calls().values()
+    assert start.title == "Helper 1: Complain loudly." and start.status == "in_progress"
+    assert "with shop.complain and at most" in start.content[0].content.text
+    assert ended.status == ("completed" if answer == "yes" else "failed")
+    assert "2 requests" in ended.content[0].content.text and "tokens read" in str(ended)
+    assert cell[-1].status == ended.status
+
+
+LOUD = {"type": "boolean", "title": "Is it loud?"}
+SIZES = {"type": "string", "enum": ["small", "large"]}
+QUESTIONS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "a yes": ({"loud": LOUD}, "answer-0", '{"action": "accept", "content": {"loud": true}}'),
+    "a no": ({"loud": LOUD}, "answer-1", '{"action": "accept", "content": {"loud": false}}'),
+    "one of some": ({"size": SIZES}, "answer-1", '"content": {"size": "large"}'),
+    "refused": ({"loud": LOUD}, "no", '{"action": "decline"}'),
+    "cancelled": ({"loud": LOUD}, "cancelled", '{"action": "cancel"}'),
+    "no such option": ({"loud": LOUD}, "answer-7", '{"action": "decline"}'),
+    "what takes typing": ({"name": {"type": "string"}}, "answer-0", '{"action": "decline"}'),
+    "two at once": ({"loud": LOUD, "size": SIZES}, "answer-0", '{"action": "decline"}'),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+async def test_what_servers_ask_is_put_to_the_person(tmp_path: Path, question: str) -> None:
+    fields, answer, expected = QUESTIONS[question]
+    editor = Editor(answer)
+    form = {"type": "object", "properties": fields, "required": list(fields)}
+    command, arguments = real_servers.fixture("asking")
+    servers = {"asking": {"command": command, "args": [*arguments, json.dumps(form)]}}
+    code = "from servers.asking import work\nprint(work())"
+    settings: dict[str, Any] = {"servers": servers, "agent": {"mode": "code"}}
+    async with connected(editor, [("", code), ("ok", None)], "", **settings) as agent:
+        await ask(agent, await begun(agent, tmp_path), "go")
+    [*_, ended] = next(iter(editor.calls().values()))
+    assert expected in ended.content[1].content.text
+    if question in ("what takes typing", "two at once"):
+        assert not editor.asked
+        assert "declined: asking asks: Who are you?" in editor.notes()
+    else:
+        [(call, options)] = editor.asked
+        assert "asking asks: Who are you?" in call.content[0].content.text
+        assert options[-1].kind == "reject_once"
 
 
 @pytest.mark.parametrize("answer", ["yes", "no"])
@@ -176,7 +240,7 @@ async def test_tools_that_the_model_calls_itself_are_calls_too(tmp_path: Path, a
     [[start, ended]] = editor.calls().values()
     assert start.title == "shop__complain" and "ouch" in start.content[0].content.text
     assert ended.status == ("completed" if answer == "yes" else "failed")
-    assert [call.title for call, _ in editor.asked] == ["shop.complain"]
+    assert [call.title for call, _ in editor.asked] == ["The code wants to call shop.complain."]
 
 
 async def test_code_that_could_not_be_run_is_a_call_that_failed(tmp_path: Path) -> None:
@@ -313,6 +377,27 @@ async def test_the_command_talks_and_goes_on_in_another_process(tmp_path: Path) 
         before, after = (json.loads(provider.bodies[place])["messages"] for place in (1, 2))
     assert after[: len(before)] == before, "the provider's cache holds"
     assert again.text().endswith("Still two.")
+
+
+async def test_a_folder_is_told_of_once_and_its_tables_are_served(tmp_path: Path) -> None:
+    folder = tmp_path / "flights"
+    folder.mkdir()
+    (folder / "delays.csv").write_text("a\n1\n2\n")
+    making.readable(folder)
+    code = "from servers.data import import_dataset\nprint(len(import_dataset('delays')), 'rows')"
+    editor = Editor()
+    with serving_beside() as provider:
+        provider.says = [Say("", code), Say("Two."), Say("Yes.")]
+        async with command(editor, provider, tmp_path, "flights", "--no-save") as agent:
+            session = await begun(agent, tmp_path)
+            await ask(agent, session, "how many?")
+            await ask(agent, session, "sure?")
+        last = json.loads(provider.bodies[-1])["messages"]
+    asked = [str(message["content"]) for message in last if message["role"] == "user"]
+    assert "/data/flights, read-only: delays.csv" in asked[0]
+    assert "its tables are in servers.data" in asked[0] and "/data/flights" not in asked[1]
+    [*_, ended] = next(iter(editor.calls().values()))
+    assert "2 rows" in ended.content[1].content.text
 
 
 async def test_a_key_that_is_wrong_is_told_in_words(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ def clone(tmp_path: Path) -> Clone:
         ("exec", "1"),
         ("run", "divingbell.toml"),
         ("shell",),
+        ("chat", "-p", "x"),
         ("serve",),
         ("serve", "--http", "--port", "0"),
         ("servers",),

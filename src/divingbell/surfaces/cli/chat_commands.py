@@ -109,7 +109,9 @@ class Commands:
 
     async def _tools(self, server: str) -> None:
         place = await self._conversation.room.place()
-        found = place.bell.gateway.catalog.tools(server or None)
+        session = place.session
+        user, key = session.principal.user, session.key
+        found = place.bell.gateway.visible.tools(server or None, user, key)
         for tool in found[:MOST_TOOLS]:
             words = _shortened(tool.description.partition("\n")[0])
             self._printer.words(f"{tool.package}.{tool.function}  {words}".rstrip())

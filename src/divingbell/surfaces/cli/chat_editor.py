@@ -1,6 +1,7 @@
 """`divingbell chat --acp`: the agent of an editor, with the options of a chat."""
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from divingbell.agent.choosing import NOT_INSTALLED, choose
@@ -30,4 +31,5 @@ async def serve(paths: Paths, options: ChatOptions, settings: "Settings") -> int
         return await asyncio.to_thread(connect_model, choice, settings.agent)
 
     kept = None if options.no_save else Conversations.of(settings)
-    return await editor.serve(settings, make_model, kept, paths.files)
+    given = replace(paths, files=(*paths.files, *options.put))
+    return await editor.serve(settings, make_model, kept, given)

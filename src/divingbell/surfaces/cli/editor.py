@@ -32,13 +32,14 @@ from divingbell.agent.opening import open_agent
 from divingbell.agent.resuming import resume
 from divingbell.app import Divingbell
 from divingbell.errors import ConfigError, DivingbellError, InvalidInput
-from divingbell.gateway.policy.approval_form import question
-from divingbell.gateway.policy.approvals import Answer, Approval, NobodyThere, Word
+from divingbell.gateway.policy.approval_form import ElicitingApprover
+from divingbell.gateway.policy.approvals import Answer, Approval, NobodyThere
 from divingbell.session.base import SessionHandle
 from divingbell.settings.config import Settings
-from divingbell.surfaces.cli import exit_status
+from divingbell.surfaces.cli import chat_files, exit_status
+from divingbell.surfaces.cli.chat_options import Paths
+from divingbell.surfaces.cli.editor_asking import PersonAtEditor
 from divingbell.surfaces.cli.editor_updates import ENDINGS, Updates, noted
-from divingbell.text import uncovered
 
 log = logs.logger("divingbell")
 
@@ -49,11 +50,8 @@ MOST_ATTACHED = 64 << 20
 BUSY = "an answer is under way: cancel it, or wait for its end"
 _FAILED, _NO_KEY, _NOT_USABLE = -32603, -32000, -32602
 """Codes of errors, as the protocol has them."""
-_OPTIONS: tuple[tuple[Word, str, schema.PermissionOptionKind], ...] = (
-    ("yes", "Allow", "allow_once"),
-    ("session", "Allow all like this in this conversation", "allow_always"),
-    ("no", "Refuse", "reject_once"),
-)
+
+NOTHING = Paths()
 
 MakeModel = Callable[[], Awaitable[Model]]
 
@@ -65,12 +63,19 @@ class _Open:
     session: SessionHandle
     agent: Agent
     undo: contextlib.AsyncExitStack
+    person: PersonAtEditor
+    untold: str
+    """Which files of the person are where, until the model knows."""
     keeper: Keeper | None = None
     updates: Updates = field(default_factory=Updates)
     answering: asyncio.Task[schema.StopReason] | None = None
 
-    def ask(self, text: str) -> AsyncGenerator[AgentEvent]:
-        return (self.keeper or self.agent).ask(text)
+    async def ask(self, text: str) -> AsyncGenerator[AgentEvent]:
+        asked = (self.keeper or self.agent).ask(text + self.untold)
+        async with contextlib.aclosing(asked) as events:
+            async for event in events:
+                self.untold = ""
+                yield event
 
 
 class EditorAgent:
@@ -81,13 +86,15 @@ class EditorAgent:
         settings: Settings,
         make_model: MakeModel,
         conversations: Conversations | None = None,
-        files: Sequence[Path] = (),
+        paths: Paths = NOTHING,
     ) -> None:
-        """Make one; without `conversations` nothing is kept. `files` are put into each session."""
+        """Make one; without `conversations` nothing is kept. `paths` are what each of its
+        conversations is about: files are copied in, folders are in the settings already."""
         self._bell = Divingbell.of(settings, on_approval=self._approve)
         self._make_model = make_model
         self._conversations = conversations
-        self._files = files
+        self._settings = settings
+        self._paths = paths
         self._open: dict[str, _Open] = {}
         self._model: Model | None = None
         self._model_made = asyncio.Lock()
@@ -223,8 +230,6 @@ class EditorAgent:
             if conversation is not None:
                 undo.callback(conversation.close)
             session = await self._session(name, undo)
-            for path in self._files:
-                await session.files.put(path.name, path)
             return await self._keep(session, conversation, undo.pop_all())
 
     async def _resume(self, conversation: Conversation) -> tuple[_Open, str]:
@@ -247,12 +252,22 @@ class EditorAgent:
         history: Sequence[Entry] = (),
     ) -> _Open:
         async with undo:
-            agent = await open_agent(self._bell, session, await self._connected(), history=history)
-            opened = _Open(session, agent, undo.pop_all())
+            servers = chat_files.served(self._settings)
+            told = chat_files.told(await chat_files.lay_out(session, self._paths, servers))
+            person = self._person(session)
+            model = await self._connected()
+            agent = await open_agent(self._bell, session, model, asker=person, history=history)
+            opened = _Open(session, agent, undo.pop_all(), person, told)
         if conversation is not None:
             opened.keeper = Keeper(agent, conversation, self._bell.border)
         self._open[session.id] = opened
         return opened
+
+    def _person(self, session: SessionHandle) -> PersonAtEditor:
+        async def hide(texts: list[str]) -> list[str]:
+            return await self._bell.border.outward(texts, session.principal)
+
+        return PersonAtEditor(self._editor, session.id, hide)
 
     async def _close(self, name: str) -> None:
         opened = self._open.pop(name)
@@ -303,32 +318,18 @@ class EditorAgent:
     # Approvals
 
     async def _approve(self, approval: Approval) -> Answer:
-        if self._editor is None or approval.session not in self._open:
+        """Ask for what code does between cells: there is no question that it belongs to."""
+        opened = self._open.get(approval.session)
+        if opened is None:
             raise NobodyThere("no editor has this conversation open")
-        asked = uncovered(question(approval))
-        call = schema.ToolCallUpdate(
-            tool_call_id=f"approval-{approval.identifier}",
-            title=uncovered(approval.tool),
-            kind="other",
-            status="pending",
-            content=[acp.tool_content(acp.text_block(asked))],
-        )
-        options = [
-            schema.PermissionOption(option_id=word, name=name, kind=kind)
-            for word, name, kind in _OPTIONS
-        ]
-        response = await self._editor.request_permission(
-            session_id=approval.session, tool_call=call, options=options
-        )
-        chosen = getattr(response.outcome, "option_id", "no")
-        return Answer(next((word for word, *_ in _OPTIONS if word == chosen), "no"))
+        return await ElicitingApprover(opened.person)(approval)
 
 
 async def serve(
     settings: Settings,
     make_model: MakeModel,
     conversations: Conversations | None = None,
-    files: Sequence[Path] = (),
+    paths: Paths = NOTHING,
 ) -> int:
     """Speak with an editor over stdin and stdout until it has gone; return the exit status.
 
@@ -338,7 +339,7 @@ async def serve(
     """
     if sys.stdin.isatty() or sys.stdout.isatty():
         raise ConfigError("--acp is for editors, which start it: leave it out to talk here")
-    agent: Any = EditorAgent(settings, make_model, conversations, files)
+    agent: Any = EditorAgent(settings, make_model, conversations, paths)
     logging.getLogger().addFilter(_plain)
     async with agent.running():
         await acp.run_agent(agent)

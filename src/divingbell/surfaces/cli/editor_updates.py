@@ -17,6 +17,8 @@ from divingbell.agent.events import (
     CellStarted,
     CodeWritten,
     Done,
+    HelperEnded,
+    HelperStarted,
     Notice,
     StopReason,
     Text,
@@ -29,6 +31,7 @@ from divingbell.agent.exporting import fenced
 from divingbell.agent.history import Answered, Asked, Entry, Image, is_output
 from divingbell.agent.inventory import without_inventory
 from divingbell.agent.records import ShownCell, cells_in
+from divingbell.surfaces.cli.terminal.costs import words_on_helper
 from divingbell.text import uncovered
 
 MOST_OUTPUT = 20_000
@@ -75,6 +78,8 @@ class Updates:
     """Translates the events of one conversation, one after the other."""
 
     _calls: dict[str, _Open] = field(default_factory=dict)
+    _helpers: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Calls that stand for helpers, by their numbers and tasks."""
     _count: int = 0
 
     def of(self, event: AgentEvent) -> Iterator[Update]:
@@ -89,6 +94,8 @@ class Updates:
             yield from self._of_cell(event)
         elif isinstance(event, ToolStarted | ToolEnded):
             yield from self._of_tool(event)
+        elif isinstance(event, HelperStarted | HelperEnded):
+            yield from self._of_helper(event)
         elif isinstance(event, UsageTold):
             yield from _usage(event)
         elif isinstance(event, Done):
@@ -100,7 +107,10 @@ class Updates:
         """Yield the end of all calls that go on."""
         for call in self._calls.values():
             yield acp.update_tool_call(call.id, status="failed")
+        for helper in self._helpers.values():
+            yield acp.update_tool_call(helper, status="failed")
         self._calls.clear()
+        self._helpers.clear()
 
     def _of_cell(
         self, event: CodeWritten | CellStarted | CellEvent | CellEnded
@@ -151,11 +161,27 @@ class Updates:
             status: schema.ToolCallStatus = "failed" if event.failed else "completed"
             yield acp.update_tool_call(ended.id, status=status, content=content)
 
+    def _of_helper(self, event: HelperStarted | HelperEnded) -> Iterator[Update]:
+        who = (event.helper, event.task)
+        content = [_block(uncovered(words_on_helper(event)))]
+        if isinstance(event, HelperStarted):
+            self._helpers[who] = made = self._name()
+            title = uncovered(f"Helper {event.helper}: {event.task}")
+            yield acp.start_tool_call(
+                made, title, kind="other", status="in_progress", content=content
+            )
+        elif (ended := self._helpers.pop(who, None)) is not None:
+            status: schema.ToolCallStatus = "completed" if event.outcome == "answered" else "failed"
+            yield acp.update_tool_call(ended, status=status, content=content)
+
     def _begin(self, call: str) -> _Open:
-        # Not every model gives each call a name of its own.
-        self._count += 1
-        self._calls[call] = made = _Open(f"call-{self._count}")
+        self._calls[call] = made = _Open(self._name())
         return made
+
+    def _name(self) -> str:
+        """Return the next name of a call: not every model gives each call one of its own."""
+        self._count += 1
+        return f"call-{self._count}"
 
     def replayed(
         self, entries: Sequence[Entry], shown: Mapping[int, ShownCell]
@@ -165,9 +191,8 @@ class Updates:
         for place, entry in enumerate(entries):
             if place in cells:
                 cell = cells[place]
-                self._count += 1
                 yield acp.start_tool_call(
-                    f"call-{self._count}",
+                    self._name(),
                     "Python",
                     kind="execute",
                     status="completed" if cell.status == "ok" else "failed",

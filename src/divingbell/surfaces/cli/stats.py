@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from divingbell.errors import ConfigError
 from divingbell.escapes import one_line
 from divingbell.host.places import data_folder
-from divingbell.journal.arm_totals import ArmSums
+from divingbell.journal.answer_totals import AnswerSums
 from divingbell.journal.totals import FILE_NAME, KEPT_DAYS, Report, Sums, ToolTotal, report
 from divingbell.surfaces.cli import exit_status
 
@@ -54,6 +54,7 @@ def _as_json(found: Report, days: int) -> dict[str, Any]:
         "refused_by_user": found.refused,
         "combinations": [asdict(one) for one in found.combinations],
         "serve_arms": {arm: asdict(sums) for arm, sums in found.serve_arms.items()},
+        "answers": {model: asdict(sums) for model, sums in found.answers.items()},
         "arms": {arm: asdict(sums) for arm, sums in found.arms.items()},
     }
 
@@ -70,16 +71,17 @@ def _sums(totals: Sums) -> dict[str, Any]:
 def _print(console: "Console", found: Report, days: int) -> None:
     if found.refused:
         console.print(f"{sum(found.refused.values()):,} executions were over a rate, and not run.")
+    _print_answers(console, found)
     _print_arms(console, found)
     _print_serve_arms(console, found)
     if not found.total.executions:
-        if found.arms or found.serve_arms:
+        if found.answers or found.serve_arms:
             return
         console.print(
             f"No model has run code here in the last {days} days.\n"
-            "Add `divingbell serve` to a client, with your MCP servers in its settings, have its\n"
-            "model run code, then look here again. What commands and programs run is not counted:\n"
-            "no model reads it.",
+            "Ask something with `divingbell chat`, or add `divingbell serve` to a client, with\n"
+            "your MCP servers in its settings, and have its model run code. Then look here again.\n"
+            "What other commands and programs run is not counted: no model reads it.",
             markup=False,
         )
         _print_older(console, found)
@@ -101,6 +103,28 @@ def _print(console: "Console", found: Report, days: int) -> None:
     if found.total.estimated:
         console.print(f"~ {found.total.estimated:,} executions were too long to be counted whole.")
     _print_older(console, found)
+
+
+def _print_answers(console: "Console", found: Report) -> None:
+    """Print what the models of agents have used, as their providers count it and as we do."""
+    if not found.answers:
+        return
+    table = _table(
+        "model", "answers", "requests", "tokens read", "cached", "we count", "written", "US $"
+    )
+    for model, sums in found.answers.items():
+        table.add_row(
+            _without_markup(model),
+            f"{sums.answers:,}",
+            f"{sums.turns:,}",
+            f"{sums.input_tokens:,}",
+            f"{sums.cached_tokens:,}",
+            f"{sums.counted_tokens:,}",
+            f"{sums.output_tokens:,}",
+            f"{sums.cost:.4f}" if sums.priced else "–",
+        )
+    console.print(table)
+    console.print("Of agents (chat, editors, HTTP): tokens and dollars as providers count them.")
 
 
 def _print_arms(console: "Console", found: Report) -> None:
@@ -134,7 +158,7 @@ def _print_serve_arms(console: "Console", found: Report) -> None:
     )
 
 
-def _arm_cells(sums: ArmSums) -> list[str]:
+def _arm_cells(sums: AnswerSums) -> list[str]:
     mean = sums.per_answer
     return [
         f"{sums.users:,}",
