@@ -9,6 +9,7 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,14 +20,17 @@ from divingbell.agent.events import AgentEvent, CellEvent, Done, Notice
 from divingbell.agent.history import Answered, Asked, Replied
 from divingbell.agent.keeper import FULL, Keeper
 from divingbell.agent.keeping import Conversation, Conversations
-from divingbell.agent.kept_log import ENDED
+from divingbell.agent.kept_log import ENDED, Lines
 from divingbell.agent.names import bound_in
 from divingbell.agent.resuming import Resumed, gone_names, resume
 from divingbell.agent.scripted import Line, Says, ScriptedModel
+from divingbell.border.vault.seal import Seal
 from divingbell.errors import ConfigError, InvalidInput
+from divingbell.settings.privacy import Privacy
 
 pytestmark = pytest.mark.anyio
 KEY = bytes(range(32))
+LINES = Lines(Seal(KEY), "talk")
 WRITES = (Says("", "open('f', 'w').write('1')"), Says("ok"))
 
 
@@ -153,7 +157,8 @@ async def test_what_was_forgotten_is_gone_from_the_disk_and_files_stay(
         assert await keeper.forget() == []
         assert keeper.agent.history == []
         log = tmp_path / "kept" / begun.name / "log.jsonl"
-        assert b"early secret" not in log.read_bytes()
+        assert log.stat().st_size < 100, "a line of the variables, of which there are none"
+        assert Lines(Seal(KEY), begun.name).parsed(log.read_bytes()).entries == []
         await all_of(keeper, "a later question")
     async with resumed(bell, kept.load()) as (again, told):
         first = again.agent.history[0]
@@ -267,9 +272,9 @@ async def test_after_kill_9_what_was_shown_until_then_is_there(
         ),
     ],
 )
-async def test_what_was_begun_is_marked(lines: list[object], entries: list[object]) -> None:
-    raw = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
-    written = kept_log.parsed(raw + b'{"asked": "half a li')
+async def test_what_was_begun_is_marked(lines: list[dict[str, Any]], entries: list[object]) -> None:
+    raw = b"".join(LINES.encoded(line) for line in lines)
+    written = LINES.parsed(raw + LINES.encoded({"asked": "half a line", "images": []})[:-30])
     written.settle()
     assert written.entries == entries
 
@@ -280,8 +285,47 @@ async def test_what_was_begun_is_marked(lines: list[object], entries: list[objec
      b'{"answered": "a"}', b'{"cell": "1", "text": "", "status": "odd", "images": []}'],
 )  # fmt: skip
 async def test_a_damaged_log_is_read_as_far_as_it_is_whole(line: bytes) -> None:
-    good = b'{"asked": "q", "images": []}\n'
-    assert kept_log.parsed(good + line + b"\n" + good).entries == [Asked("q")]
+    good = LINES.encoded({"asked": "q", "images": []})
+    sealed = b""
+    with contextlib.suppress(ValueError, RecursionError):
+        sealed = LINES.encoded(json.loads(line))
+    for bad in filter(None, (line + b"\n", sealed, good[:-30] + b"\n")):
+        assert LINES.parsed(good + bad + good).entries == [Asked("q")]
+
+
+async def test_a_log_from_before_they_were_sealed_is_read_and_sealed(
+    bell: Divingbell, kept: Conversations, tmp_path: Path
+) -> None:
+    begun = kept.begin()
+    begun.log.add({"asking": "q"})
+    begun.close()
+    log = tmp_path / "kept" / begun.name / "log.jsonl"
+    log.write_bytes(b'{"model":"m","version":1}\n{"asked":"where is Sayrefitz","images":[]}\n')
+    loaded = kept.load()
+    assert loaded.entries() == [Asked("where is Sayrefitz")]
+    assert b"Sayrefitz" not in log.read_bytes()
+    loaded.close()
+
+
+@pytest.mark.parametrize("privacy", ["off", "secrets", "personal"])
+async def test_nothing_that_was_said_is_readable_on_the_disk_whatever_privacy_says(
+    kept: Conversations, tmp_path: Path, privacy: Privacy
+) -> None:
+    said = ("Sayrefitz", "anna@example.org", "4111 1111 1111 1111", "Rue de Lappe")
+    text = " and ".join(said)
+    async with Divingbell(pool=0, privacy=privacy) as each:
+        begun = kept.begin()
+        lines = (Says(f"for {text}", f"print({text!r})"), Says(f"Done: {text}."))
+        async with keeper_of(each, begun, *lines) as keeper:
+            await all_of(keeper, f"write to {text}")
+        for path in (path for path in (tmp_path / "kept").rglob("*") if path.is_file()):
+            content = path.read_bytes()
+            assert not any(value.encode() in content for value in said), path.name
+        async with resumed(each, kept.load(), Says("again")) as (again, _):
+            words = " ".join(e.text for e in again.agent.history if isinstance(e, Replied))
+            assert "Sayrefitz" in words, "what comes back is what was said"
+            assert ("anna@example.org" in words) is (privacy != "personal")
+            await all_of(again)
 
 
 async def test_a_log_that_is_full_says_so_and_the_talk_goes_on(
@@ -378,7 +422,7 @@ async def test_files_that_were_changed_on_the_disk_do_not_come_back(
         assert [file.path for file in await again.agent.session.files.list()] == ["b"]
 
 
-async def test_with_another_key_the_words_come_back_and_the_files_are_told_of(
+async def test_with_another_key_nothing_comes_back_and_nothing_is_lost(
     bell: Divingbell, kept: Conversations, tmp_path: Path
 ) -> None:
     async with keeper_of(
@@ -386,9 +430,12 @@ async def test_with_another_key_the_words_come_back_and_the_files_are_told_of(
     ) as k:
         await all_of(k)
     other = Conversations(tmp_path / "kept", lambda: bytes(32))
-    async with resumed(bell, other.load(), Says("ok")) as (again, told):
-        assert "another key" in told.text
-        assert len(again.agent.history) > 3
+    [info] = kept.list()
+    assert other.list() == []
+    with pytest.raises(ConfigError, match="another key of the vault: bring that key back"):
+        other.load(info.name)
+    async with resumed(bell, kept.load(), Says("ok")) as (again, told):
+        assert "1 file back" in told.text and len(again.agent.history) > 3
 
 
 async def test_no_value_that_models_do_not_see_is_on_the_disk(
@@ -404,8 +451,8 @@ async def test_no_value_that_models_do_not_see_is_on_the_disk(
     for path in (tmp_path / "kept").rglob("*"):
         assert address.encode() not in (path.read_bytes() if path.is_file() else b"")
         assert address not in path.name
-    log = next((tmp_path / "kept").glob("*/log.jsonl")).read_text()
-    assert "[EMAIL_" in log
+    texts = [entry.text for entry in kept.load().entries()]
+    assert "[EMAIL_" in texts[0] and not any(address in text for text in texts)
 
 
 async def test_tokens_are_known_again_and_stand_for_the_same(kept: Conversations) -> None:

@@ -134,3 +134,63 @@ async def test_a_decision_is_written_with_its_rule(tmp_path: Path) -> None:
     assert record["decision"] == {
         "action": "deny", "rule": 3, "reason": "no refunds", "flow": 1, "source": "mail.read"
     }  # fmt: skip
+
+
+LEESON = (
+    "crm.save(last_name='Leeson')",
+    "save({'contact': {'lastName': 'Leeson', 'Street': 'Quai 17'}})",
+    "name = 'Leeson'\nsave(surname=name)",
+    "rows = [r for r in rows if r['last_name'] == 'Leeson']",
+    "table = pd.DataFrame({'last_name': ['Leeson', 'Hall'], 'age': [1, 2]})",
+    "def greet(last_name='Leeson'): print(last_name)",
+    "people[people.last_name == 'Leeson']",
+    "%time save(last_name='Leeson')",
+    "!save --last-name Leeson --street 'Quai 17'",
+    "import io\nread_csv(io.StringIO('id,last_name\\n1,Leeson\\n'))",
+    'text = \'{"last_name": "Leeson"}\'',
+    "print('again: Leeson')\nsave(last_name='Leeson')",
+)
+
+
+@pytest.mark.parametrize("code", LEESON)
+async def test_a_name_that_code_writes_beside_its_field_is_not_written(
+    tmp_path: Path, code: str
+) -> None:
+    text = await _written(tmp_path, CellStarted(making.ANNA, "key", 1, code))
+    assert "eeson" not in text and "Quai" not in text and "[NAME]" in text
+
+
+async def test_personal_fields_of_arguments_are_not_written(tmp_path: Path) -> None:
+    row = {"last_name": "Leeson", "first_name": "Li", "street": "Quai 17", "city": "Oslo"}
+    text = await _written(
+        tmp_path,
+        making.sent(1, contact=row, rows=[row], note=json.dumps(row), count=3),
+        making.ended(2, "denied", was_sent=False, arguments={"lastName": "Hallworth"}),
+        # What was an argument once is known in what comes later, at whatever place it stands.
+        CellStarted(making.ANNA, "key", 2, "save('Leeson', 'Oslo')"),
+        CommandStarted(making.ANNA, "key", 1, "grep Hallworth people.csv"),
+    )
+    for value in ("Leeson", '"Li"', 'Li\\"', "Quai", "Hallworth"):
+        assert value not in text, value
+    assert "Oslo" in text and "[NAME]" in text and "[ADDRESS]" in text
+
+
+async def test_fields_that_the_settings_name_count_in_the_log(tmp_path: Path) -> None:
+    rules = {"fields": {"shop.*.label": "person", "shop.*.street": "none"}}
+    text = await _written(
+        tmp_path,
+        making.sent(1, label="Leeson", street="Quai 17"),
+        CellStarted(making.ANNA, "key", 2, "from servers import shop\nshop.refund(label='Marten')"),
+        CellStarted(making.ANNA, "key", 3, "from servers.shop import refund\nrefund(label='Olga')"),
+        privacy_rules=rules,
+    )
+    assert "Quai 17" in text
+    for value in ("Leeson", "Marten", "Olga"):
+        assert value not in text, value
+
+
+async def test_what_looks_like_a_field_and_is_none_stays_readable(tmp_path: Path) -> None:
+    code = "email = True\nsave(phone=3, address='/etc/x', user_name='', title='Head of Sales')"
+    await _written(tmp_path, CellStarted(making.ANNA, "key", 1, code))
+    [record] = [each for each in making.records(tmp_path) if "code" in each]
+    assert record["code"]["text"] == code

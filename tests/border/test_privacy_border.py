@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from divingbell import Divingbell, Session, ToolFailed, UnknownToken
 from divingbell.border.conversation import Conversation
+from divingbell.border.privacy_border import PrivacyBorder
 from divingbell.events import Revealed
 
 KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
@@ -485,3 +487,50 @@ async def test_what_is_not_learned_any_more_is_said_once(
         assert len([note for note in first.notes if said in note]) == 1, first.notes
         second = await session.run("print(servers.host.find('x'))")
         assert not any(said in note for note in second.notes), second.notes
+
+
+async def test_an_argument_is_found_again_where_a_tool_says_it_again() -> None:
+    said: list[str] = []
+
+    def save(last_name: str, contact: dict[str, str]) -> str:
+        """Save a person."""
+        said.append(f"{last_name} of {contact['street']}")
+        return "saved"
+
+    def newest() -> str:
+        """Say who was saved last."""
+        return f"it was {said[-1]}"
+
+    async with Divingbell(pool=0, privacy="personal", tools=[save, newest]) as bell:
+        async with bell.session() as session:
+            result = await session.run(
+                "from servers.host import *\n"
+                "name, where = 'Sayre' + 'fitz', 'Rue de ' + 'Lappe 17'\n"
+                "save(last_name=name, contact={'street': where})\n"
+                "print(newest(), name.upper())"
+            )
+            assert said == ["Sayrefitz of Rue de Lappe 17"]
+            assert result.text.startswith("it was [NAME_") and "[ADDRESS_" in result.text
+            assert "ayrefitz" not in result.text and "SAYREFITZ" not in result.text
+        async with bell.session() as other:
+            assert (await other.run("print('Sayrefitz')")).text == "Sayrefitz\n"
+
+
+async def test_sessions_that_have_ended_are_forgotten_and_open_ones_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with Divingbell(pool=0, privacy="personal") as bell, bell.session("open") as session:
+        await session.run("print('ann@example.org')")
+        for number in range(3):
+            async with bell.session(f"short {number}") as short:
+                await short.run("print('ann@example.org')")
+        border = bell.border
+        assert isinstance(border, PrivacyBorder)
+        vaults = border._vaults
+        later = time.monotonic() + bell.settings.vault.keep + 60
+        for vault in vaults._vaults.values():
+            monkeypatch.setattr(vault, "_clock", lambda: later)
+        monkeypatch.setattr(vaults, "_clock", lambda: later)
+        await vaults.round()
+        assert [list(user) for user in border._conversations.values()] == [["open"]]
+        assert len(vaults._vaults) == 1

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import threading
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
@@ -256,3 +257,39 @@ async def test_a_file_of_json_has_fields_too(make: Maker) -> None:
     [found] = await entered(border, [blob], "bank.read_resource")
     read = json.loads(base64.b64decode(found["blob"]))
     assert kind(read["pin"]) == "VALUE" and read["n"] == 7
+
+
+def _in_base64(text: str, encoding: str) -> dict[str, Any]:
+    return {"resource": {"uri": "x://y", "blob": base64.b64encode(text.encode(encoding)).decode()}}
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "\ufeff" + json.dumps(ACCOUNTS),
+        "\ufeff\n" + json.dumps(ACCOUNTS["accounts"]),
+        json.dumps({"inner": "\ufeff" + json.dumps(ACCOUNTS)}),
+        _in_base64(json.dumps(ACCOUNTS), "utf-8-sig"),
+        "\ufeffowner,pin\nAnn Leeson,42\n",
+        _in_base64("owner,pin\nAnn Leeson,42\n", "utf-8-sig"),
+    ],
+)
+async def test_a_mark_at_the_beginning_of_json_or_a_table_hides_no_field(
+    make: Maker, written: Any
+) -> None:
+    border = await make({"bank.*.owner": "sandbox"}, "secrets")
+    content = written if isinstance(written, dict) else {"type": "text", "text": written}
+    shown = await border.outward({"content": [content]}, ANN, "sandbox", LIST)
+    text = json.dumps(shown)
+    for blob in re.findall(r'"blob": "([^"]+)"', text):
+        text += base64.b64decode(blob).decode()
+    assert "Leeson" not in text and "[VALUE_" in text
+
+
+@pytest.mark.parametrize("form", ["text", "blob"])
+async def test_names_are_learned_from_json_after_such_a_mark(make: Maker, form: str) -> None:
+    border = await make({})
+    row = json.dumps([{"last_name": "Sayrefitz"}])
+    content = {"text": f"\ufeff{row}"} if form == "text" else _in_base64(row, "utf-8-sig")
+    await border.outward({"content": [content]}, ANN, "sandbox", LIST)
+    assert "Sayrefitz" not in border.text("for Sayrefitz", ANN)

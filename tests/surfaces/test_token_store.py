@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from divingbell.errors import ConfigError
-from divingbell.surfaces.auth import Tokens, digest_of
+from divingbell.surfaces.auth import Tokens, digest_of, hash_of
 from divingbell.surfaces.token_store import TokenStore
 
 
@@ -59,32 +59,6 @@ def test_a_file_to_which_others_could_add_lets_nobody_in(tmp_path: Path) -> None
     token, _ = TokenStore(path).create("anne")
     path.chmod(0o666)
     assert TokenStore(path).grant_of(digest_of(token)) is None
-
-
-def test_who_has_a_private_token_is_known_until_it_goes(tmp_path: Path) -> None:
-    now = 1000.0
-    store = TokenStore(tmp_path / "tokens.json", lambda: now)
-    tokens = Tokens({"carl": hash_of("c" * 20)}, frozenset({"run", "private"}), store)
-    store.create("anne", frozenset({"run", "private"}), seconds=60)
-    _, kept = store.create("bert", frozenset({"read", "private"}))
-    store.create("dora")
-    assert tokens.private_users() == {"anne", "bert", "carl"}
-    now += 61
-    store.revoke(kept.id)
-    assert tokens.private_users() == {"carl"}
-
-
-def test_who_has_a_private_token_is_known_until_it_goes(tmp_path: Path) -> None:
-    now = 1000.0
-    store = TokenStore(tmp_path / "tokens.json", lambda: now)
-    tokens = Tokens({"carl": hash_of("c" * 20)}, frozenset({"run", "private"}), store)
-    store.create("anne", frozenset({"run", "private"}), seconds=60)
-    _, kept = store.create("bert", frozenset({"read", "private"}))
-    store.create("dora")
-    assert tokens.private_users() == {"anne", "bert", "carl"}
-    now += 61
-    store.revoke(kept.id)
-    assert tokens.private_users() == {"carl"}
 
 
 def test_who_has_a_private_token_is_known_until_it_goes(tmp_path: Path) -> None:

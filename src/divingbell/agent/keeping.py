@@ -1,8 +1,8 @@
 """Conversations that come back: kept while they are held, gone on with later.
 
 A folder for each, which only its owner can read: the words as a model sees them, so with tokens
-where values are hidden, and the files of the workspace, sealed. What stands for a hidden value is
-known again as long as the vault keeps it, if the session has the name of the conversation as its
+where values are hidden, and the files of the workspace, both sealed. What stands for a hidden value
+is known again as long as the vault keeps it, if the session has the name of the conversation as its
 id. Variables do not come back: the person and the model are told which are gone.
 """
 
@@ -18,10 +18,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from divingbell.agent import kept_log
 from divingbell.agent.history import Asked, Entry, Replied
 from divingbell.agent.inventory import without_inventory
-from divingbell.agent.kept_log import KeptLog, Written
+from divingbell.agent.kept_log import KeptLog, Lines, Written
 from divingbell.agent.records import ShownCell
 from divingbell.errors import ConfigError, InvalidInput
 from divingbell.host import folders, owned_folder, places
@@ -30,6 +29,7 @@ from divingbell.text import one_line
 
 if TYPE_CHECKING:
     from divingbell.agent.kept_files import KeptFiles
+    from divingbell.border.vault.seal import Seal
 
 FOLDER = "conversations"
 MOST_KEPT = 100
@@ -37,13 +37,16 @@ MOST_KEPT = 100
 MOST_BYTES = 1 << 30
 """Bytes of all of them."""
 MOST_TITLE = 80
+OTHER_KEY = (
+    "{what} sealed with another key of the vault: bring that key back, or begin a new conversation"
+)
 _HEAD = 64 << 10
 """Bytes of a log that are read for its title."""
 _LOG, _FILES, _LOCK = "log.jsonl", "files", "lock"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 
 Key = Callable[[], bytes]
-"""Returns the key of the vault, which is looked for when files have to be sealed."""
+"""Returns the key of the vault, which is looked for when something has to be sealed or opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Conversations:
         """Make nothing yet; `key` returns the key of the vault."""
         self._folder = folder
         self._key = key
+        self._seal: Seal | None = None
 
     @classmethod
     def of(cls, settings: Settings) -> "Conversations":
@@ -105,14 +109,27 @@ class Conversations:
             InvalidInput: there is none of that name, several begin with it, or it is open.
             ConfigError: the folder can't be written to, or belongs to others.
         """
+        from divingbell.border.vault.seal import NotOpened
+
         chosen = self.find(name)
         try:
-            written = kept_log.read(self._folder / chosen / _LOG)
+            written = self._lines(chosen).read(self._folder / chosen / _LOG)
             if written is None:
                 raise InvalidInput(f"the conversation {chosen} can't be read: it is not yours")
             return self._opened(chosen, written)
+        except NotOpened:
+            raise ConfigError(OTHER_KEY.format(what=f"the conversation {chosen} was")) from None
         except OSError as error:
             raise ConfigError(_unwritable(error)) from error
+
+    def _lines(self, name: str) -> Lines:
+        """Return what reads and writes the log of a conversation."""
+        if self._seal is None:
+            # cryptography takes a twentieth of a second to load.
+            from divingbell.border.vault.seal import Seal
+
+            self._seal = Seal(self._key())
+        return Lines(self._seal, name)
 
     def list(self) -> list[ConversationInfo]:
         """Return the conversations in which something was said, the newest first.
@@ -123,7 +140,9 @@ class Conversations:
         return [info for info in self._all() if info.title]
 
     def _all(self) -> Sequence[ConversationInfo]:
-        found = [info for path in self._paths() if (info := _info(path)) is not None]
+        paths = list(self._paths())
+        infos = (_info(path, self._lines(path.name)) for path in paths)
+        found = [info for info in infos if info is not None]
         return sorted(found, key=lambda info: info.used, reverse=True)
 
     def remove(self, name: str) -> None:
@@ -164,8 +183,9 @@ class Conversations:
         with contextlib.ExitStack() as undo:
             undo.enter_context(_held(path))
             written.settle()
-            kept_log.rewrite(path / _LOG, written)
-            kept = KeptLog(path / _LOG)
+            lines = self._lines(name)
+            lines.rewrite(path / _LOG, written)
+            kept = KeptLog(path / _LOG, lines)
             undo.callback(kept.close)
             return Conversation(name, path, written, kept, self._key, undo.pop_all())
 
@@ -225,10 +245,7 @@ class Conversation:
         try:
             return KeptFiles(self._path / _FILES, self._key(), self.name)
         except NotOpened:
-            raise ConfigError(
-                f"the files of {self.name} were sealed with another key of the vault: bring that "
-                "key back, or begin a new conversation"
-            ) from None
+            raise ConfigError(OTHER_KEY.format(what=f"the files of {self.name} were")) from None
 
     def entries(self, model: str = "") -> list[Entry]:
         """Return what a model of that name is told of it."""
@@ -276,16 +293,21 @@ def _held(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _info(path: Path) -> ConversationInfo | None:
-    """Return what a list says of a conversation; None where there is none."""
+def _info(path: Path, lines: Lines) -> ConversationInfo | None:
+    """Return what a list says of a conversation; None where there is none. One that was sealed
+    with another key has no title."""
+    from divingbell.border.vault.seal import NotOpened
+
     try:
         used = (path / _LOG).stat().st_mtime
         with open(path / _LOG, "rb") as file:
-            head = kept_log.parsed(file.read(_HEAD))
+            head = lines.parsed(file.read(_HEAD))
         with _held(path):
             is_open = False
     except InvalidInput:
         is_open = True
+    except NotOpened:
+        head, is_open = Written(), False
     except OSError:
         return None
     asked = [entry.text for entry in head.entries if isinstance(entry, Asked)]

@@ -1,20 +1,28 @@
-"""The log of a conversation: lines of JSON, each written when it happens.
+"""The log of a conversation: lines of JSON, each sealed and written when it happens.
 
 Whatever ends the program, the lines until then are there. A reply that is being written, and the
 output of a cell that runs, come in pieces; the whole of it takes their place once it is there.
+
+The lines are sealed with the key of the vault: they must come back as they were, and a border that
+hides little, or a name that nothing finds, leaves values in them.
 """
 
+import base64
+import binascii
 import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from divingbell.agent.history import OUTPUT, Answered, Asked, Entry, Replied
 from divingbell.agent.records import ShownCell, as_data, from_data
 from divingbell.host import private_file
 
-VERSION = 1
+if TYPE_CHECKING:
+    from divingbell.border.vault.seal import Seal
+
+VERSION = 2
 MOST_LOG = 64 << 20
 """Bytes of a log; what comes after is not kept."""
 ENDED = "[interrupted: the program ended]"
@@ -98,10 +106,74 @@ class Written:
         return made if self.named < len(self.entries) else [*made, _names_line(self.names)]
 
 
+class Lines:
+    """Writes and reads the lines of one conversation, each sealed for it."""
+
+    def __init__(self, seal: "Seal", conversation: str) -> None:
+        self._seal = seal
+        self._place = f"log of {conversation}"
+
+    def encoded(self, line: dict[str, Any]) -> bytes:
+        """Return a line as it is written."""
+        return base64.b64encode(self._seal.close(line, self._place)) + b"\n"
+
+    def decoded(self, raw: bytes) -> Any:
+        """Return what a line says.
+
+        Raises:
+            NotOpened: it was sealed with another key, or not for this conversation.
+            ValueError: it is damaged, or only half there.
+        """
+        if raw.startswith(b"{"):
+            return json.loads(raw)  # before lines were sealed: the next opening seals all
+        try:
+            sealed = base64.b64decode(raw, validate=True)
+        except binascii.Error as error:
+            raise ValueError(str(error)) from error
+        return self._seal.open(sealed, self._place)
+
+    def parsed(self, raw: bytes) -> Written:
+        """Return what lines say, up to the first that is not whole.
+
+        Raises:
+            NotOpened: the first of them was sealed with another key.
+        """
+        from divingbell.border.vault.seal import NotOpened
+
+        written, is_first = Written(), True
+        for line in raw.split(b"\n"):
+            try:
+                data = self.decoded(line) if line else {}
+                if isinstance(data, dict):
+                    written.take(data)
+            except NotOpened:
+                if is_first:
+                    raise
+                break
+            except (ValueError, TypeError, RecursionError):
+                break  # the program ended while it wrote this line, or the disk is damaged
+            is_first = False
+        return written
+
+    def read(self, path: Path) -> Written | None:
+        """Return what a log says, as far as it is whole; None where there is none of ours.
+
+        Raises:
+            NotOpened: it was sealed with another key.
+        """
+        raw = private_file.read(path, MOST_LOG)
+        return None if raw is None else self.parsed(raw)
+
+    def rewrite(self, path: Path, written: Written) -> None:
+        """Put a log in place that says this, all at once. Raises: OSError."""
+        private_file.write(path, b"".join(map(self.encoded, written.lines())))
+
+
 class KeptLog:
     """A log that is being written. Only its owner can read it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lines: Lines) -> None:
+        self._lines = lines
         self._file = os.open(path, _FLAGS, 0o600)
         self._size = os.fstat(self._file).st_size
         self.is_full = False
@@ -111,7 +183,7 @@ class KeptLog:
 
     def add(self, line: dict[str, Any]) -> None:
         """Write a line. Raises: OSError where that can't be done."""
-        raw = _encoded(line)
+        raw = self._lines.encoded(line)
         self.is_untouched = False
         if self.is_full or self._size + len(raw) > MOST_LOG:
             self.is_full = True
@@ -136,34 +208,6 @@ class KeptLog:
 
     def close(self) -> None:
         os.close(self._file)
-
-
-def read(path: Path) -> Written | None:
-    """Return what a log says, as far as it is whole; None where there is none of ours."""
-    raw = private_file.read(path, MOST_LOG)
-    return None if raw is None else parsed(raw)
-
-
-def parsed(raw: bytes) -> Written:
-    """Return what lines say, up to the first that is not whole."""
-    written = Written()
-    for line in raw.split(b"\n"):
-        try:
-            data = json.loads(line) if line else {}
-            if isinstance(data, dict):
-                written.take(data)
-        except (ValueError, TypeError, RecursionError):
-            break  # the program ended while it wrote this line, or the disk is damaged
-    return written
-
-
-def rewrite(path: Path, written: Written) -> None:
-    """Put a log in place that says this, all at once. Raises: OSError."""
-    private_file.write(path, b"".join(map(_encoded, written.lines())))
-
-
-def _encoded(line: dict[str, Any]) -> bytes:
-    return json.dumps(line, separators=(",", ":")).encode() + b"\n"
 
 
 def _names_line(names: dict[str, str]) -> dict[str, Any]:

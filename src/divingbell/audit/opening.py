@@ -16,6 +16,8 @@ from divingbell.audit.signing import VARIABLE, Key, load_key
 from divingbell.audit.writer import Writer
 from divingbell.border.border import Border
 from divingbell.border.privacy.blotter import BLOTTER
+from divingbell.border.privacy.fields import Fields
+from divingbell.border.privacy.kinds import KINDS
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
 from divingbell.settings.audit import AuditLogSettings
@@ -69,7 +71,9 @@ async def opened(
     segments = Segments(places.log, chosen.segment, {"key": key.public if key else None})
     heads = Heads(places.heads, segments.chain, key) if key else None
     writer = Writer(segments, heads, strict=mode == "required")
-    records = Records(Screening(scanner, border), key, settings.policy.bound_names)
+    rules = settings.privacy_rules
+    fields = Fields(rules.fields, KINDS | rules.patterns.keys())
+    records = Records(Screening(scanner, border, fields), key, settings.policy.bound_names)
     return AuditLog(mode, records, writer)
 
 

@@ -171,7 +171,7 @@ class Records:
         return {"kind": "session.ended", **self._who(event.principal), **said}
 
     def _cell_started(self, event: CellStarted) -> Record:
-        code = self._screening.text(event.code, event.principal, MOST_CODE)
+        code = self._screening.code(event.code, event.principal, MOST_CODE)
         where = {"session": self._whole(event.key), "cell": event.cell}
         return {"kind": "execution.started", **self._who(event.principal), **where, "code": code}
 
@@ -185,7 +185,7 @@ class Records:
 
     def _cell_refused(self, event: CellRefused) -> Record:
         # Noted and not intended, so that the event loop does it: as much as of a refused call.
-        code = self._screening.text(event.code[:LONG], event.principal, MOST_REFUSED)
+        code = self._screening.code(event.code[:LONG], event.principal, MOST_REFUSED)
         said = {"session": self._whole(event.key), "cell": event.cell, "code": code}
         said |= {"status": "refused", "reason": self._name(event.reason)}
         return {"kind": "execution.refused", **self._who(event.principal), **said}
@@ -197,7 +197,7 @@ class Records:
         return {"kind": kind, **self._who(event.principal), **said}
 
     def _command_started(self, event: CommandStarted) -> Record:
-        command = self._screening.text(event.command, event.principal, MOST_CODE)
+        command = self._screening.code(event.command, event.principal, MOST_CODE)
         where = {"session": self._whole(event.key), "command_number": event.number}
         return {"kind": "command.started", **self._who(event.principal), **where, "code": command}
 
@@ -236,7 +236,11 @@ class Records:
         self._started.add(event.call)
         said = {"decision": self._decided.get(event.call)}
         said["arguments"] = self._screening.arguments(
-            event.arguments, event.principal, MOST_ARGUMENTS, self._bound(event.tool)
+            event.arguments,
+            event.principal,
+            MOST_ARGUMENTS,
+            self._bound(event.tool),
+            event.tool,
         )
         return {"kind": "call.started", **self._call(event, event.tool), **said}
 
@@ -259,8 +263,8 @@ class Records:
         """Return the arguments of a call that went nowhere, unless they are much work."""
         if weight.is_large(event.arguments, MOST_PARTS, LONG):
             return {"text": LEFT_OUT}
-        bound = self._bound(event.name)
-        return self._screening.arguments(event.arguments, event.principal, MOST_REFUSED, bound)
+        who, bound = event.principal, self._bound(event.name)
+        return self._screening.arguments(event.arguments, who, MOST_REFUSED, bound, event.name)
 
     def _approval_asked(self, event: ApprovalAsked) -> Record:
         return {"kind": "approval.asked", **self._approval(event)}

@@ -119,6 +119,14 @@ class Border(Protocol):
     def join(self, client: Principal, session: Principal) -> None:
         """Take note that a client reaches a session, which another of the user's has opened."""
 
+    def hold(self, principal: Principal) -> Callable[[], None]:
+        """Take note that a conversation goes on, until what is returned is called: a session is
+        open, or a request is answered."""
+
+    async def learn(self, given: object, principal: Principal, tool: str) -> None:
+        """Take note of the arguments that a tool gets, with the values in them: what stands in
+        their personal fields is found again. `tool` is its name, as `server.tool`."""
+
     def reading(self, name: str, principal: Principal) -> Reading:
         """Return what reads along when a program puts a file into a session."""
 
@@ -197,6 +205,12 @@ class OpenBorder:
     def join(self, client: Principal, session: Principal) -> None:
         """Keep nothing of it."""
 
+    def hold(self, principal: Principal) -> Callable[[], None]:
+        return _nothing
+
+    async def learn(self, given: object, principal: Principal, tool: str) -> None:
+        """Make nothing of it."""
+
     def reading(self, name: str, principal: Principal) -> Reading:
         return Unread()
 
@@ -208,3 +222,7 @@ class OpenBorder:
 
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         return False
+
+
+def _nothing() -> None:
+    pass

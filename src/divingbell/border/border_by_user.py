@@ -62,6 +62,12 @@ class BorderByUser:
     def join(self, client: Principal, session: Principal) -> None:
         self._of(session).join(client, session)
 
+    def hold(self, principal: Principal) -> Callable[[], None]:
+        return self._of(principal).hold(principal)
+
+    async def learn(self, given: object, principal: Principal, tool: str) -> None:
+        await self._of(principal).learn(given, principal, tool)
+
     def reading(self, name: str, principal: Principal) -> Reading:
         return self._of(principal).reading(name, principal)
 

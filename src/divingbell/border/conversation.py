@@ -6,6 +6,7 @@ import functools
 import itertools
 import re
 import threading
+import weakref
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -32,7 +33,7 @@ BETWEEN = "\n"
 stands in it, and one long text takes a tenth of the time that many short ones do."""
 AS_WRITTEN = SECRETS | {"NAME", "ADDRESS"}
 """Kinds whose values may have in them what elsewhere hides one: a password with `%40` in it."""
-MOST_JOINED = 64
+MOST_JOINED = tokens.MOST_REACHED - 1
 """Other conversations whose tokens are known: a session may be reached by any number of clients,
 one after the other."""
 MOST_NOTED = 200_000
@@ -68,9 +69,11 @@ class Conversation:
         self.screen = TokenScreen(scanner, learned, kinds)
         self._kinds = kinds
         self._sealed = Screen(no_shapes(), Learned())
-        self._sealed_tokens: dict[str, str] = {}
-        """Tokens of sealed values, by the values in small letters."""
+        self._sealed_values: dict[str, tuple[str, str]] = {}
+        """Kinds and sealed values, by the values in small letters."""
         self._joined: list[Conversation] = []
+        self._joining: weakref.WeakSet[Conversation] = weakref.WeakSet()
+        """Those that know the tokens of this one."""
         self.is_recalled = False
         """Whether it knows what the store has kept of it."""
         self.recalling = asyncio.Lock()
@@ -95,8 +98,19 @@ class Conversation:
             joined = [*(each for each in self._joined if each is not other), other]
             for each in joined[:-MOST_JOINED]:
                 self._keep_learned(each)
-            self._joined = joined[-MOST_JOINED:]
-            self.screen.learned_elsewhere = tuple(each.screen.learned for each in self._joined)
+                each._joining.discard(self)
+            other._joining.add(self)
+            self._know(joined[-MOST_JOINED:])
+
+    def leave(self) -> None:
+        """Have its tokens and what was learned here known nowhere else any more: it is over."""
+        for each in list(self._joining):
+            with each._guard:
+                each._know([one for one in each._joined if one is not self])
+
+    def _know(self, joined: "list[Conversation]") -> None:
+        self._joined = joined
+        self.screen.learned_elsewhere = tuple(each.screen.learned for each in joined)
 
     def _keep_learned(self, other: "Conversation") -> None:
         refused = self.screen.learned.add_all_of(other.screen.learned)
@@ -202,7 +216,7 @@ class Conversation:
     def resealed_all(self, texts: list[str], origin: str) -> list[str]:
         """Return the same texts with tokens for sealed values alone: a tool that code has sent
         one to may send it back. What looks like a token and is none names nothing any more."""
-        sealing = [each for each in self._reached() if each._sealed_tokens]
+        sealing = [each for each in self._reached() if each._sealed_values]
         if not sealing:
             return self.defused_all(texts)
         whole = BETWEEN.join(texts)
@@ -225,7 +239,8 @@ class Conversation:
         """Take a value down as sealed; return whether it was not yet."""
         if self._sealed_twin(value) is not None:
             return False
-        self._sealed_tokens[folded(value)] = self.vault.token_of(value, kind, sealed=True)
+        self.vault.token_of(value, kind, sealed=True)
+        self._sealed_values[folded(value)] = (kind, value)
         return True
 
     def found_in(self, texts: Iterable[str]) -> set[str]:
@@ -270,8 +285,8 @@ class Conversation:
         fresh: list[tuple[str, str]] = []
         for entry in entries:
             self._note(entry.value, entry.kind)
-            if entry.sealed and folded(entry.value) not in self._sealed_tokens:
-                self._sealed_tokens[folded(entry.value)] = entry.token
+            if entry.sealed and folded(entry.value) not in self._sealed_values:
+                self._sealed_values[folded(entry.value)] = (entry.kind, entry.value)
                 fresh.append((entry.value, entry.kind))
         self._sealed.learned.add(fresh)
         self._learn()
@@ -389,8 +404,8 @@ class Conversation:
         """The same value as it was sealed, in large letters or small, and the vault it is in."""
         key = folded(value)
         for each in self._reached():
-            token = each._sealed_tokens.get(key)
-            entry = None if token is None else each.vault.entry_of(token)
+            sealed = each._sealed_values.get(key)
+            entry = None if sealed is None else each.vault.entry_for(*sealed)
             if entry is not None:
                 return each.vault, entry
         return None

@@ -27,7 +27,7 @@ from divingbell.border.privacy.pieces import PieceScreen
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.seals import Seals, replaced, with_payloads
 from divingbell.border.vault import tokens
-from divingbell.border.vault.vault import Entry, Vaults
+from divingbell.border.vault.vault import Entry, Vault, Vaults
 from divingbell.border.walk import Leaves, with_texts
 from divingbell.command import CommandResult
 from divingbell.errors import ToolFailed, UnknownToken
@@ -107,6 +107,9 @@ class PrivacyBorder:
         """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
+        self._principals: dict[str, Principal] = {}
+        """Whose they are, by the names of their vaults."""
+        vaults.on_gone(self._forget)
         self.masked = MaskedValues() if masked is None else masked
         self._lines: dict[str, tuple[BorderLine, ...]] = {}
         """What the settings say of the border, by tool."""
@@ -342,16 +345,49 @@ class PrivacyBorder:
         return conversation
 
     def _of(self, principal: Principal) -> Conversation:
-        known = self._conversations.setdefault(principal.user, OrderedDict())
+        known = self._conversations.get(principal.user) or OrderedDict()
         found = known.get(principal.conversation)
         if found is None:
-            vault = self._vaults.of(principal)
-            found = Conversation(vault, self._scanner, self._fields, self._kinds, self.masked)
-            known[principal.conversation] = found
-            if len(known) > MOST_CONVERSATIONS:
-                known.popitem(last=False)
+            return self._begin(principal)
+        found.vault.touch()
         known.move_to_end(principal.conversation)
         return found
+
+    def _begin(self, principal: Principal) -> Conversation:
+        vault = self._vaults.of(principal)  # which may have others forgotten
+        begun = Conversation(vault, self._scanner, self._fields, self._kinds, self.masked)
+        known = self._conversations.setdefault(principal.user, OrderedDict())
+        known[principal.conversation] = begun
+        self._principals[vault.name] = principal
+        if len(known) > MOST_CONVERSATIONS:
+            self._forget_oldest(known)
+        return begun
+
+    def _forget_oldest(self, known: "OrderedDict[str, Conversation]") -> None:
+        """Forget the one that was used longest ago, of those that are over."""
+        newest = next(reversed(known))
+        over = (each for name, each in known.items() if name != newest and not each.vault.is_held)
+        if (oldest := next(over, None)) is not None:
+            self._forget(oldest.vault)
+
+    def _forget(self, vault: Vault) -> None:
+        """Forget what was learned in a conversation, and where its tokens are known."""
+        principal = self._principals.pop(vault.name, None)
+        known = self._conversations.get(principal.user) if principal is not None else None
+        if principal is None or known is None:
+            return
+        if (conversation := known.pop(principal.conversation, None)) is not None:
+            conversation.leave()
+        if not known:
+            del self._conversations[principal.user]
+
+    def hold(self, principal: Principal) -> Callable[[], None]:
+        return self._of(principal).vault.hold()
+
+    async def learn(self, given: object, principal: Principal, tool: str) -> None:
+        learner = self._of(principal).learner
+        lesson = await _beside(lambda each: learner.learn(each, tool), given)
+        _tell(lesson, f"the arguments of {tool}")
 
 
 class FileReading:

@@ -350,6 +350,9 @@ class Pipeline:
         except UnknownToken as error:
             name = request.name[:MAX_NAME]
             raise ToolFailed(f"{name}: {error}", "tool_arguments") from None
+        if request.found is not None:
+            # A tool may say again what it was told.
+            await self._border.learn(request.given, principal, request.found.full_name)
 
     async def bind(self, request: Request) -> None:
         """Add the arguments that the host sets, and refuse those that it alone may set."""

@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
 from divingbell import logs
@@ -80,6 +80,8 @@ class SessionKeeper(ABC, Generic[Kept]):
         self._sessions: dict[Key, Kept] = {}
         self._holders: dict[str, set[Session]] = {}
         """By the key of a session, those who hold it."""
+        self._conversations: dict[str, Callable[[], None]] = {}
+        """By the key of a session, what tells the border that its conversation has lost it."""
         self._openings: dict[Key, _Opening] = {}
 
     @abstractmethod
@@ -176,6 +178,8 @@ class SessionKeeper(ABC, Generic[Kept]):
                 session = self._sessions.get(place)
                 if session is None or session.closed:
                     session = await self._make(place[1], principal, changes, options, door, key)
+                    lose = self._services.border.hold(session.principal)
+                    self._conversations[session.key] = lose
                 else:
                     session.joined(self._ignored(session, changes, options))
                 held = Session(session, opened=True)
@@ -220,6 +224,8 @@ class SessionKeeper(ABC, Generic[Kept]):
 
     def _forget(self, key: Key, session: Kept) -> None:
         self._holders.pop(session.key, None)
+        if (lose := self._conversations.pop(session.key, None)) is not None:
+            lose()
         if self._sessions.get(key) is session:
             del self._sessions[key]
 

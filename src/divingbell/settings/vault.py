@@ -60,7 +60,7 @@ class VaultSettings:
         Described("a number of seconds"),
         Check("60 or more and less than 1,000,000,000", lambda value: LEAST_KEEP <= value < 1e9),
     ] = DAY
-    """Seconds after the last use of a conversation until its values are forgotten."""
+    """Seconds after the end of a conversation, or its last use, until its values are forgotten."""
     key_file: FilePath = ""
     """A file with the key; the variable DIVINGBELL_VAULT_KEY comes before it."""
 

@@ -23,11 +23,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 
 
-ScopeWord = Literal["run", "read", "approve", "reveal", "metrics", "admin"]
+ScopeWord = Literal["run", "read", "approve", "reveal", "metrics", "admin", "private"]
 """What a token lets its user do. run: run code, which includes read. approve: answer questions
 about calls. reveal: see the values behind tokens such as `[EMAIL_482715]`. metrics: read /metrics.
-admin: see what is everybody's."""
-SCOPES: tuple[ScopeWord, ...] = get_args(ScopeWord)
+admin: see what is everybody's. private allows nothing: personal data is kept from the models of its
+user, whatever `privacy` says."""
+WORDS: tuple[ScopeWord, ...] = get_args(ScopeWord)
+PRIVATE: ScopeWord = "private"
+SCOPES: tuple[ScopeWord, ...] = tuple(word for word in WORDS if word != PRIVATE)
+"""All that allow something."""
 USUAL: frozenset[ScopeWord] = frozenset({"run", "read", "approve"})
 """What a token gives of which nothing else is said."""
 
@@ -47,6 +51,8 @@ class Store(Protocol):
 
     def grant_of(self, digest: bytes) -> Grant | None: ...
 
+    def private_users(self) -> frozenset[str]: ...
+
 
 class Tokens:
     """The grants of tokens, by their hashes; the tokens themselves are not kept."""
@@ -63,6 +69,11 @@ class Tokens:
 
     def __len__(self) -> int:
         return len(self._grants) + (0 if self._store is None else len(self._store))
+
+    def private_users(self) -> frozenset[str]:
+        """Return those whose tokens say that personal data is kept from their models."""
+        own = frozenset(each.user for each in self._grants.values() if PRIVATE in each.scopes)
+        return own | (frozenset() if self._store is None else self._store.private_users())
 
     def grant_of(self, token: str) -> Grant | None:
         """Return what a token gives; None for one that is none."""

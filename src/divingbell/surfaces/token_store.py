@@ -14,7 +14,7 @@ import msgspec
 from divingbell import logs
 from divingbell.errors import ConfigError
 from divingbell.host import owned_folder
-from divingbell.surfaces.auth import SCOPES, USUAL, Grant, ScopeWord, check_user, digest_of
+from divingbell.surfaces.auth import PRIVATE, USUAL, WORDS, Grant, ScopeWord, check_user, digest_of
 
 log = logs.logger("divingbell")
 
@@ -62,6 +62,16 @@ class TokenStore:
             return None
         return found[0]
 
+    def private_users(self) -> frozenset[str]:
+        """Return those of whom a token has the scope `private`, and has not expired."""
+        self._look()
+        now = self._clock()
+        return frozenset(
+            grant.user
+            for grant, expires in self._grants.values()
+            if PRIVATE in grant.scopes and (expires is None or expires > now)
+        )
+
     def kept(self) -> list[KeptToken]:
         """Return the tokens, the oldest first.
 
@@ -98,7 +108,7 @@ class TokenStore:
             id=secrets.token_hex(4),
             user=user,
             hash=digest_of(token).hex(),
-            scopes=tuple(word for word in SCOPES if word in scopes),
+            scopes=tuple(word for word in WORDS if word in scopes),
             created=now,
             expires=None if seconds is None else now + seconds,
             note=note,

@@ -1,18 +1,23 @@
 """Vaults: tokens are stable in a conversation, unknown elsewhere, and come back from the store."""
 
+import asyncio
 import os
 import sqlite3
-from collections.abc import Callable
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from divingbell.border.vault import sqlite as sqlite_module
+from divingbell.border.vault import tokens as tokens_module
 from divingbell.border.vault import vault as vault_module
-from divingbell.border.vault.base import Store, StoreFailed
+from divingbell.border.vault.base import Row, Store, StoreFailed
+from divingbell.border.vault.memory import MemoryStore
 from divingbell.border.vault.redis import RedisStore
 from divingbell.border.vault.seal import Seal
 from divingbell.border.vault.sqlite import SqliteStore
-from divingbell.border.vault.vault import Vaults
+from divingbell.border.vault.vault import Entry, Vaults
 from divingbell.errors import ConfigError, UnknownToken
 from divingbell.principal import Principal
 from tests.border.vault.conftest import Server
@@ -31,8 +36,19 @@ def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
     return lambda: RedisStore(server.url, KEEP)
 
 
-async def opened(store: Store, key: bytes = bytes(32)) -> Vaults:
-    vaults = Vaults(store, Seal(key), KEEP)
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    now = 1e9
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def opened(
+    store: Store, key: bytes = bytes(32), keep: float = KEEP, clock: Clock | None = None
+) -> Vaults:
+    vaults = Vaults(store, Seal(key), keep, clock or Clock())
     await vaults.start()
     return vaults
 
@@ -222,3 +238,205 @@ async def test_a_store_that_does_not_answer_keeps_nobody_from_going_on(
     assert [entry.token for entry in await vaults.recall(ANN)] == [token]
     assert "can't be read: it is away" in caplog.text
     await vaults.close()
+
+
+async def age(store: RedisStore, seconds: float) -> None:
+    """Have so many seconds pass for a Redis, whose clock nobody can turn on."""
+    async for name in store._redis.scan_iter("divingbell:vault:*"):
+        await store._redis.pexpire(name, round(await store._redis.pttl(name) - 1000 * seconds))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "memory", "redis"])
+async def test_what_is_not_used_is_forgotten_while_the_process_goes_on(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    clock = Clock()
+    if kind == "redis":
+        store: Store = RedisStore(request.getfixturevalue("redis_server").url, KEEP)
+    elif kind == "sqlite":
+        store = SqliteStore(tmp_path / "vault.db", KEEP, clock)
+    else:
+        store = MemoryStore(KEEP, clock)
+
+    async def pass_by(seconds: float) -> None:
+        clock.now += seconds
+        if isinstance(store, RedisStore):
+            await age(store, seconds)
+
+    vaults = await opened(store, clock=clock)
+    gone: list[str] = []
+    vaults.on_gone(lambda vault: gone.append(vault.name))
+    idle, used, held = (Principal("ann", name) for name in ("idle", "used", "held"))
+    tokens = {each: vaults.of(each).token_of("ann@x.org", "EMAIL") for each in (idle, used, held)}
+    release = vaults.of(held).hold()
+    await until(lambda: not vaults._waiting, "all is kept")
+    name = vaults.of(idle).name
+    for _ in range(6):
+        await pass_by(KEEP / 4)
+        vaults.of(used)
+        await vaults.round()
+    assert gone == [name]
+    assert (await vaults.counts()).conversations == 2
+    with pytest.raises(UnknownToken):
+        await vaults.entries(idle, [tokens[idle]])
+    for each in (used, held):
+        found = await vaults.entries(each, [tokens[each]])
+        assert found[tokens[each]].value == "ann@x.org"
+    # From its end on it is kept as long as any.
+    await pass_by(KEEP / 2)
+    release()
+    await pass_by(KEEP - 1)
+    await vaults.round()
+    assert vaults.of(held).entry_of(tokens[held]) is not None and len(gone) < 4
+    await pass_by(KEEP + 1)
+    await vaults.round()
+    assert not vaults._vaults and len(gone) == 4, "the first was asked for once more"
+    await vaults.close()
+
+
+async def test_what_is_over_is_not_read_even_before_it_is_deleted(tmp_path: Path) -> None:
+    clock = Clock()
+    vaults = await opened(SqliteStore(tmp_path / "vault.db", KEEP, clock), clock=clock)
+    token = vaults.of(ANN).token_of("ann@x.org", "EMAIL")
+    await vaults.close()
+    clock.now += KEEP + 1
+    later = Vaults(SqliteStore(tmp_path / "vault.db", KEEP, clock), Seal(bytes(32)), KEEP, clock)
+    assert await later.anywhere([token]) == {}
+    assert await later.recall(ANN) == []
+    await later.close()
+
+
+async def test_a_large_conversation_is_deleted_in_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_module, "FORGOTTEN_AT_ONCE", 7)
+    clock = Clock()
+    store = SqliteStore(tmp_path / "vault.db", KEEP, clock)
+    vaults = await opened(store, clock=clock)
+    for number in range(25):
+        vaults.of(ANN).token_of(f"{number}@x.org", "EMAIL")
+    await until(lambda: not vaults._waiting, "all is kept")
+    steps = 0
+
+    def counted(database: sqlite3.Connection) -> bool:
+        nonlocal steps
+        steps += 1
+        return SqliteStore._forget_some(store, database)
+
+    monkeypatch.setattr(store, "_forget_some", counted)
+    clock.now += KEEP + 1
+    await vaults.round()
+    counts = await vaults.counts()
+    assert (counts.conversations, counts.values, steps) == (0, {}, 5)
+    await vaults.close()
+
+
+async def test_a_token_of_another_value_is_not_written_over_and_another_is_drawn(
+    stores: Stores, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = await opened(stores())
+    token = first.of(ANN).token_of("ann@x.org", "EMAIL")
+    await until(lambda: not first._waiting, "it is kept")
+    # Another host, which has not heard of it, draws the same one.
+    draw = tokens_module.draw
+    monkeypatch.setattr(tokens_module, "draw", lambda *_: token)
+    second = await opened(stores())
+    vault = second.of(ANN)
+    assert vault.token_of("bob@x.org", "EMAIL", "crm.find", sealed=True) == token
+    monkeypatch.setattr(tokens_module, "draw", draw)
+    await until(lambda: "drawn twice" in caplog.text and not second._waiting, "it is told")
+    assert "x.org" not in caplog.text
+    # Who writes it may mean either: here it is nobody's, and there it is who it was.
+    assert vault.entry_of(token) is None
+    with pytest.raises(UnknownToken):
+        await second.entries(ANN, [token])
+    another = vault.token_of("bob@x.org", "EMAIL")
+    assert another != token
+    entry = vault.entry_of(another)
+    assert entry is not None and entry.sealed and entry.origins == {"crm.find"}
+    third = await opened(stores())
+    found = await third.entries(ANN, [token, another])
+    assert [found[each].value for each in (token, another)] == ["ann@x.org", "bob@x.org"]
+    for each in (first, second, third):
+        await each.close()
+
+
+async def test_what_two_hosts_know_of_one_value_is_put_together(stores: Stores) -> None:
+    first, second = await opened(stores()), await opened(stores())
+    token = first.of(ANN).token_of("ann@x.org", "EMAIL", "crm.find")
+    await until(lambda: not first._waiting, "it is kept")
+    await second.recall(ANN)
+    second.of(ANN).token_of("ann@x.org", "EMAIL", "shop.list", sealed=True)
+    await until(lambda: not second._waiting, "it is kept")
+    first.of(ANN).token_of("ann@x.org", "EMAIL", "mail.read")
+    await until(lambda: not first._waiting, "it is kept")
+    third = await opened(stores())
+    entry = (await third.entries(ANN, [token]))[token]
+    assert entry.sealed and entry.origins == {"crm.find", "shop.list", "mail.read"}
+    for each in (first, second, third):
+        await each.close()
+
+
+async def test_a_row_that_can_not_be_opened_is_another_values(stores: Stores) -> None:
+    store = stores()
+    vaults = await opened(store)
+    vault = vaults.of(ANN)
+    token = vault.token_of("ann@x.org", "EMAIL")
+    forged = Row(vault.name, token, bytes(40))
+    await store.replace([forged])
+    vaults._keep(vault.name, Entry(token, "EMAIL", "ann@x.org"))
+    await until(lambda: not vaults._waiting, "it is settled")
+    assert vault.entry_of(token) is None and vault.token_of("ann@x.org", "EMAIL") != token
+    assert [row for row in await store.get(vault.name, [token])] == [forged]
+    await vaults.close()
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with room for little."""
+    if os.geteuid():
+        pytest.skip("only root can mount one")
+    place = tmp_path / "small"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k,mode=700", "vault", place], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", place], check=True)
+
+
+async def test_a_disk_that_is_really_full_costs_nothing_and_is_made_up_for(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(vault_module, "RETRY_LEAST", 0.01)
+    monkeypatch.setattr(vault_module, "RETRY_MOST", 0.05)
+    vaults = await opened(SqliteStore(small_disk / "vault.db", KEEP))
+    early = vaults.of(ANN).token_of("early@x.org", "EMAIL")
+    await until(lambda: not vaults._waiting, "it is kept")
+    filler = small_disk / "filler"
+    with pytest.raises(OSError, match="No space"), filler.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1024))
+    given = {f"{number}@x.org" * 20: "" for number in range(300)}
+    given = {value: vaults.of(ANN).token_of(value, "EMAIL") for value in given}
+    await until(lambda: "could not be kept" in caplog.text, "the log says so")
+    assert "full" in caplog.text and "@x.org" not in caplog.text
+    assert len(await vaults.entries(ANN, given.values())) == len(given)
+    assert (await vaults.entries(ANN, [early]))[early].value == "early@x.org"
+    filler.unlink()
+    larger = ["mount", "-o", "remount,size=8m", str(small_disk)]
+    await asyncio.to_thread(subprocess.run, larger, check=True)
+    await until(lambda: not vaults._waiting, "it is kept after all")
+    await vaults.close()
+    again = await opened(SqliteStore(small_disk / "vault.db", KEEP))
+    found = await again.entries(ANN, given.values())
+    assert {entry.value: token for token, entry in found.items()} == given
+    await again.close()
+
+
+async def test_a_disk_that_is_full_from_the_start_is_a_clear_error(small_disk: Path) -> None:
+    with pytest.raises(OSError, match="No space"), (small_disk / "filler").open("wb", 0) as file:
+        while True:
+            file.write(bytes(1024))
+    with pytest.raises(ConfigError, match=r"the vault can't be used: .*full"):
+        await opened(SqliteStore(small_disk / "vault.db", KEEP))

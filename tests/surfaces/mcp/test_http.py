@@ -37,8 +37,8 @@ ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @contextlib.asynccontextmanager
-async def served(bell: Divingbell) -> AsyncIterator[str]:
-    known = Tokens({"anne": hash_of(ANNE), "bert": hash_of(BERT)})
+async def served(bell: Divingbell, tokens: Tokens | None = None) -> AsyncIterator[str]:
+    known = tokens or Tokens({"anne": hash_of(ANNE), "bert": hash_of(BERT)})
     listener = listening.bound("127.0.0.1", 0)
     ready = asyncio.Event()
     serving = asyncio.create_task(listening.serve(application(bell, known), listener, ready.set))

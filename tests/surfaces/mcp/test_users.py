@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
@@ -14,6 +15,10 @@ from mcp.client.stdio import StdioServerParameters
 from divingbell import Divingbell
 from divingbell.events import ExecutionRefused, JournalEvent, SessionOpened
 from divingbell.host.login import login_name
+from divingbell.settings.config import load
+from divingbell.surfaces.auth import Tokens
+from divingbell.surfaces.cli.serving import with_private_users
+from divingbell.surfaces.token_store import TokenStore
 from tests.surfaces.mcp.conftest import Era, text_of
 from tests.surfaces.mcp.serving import COMMAND, QUIET
 from tests.surfaces.mcp.test_http import ANNE, BERT, connected, run, served
@@ -96,3 +101,33 @@ async def test_users_whose_data_is_personal_are_told_so_and_others_are_not(era: 
         assert "[EMAIL_" in await run(anne, "print('zelda@jazz.org')")
         assert "\nSecrets are not shown to you" in (bert.instructions or "")
         assert await run(bert, "print('zelda@jazz.org')") == "zelda@jazz.org\n"
+
+
+async def test_a_token_with_the_scope_private_has_its_user_among_them(
+    era: Era, tmp_path: Path
+) -> None:
+    store = TokenStore(tmp_path / "tokens.json")
+    private, _ = store.create("anne", frozenset({"run", "private"}))
+    usual, _ = store.create("anne", frozenset({"run"}))
+    open_, _ = store.create("bert", frozenset({"run"}))
+    tokens = Tokens({}, store=store)
+    settings = load(None, {"pool": 0, "preload": (), "privacy": "secrets"}, environment={})
+    async with (
+        Divingbell.of(with_private_users(settings, tokens)) as bell,
+        served(bell, tokens) as url,
+    ):
+        for token in (private, usual):  # it is about the user
+            async with connected(url, token, era) as anne:
+                assert "Personal data and secrets are not shown to you" in (anne.instructions or "")
+                assert "[EMAIL_" in await run(anne, "print('zelda@jazz.org')")
+        async with connected(url, open_, era) as bert:
+            assert await run(bert, "print('zelda@jazz.org')") == "zelda@jazz.org\n"
+        # One that was made since is let in nowhere: what it asks for would not be so.
+        later, _ = store.create("bert", frozenset({"run", "private"}))
+        headers = {"Authorization": f"Bearer {later}"}
+        async with httpx2.AsyncClient(headers=headers) as client:
+            answer = await client.post(url, json={})
+            assert (answer.status_code, answer.json()["code"]) == (403, "not_private")
+            assert "started again" in answer.json()["detail"]
+        async with connected(url, open_, era) as bert:
+            assert await run(bert, "print('zelda@jazz.org')") == "zelda@jazz.org\n"

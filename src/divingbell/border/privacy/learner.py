@@ -371,7 +371,7 @@ class _Reading:
         text, kind = text.removesuffix("...").removesuffix("…"), field.kind
         if kind == "ADDRESS" and "@" in text and not field.is_meant:
             kind = "EMAIL"
-        if kind and (field.is_meant or _may_be(text, kind)):
+        if kind and (field.is_meant or may_be(text, kind)):
             self.values.setdefault(text[:LONGEST], kind)
             if kind == "BIRTH_DATE" and (day := _DAY_WITH_TIME.fullmatch(text)):
                 self.values.setdefault(day[1], kind)
@@ -383,7 +383,7 @@ def _is_told_apart(part: _Part) -> bool:
     return is_personal or (part.hold is not None and part.hold.is_field)
 
 
-def _may_be(text: str, kind: str) -> bool:
+def may_be(text: str, kind: str) -> bool:
     """Whether a field that is called so may hold this: `email` may also be how often one is sent.
 
     Values that are too short or too common are left out by `Learned`.

@@ -51,8 +51,15 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def put(self, rows: Sequence[Row]) -> None:
-        """Keep rows; their conversations are in use now. Raises: StoreFailed."""
+    async def put(self, rows: Sequence[Row]) -> list[Row]:
+        """Keep rows in places that are free; return those that stand in the places of the others.
+
+        Their conversations are in use now. Raises: StoreFailed.
+        """
+
+    @abstractmethod
+    async def replace(self, rows: Sequence[Row]) -> None:
+        """Keep rows whatever stands in their places. Raises: StoreFailed."""
 
     @abstractmethod
     async def get(self, conversation: str, tokens: Iterable[str]) -> list[Row]:

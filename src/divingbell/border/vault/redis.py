@@ -37,7 +37,21 @@ class RedisStore(Store):
             await self._redis.set(CHECK, check, nx=True)
             return bytes(await self._redis.get(CHECK) or b"")
 
-    async def put(self, rows: Sequence[Row]) -> None:
+    async def put(self, rows: Sequence[Row]) -> list[Row]:
+        async with _failing(), self._redis.pipeline(transaction=False) as asked:
+            for row in rows:
+                asked.hsetnx(PREFIX + row.conversation, row.token, row.sealed)
+            for name in {row.conversation for row in rows}:
+                asked.expire(PREFIX + name, self._keep)
+            written = await asked.execute()
+        refused = [row for row, is_new in zip(rows, written, strict=False) if not is_new]
+        there: list[Row] = []
+        for name in {row.conversation for row in refused}:
+            of_this = [row.token for row in refused if row.conversation == name]
+            there += await self.get(name, of_this)
+        return there
+
+    async def replace(self, rows: Sequence[Row]) -> None:
         async with _failing(), self._redis.pipeline(transaction=False) as asked:
             for row in rows:
                 asked.hset(PREFIX + row.conversation, row.token, row.sealed)

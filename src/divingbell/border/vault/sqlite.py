@@ -16,6 +16,9 @@ FILE_NAME = "vault.db"
 BUSY_TIMEOUT = 5.0
 AT_ONCE = 500
 """Tokens in one question: SQLite takes 999 variables at least."""
+FORGOTTEN_AT_ONCE = 5_000
+"""Rows that are deleted together: those who ask for others wait for that long, a tenth of a second.
+"""
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS checks (name TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS conversations (
@@ -27,15 +30,17 @@ CREATE TABLE IF NOT EXISTS kept (
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS by_token ON kept (token);
 """
+_IN_USE = "conversation IN (SELECT name FROM conversations WHERE used >= ?) "
 Found = TypeVar("Found")
 
 
 class SqliteStore(Store):
     """Rows in a file, read and written in a thread of its own."""
 
-    def __init__(self, path: Path, keep: float) -> None:
+    def __init__(self, path: Path, keep: float, clock: Callable[[], float] = time.time) -> None:
         self._path = path
         self._keep = keep
+        self._clock = clock
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="divingbell-vault")
         self._opened: sqlite3.Connection | None = None
 
@@ -47,14 +52,30 @@ class SqliteStore(Store):
 
         return await self._do(checked)
 
-    async def put(self, rows: Sequence[Row]) -> None:
+    async def put(self, rows: Sequence[Row]) -> list[Row]:
+        def keep(database: sqlite3.Connection) -> list[Row]:
+            self._note(database, rows)
+            there: list[Row] = []
+            for row in rows:
+                place = (row.conversation, row.token)
+                written = database.execute(
+                    "INSERT OR IGNORE INTO kept VALUES (?, ?, ?)", (*place, row.sealed)
+                )
+                if not written.rowcount:
+                    there += _rows(
+                        database.execute(
+                            "SELECT conversation, token, sealed FROM kept "
+                            "WHERE conversation = ? AND token = ?",
+                            place,
+                        )
+                    )
+            return there
+
+        return await self._do(keep)
+
+    async def replace(self, rows: Sequence[Row]) -> None:
         def keep(database: sqlite3.Connection) -> None:
-            now = time.time()
-            names = {row.conversation for row in rows}
-            database.executemany(
-                "INSERT OR REPLACE INTO conversations VALUES (?, ?)",
-                [(name, now) for name in names],
-            )
+            self._note(database, rows)
             database.executemany(
                 "INSERT OR REPLACE INTO kept VALUES (?, ?, ?)",
                 [(row.conversation, row.token, row.sealed) for row in rows],
@@ -62,15 +83,24 @@ class SqliteStore(Store):
 
         await self._do(keep)
 
+    def _note(self, database: sqlite3.Connection, rows: Sequence[Row]) -> None:
+        """Note that the conversations of these are in use."""
+        now = self._clock()
+        database.executemany(
+            "INSERT OR REPLACE INTO conversations VALUES (?, ?)",
+            [(name, now) for name in {row.conversation for row in rows}],
+        )
+
     async def get(self, conversation: str, tokens: Iterable[str]) -> list[Row]:
-        return await self._select(tokens, "conversation = ? AND ", conversation)
+        return await self._select(tokens, "AND conversation = ? ", conversation)
 
     async def all_of(self, conversation: str, most: int) -> list[Row]:
         def look(database: sqlite3.Connection) -> list[Row]:
             return _rows(
                 database.execute(
-                    "SELECT conversation, token, sealed FROM kept WHERE conversation = ? LIMIT ?",
-                    (conversation, most),
+                    f"SELECT conversation, token, sealed FROM kept WHERE {_IN_USE}"
+                    "AND conversation = ? LIMIT ?",
+                    (self._oldest, conversation, most),
                 )
             )
 
@@ -90,8 +120,8 @@ class SqliteStore(Store):
                 found += _rows(
                     database.execute(
                         "SELECT conversation, token, sealed FROM kept "
-                        f"WHERE {where}token IN ({marks})",
-                        (*given, *some),
+                        f"WHERE {_IN_USE}{where}AND token IN ({marks})",
+                        (self._oldest, *given, *some),
                     )
                 )
             return found
@@ -102,16 +132,35 @@ class SqliteStore(Store):
         names = list(conversations)
 
         def note(database: sqlite3.Connection) -> None:
-            now = time.time()
+            now = self._clock()
             database.executemany(
                 "UPDATE conversations SET used = ? WHERE name = ?", [(now, name) for name in names]
             )
-            database.execute("DELETE FROM conversations WHERE used < ?", (now - self._keep,))
-            database.execute(
-                "DELETE FROM kept WHERE conversation NOT IN (SELECT name FROM conversations)"
-            )
 
         await self._do(note)
+        while await self._do(self._forget_some):
+            pass
+
+    @property
+    def _oldest(self) -> float:
+        """The time of the last use before which a conversation is over."""
+        return self._clock() - self._keep
+
+    def _forget_some(self, database: sqlite3.Connection) -> bool:
+        """Delete rows of one conversation that is over; say whether there may be more."""
+        found = database.execute(
+            "SELECT name FROM conversations WHERE used < ? LIMIT 1", (self._oldest,)
+        ).fetchone()
+        if found is None:
+            return False
+        deleted = database.execute(
+            "DELETE FROM kept WHERE conversation = ? AND token IN "
+            "(SELECT token FROM kept WHERE conversation = ? LIMIT ?)",
+            (*found, *found, FORGOTTEN_AT_ONCE),
+        )
+        if deleted.rowcount < FORGOTTEN_AT_ONCE:
+            database.execute("DELETE FROM conversations WHERE name = ?", found)
+        return True
 
     async def counts(self) -> Counts:
         def count(database: sqlite3.Connection) -> Counts:

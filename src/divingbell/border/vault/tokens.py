@@ -14,6 +14,9 @@ LEAST_DIGITS = 6
 MOST_DIGITS = 15
 CHANCE = 10_000
 """A guess at a token of a kind hits one of those that there are less often than once in so many."""
+MOST_REACHED = 65
+"""Vaults whose tokens one conversation knows, its own and those that it was joined with: a guess
+has as many times the chance, whatever was in each of them before."""
 LONGEST = kinds.MOST_NAME + MOST_DIGITS + 3
 """Characters of the longest token."""
 TOKEN = re.compile(r"\[([A-Z][A-Z0-9_]{0,22}[A-Z0-9])_([1-9][0-9]{5,14})\]")
@@ -26,12 +29,16 @@ _ENDING = b"0000]"
 
 def draw(kind: str, count: int, taken: Container[str]) -> str:
     """Return a new token of a kind of which there are `count`; it is none of those `taken`."""
+    least = 10 ** (digits_for(count) - 1)
     while True:
-        digits = max(LEAST_DIGITS, len(str((count + 1) * CHANCE * 10 // 9)))
-        least = 10 ** (digits - 1)
         token = f"[{kind}_{least + secrets.randbelow(9 * least)}]"
         if token not in taken:
             return token
+
+
+def digits_for(count: int) -> int:
+    """Return how many digits a new token has, where there are `count` of its kind."""
+    return max(LEAST_DIGITS, len(str((count + 1) * CHANCE * MOST_REACHED * 10 // 9)))
 
 
 def kind_of(token: str) -> str:

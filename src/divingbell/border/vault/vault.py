@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from divingbell import logs
@@ -19,7 +20,10 @@ log = logs.logger("divingbell")
 MOST_VALUES = 200_000
 """Values of one conversation; those that come after are hidden for good."""
 MOST_IN_MEMORY = 2_000_000
-"""Values of all conversations. Those that were used least recently are only in the store then."""
+"""Values of all conversations. Those that were used least recently are only in the store then, but
+for those that go on: what was learned there would be shown."""
+ROUND = 60.0
+"""Seconds between two looks at what is not used any more, at most."""
 WRITE_AFTER = 0.05
 AT_ONCE = 1000
 RETRY_LEAST, RETRY_MOST = 1.0, 60.0
@@ -52,34 +56,67 @@ class Entry:
         return frozenset(origin.partition(".")[0] for origin in self.origins)
 
 
+Clock = Callable[[], float]
+
+
 class Vault:
     """The tokens of one conversation. Any thread may ask."""
 
-    def __init__(self, name: str, keep: Callable[[str, Entry], None]) -> None:
+    def __init__(
+        self,
+        name: str,
+        keep: Callable[[str, Entry], None],
+        clock: Clock = time.monotonic,
+    ) -> None:
         self.name = name
         self._keep = keep
+        self._clock = clock
+        self._holders: set[object] = set()
+        self.last_used = clock()
+        self.is_gone = False
+        """Whether its conversation is forgotten: then it is asked for no more."""
         self._tokens: dict[tuple[str, str], str] = {}
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, Entry | None] = {}
+        """None where a token has turned out to be another value's: it means nothing here."""
         self._counts: dict[str, int] = {}
         self._guard = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._entries)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether its conversation goes on, however long nothing has come of it."""
+        return bool(self._holders)
+
+    def hold(self) -> Callable[[], None]:
+        """Have its conversation go on until what is returned is called."""
+        holder = object()
+        self._holders.add(holder)
+
+        def release() -> None:
+            if holder in self._holders:
+                self.touch()  # before: it must not look unused in between
+                self._holders.discard(holder)
+
+        return release
+
+    def touch(self) -> None:
+        """Take it as used now."""
+        self.last_used = self._clock()
+
     def token_of(self, value: str, kind: str, origin: str = "", *, sealed: bool = False) -> str:
         """Return the token that stands for a value, the same one each time."""
         key = (kind, value)
+        self.touch()
         with self._guard:
             token = self._tokens.get(key)
             if token is None:
                 if len(self._entries) >= MOST_VALUES:
                     return f"[{kind}_HIDDEN]"
-                count = self._counts.get(kind, 0)
-                token = tokens.draw(kind, count, self._entries)
-                self._counts[kind] = count + 1
-                self._add(Entry(token, kind, value, frozenset({origin} - {""}), sealed))
-                return token
+                return self._drawn(Entry("", kind, value, frozenset({origin} - {""}), sealed))
             entry = self._entries[token]
+            assert entry is not None, "what is withdrawn has another one"
             if (origin and origin not in entry.origins) or (sealed and not entry.sealed):
                 origins = entry.origins | ({origin} - {""})
                 self._add(replace(entry, origins=origins, sealed=entry.sealed or sealed))
@@ -87,12 +124,21 @@ class Vault:
 
     def entry_of(self, token: str) -> Entry | None:
         """Return what a token stands for, if it is one of this conversation."""
-        return self._entries.get(token)
+        entry = self._entries.get(token)
+        if entry is not None:
+            self.touch()
+        return entry
+
+    def entry_for(self, kind: str, value: str) -> Entry | None:
+        """Return the entry of a value, if it has a token."""
+        with self._guard:
+            token = self._tokens.get((kind, value))
+            return None if token is None else self._entries.get(token)
 
     def entries(self) -> list[Entry]:
         """Return all that is known of it here."""
         with self._guard:
-            return list(self._entries.values())
+            return [entry for entry in self._entries.values() if entry is not None]
 
     def take(self, entry: Entry) -> None:
         """Take back an entry that was kept."""
@@ -101,6 +147,23 @@ class Vault:
                 self._counts[entry.kind] = self._counts.get(entry.kind, 0) + 1
                 self._tokens.setdefault((entry.kind, entry.value), entry.token)
                 self._entries[entry.token] = entry
+
+    def withdraw(self, token: str) -> None:
+        """Have a token mean nothing here any more, because another value has it: whoever writes it
+        may mean either. What it stood for gets a token of its own."""
+        with self._guard:
+            entry = self._entries.get(token)
+            self._entries[token] = None
+            if entry is not None and self._tokens.get((entry.kind, entry.value)) == token:
+                self._drawn(entry)
+
+    def _drawn(self, entry: Entry) -> str:
+        """Draw a token for an entry."""
+        count = self._counts.get(entry.kind, 0)
+        token = tokens.draw(entry.kind, count, self._entries)
+        self._counts[entry.kind] = count + 1
+        self._add(replace(entry, token=token))
+        return token
 
     def _add(self, entry: Entry) -> None:
         self._tokens[entry.kind, entry.value] = entry.token
@@ -111,10 +174,16 @@ class Vault:
 class Vaults:
     """The vaults of all conversations, in front of a store: filled at once, written behind."""
 
-    def __init__(self, store: Store, seal: Seal, keep: float) -> None:
+    def __init__(
+        self, store: Store, seal: Seal, keep: float, clock: Clock = time.monotonic
+    ) -> None:
         self._store = store
         self._seal = seal
-        self._refresh = keep / 4
+        self._kept_for = keep
+        self._clock = clock
+        self._noted = clock()
+        """When the store was last told what is in use."""
+        self._gone: list[Callable[[Vault], None]] = []
         self._vaults: OrderedDict[str, Vault] = OrderedDict()
         self._waiting: dict[tuple[str, str], Entry] = {}
         self._guard = threading.Lock()
@@ -162,16 +231,19 @@ class Vaults:
         name = self._seal.name_of(principal.user, principal.conversation)
         with self._guard:
             vault = self._vaults.get(name)
+            left: list[Vault] = []
             if vault is None:
-                self._forget_oldest()
-                vault = self._vaults[name] = Vault(name, self._keep)
+                left = self._leave_oldest()
+                vault = self._vaults[name] = Vault(name, self._keep, self._clock)
             self._vaults.move_to_end(name)
-            return vault
+            vault.touch()
+        for each in left:
+            self._tell_gone(each)
+        return vault
 
-    def end(self, principal: Principal) -> None:
-        """Let a conversation that is over leave the memory; the store keeps it for a while."""
-        with self._guard:
-            self._vaults.pop(self._seal.name_of(principal.user, principal.conversation), None)
+    def on_gone(self, forget: Callable[[Vault], None]) -> None:
+        """Have those told who hold something of a conversation that leaves the memory."""
+        self._gone.append(forget)
 
     async def entries(self, principal: Principal, wanted: Iterable[str]) -> dict[str, Entry]:
         """Return what tokens stand for in a conversation.
@@ -252,11 +324,22 @@ class Vaults:
         kind, value, origins, sealed = self._seal.open(row.sealed, row.place)
         return Entry(row.token, kind, value, frozenset(origins), sealed)
 
-    def _forget_oldest(self) -> None:
+    def _leave_oldest(self) -> list[Vault]:
         """Make room where there is too much; looked at when a conversation begins."""
-        held = sum(map(len, self._vaults.values()))
-        while self._vaults and held > MOST_IN_MEMORY:
-            held -= len(self._vaults.popitem(last=False)[1])
+        count = sum(map(len, self._vaults.values()))
+        left: list[Vault] = []
+        for vault in self._vaults.values() if count > MOST_IN_MEMORY else ():
+            if count > MOST_IN_MEMORY and not vault.is_held:
+                count -= len(vault)
+                left.append(vault)
+        for vault in left:
+            del self._vaults[vault.name]
+        return left
+
+    def _tell_gone(self, vault: Vault) -> None:
+        vault.is_gone = True
+        for forget in self._gone:
+            forget(vault)
 
     def _keep(self, name: str, entry: Entry) -> None:
         with self._guard:
@@ -285,26 +368,99 @@ class Vaults:
         with self._guard:
             some = dict(list(self._waiting.items())[:AT_ONCE])
         rows = await asyncio.to_thread(self._sealed, some)
-        await self._store.put(rows)
+        if there := await self._store.put(rows):
+            again, taken = await asyncio.to_thread(self._told_apart, there, some)
+            if again:
+                await self._store.replace(again)
+            for name, token in taken:
+                self._withdraw(name, token)
         with self._guard:
             for key, entry in some.items():
                 if self._waiting.get(key) is entry:
                     del self._waiting[key]
 
     def _sealed(self, some: dict[tuple[str, str], Entry]) -> list[Row]:
-        rows = []
-        for (name, token), entry in some.items():
-            place = Row(name, token, b"").place
-            content = [entry.kind, entry.value, sorted(entry.origins), entry.sealed]
-            rows.append(Row(name, token, self._seal.close(content, place)))
-        return rows
+        return [self._row(name, entry) for (name, _), entry in some.items()]
+
+    def _row(self, name: str, entry: Entry) -> Row:
+        place = Row(name, entry.token, b"").place
+        content = [entry.kind, entry.value, sorted(entry.origins), entry.sealed]
+        return Row(name, entry.token, self._seal.close(content, place))
+
+    def _told_apart(
+        self, there: Sequence[Row], some: dict[tuple[str, str], Entry]
+    ) -> tuple[list[Row], list[tuple[str, str]]]:
+        """Tell rows that stood in the places of some entries: those that have to be written again,
+        because more is known of their value by now, and the places that are another value's."""
+        again: list[Row] = []
+        taken: list[tuple[str, str]] = []
+        for row in there:
+            ours = some[row.conversation, row.token]
+            try:
+                theirs = self._opened(row)
+            except NotOpened:
+                theirs = None
+            if theirs is None or (theirs.kind, theirs.value) != (ours.kind, ours.value):
+                taken.append((row.conversation, row.token))
+                continue
+            origins, sealed = ours.origins | theirs.origins, ours.sealed or theirs.sealed
+            both = replace(ours, origins=origins, sealed=sealed)
+            if both != theirs:
+                again.append(self._row(row.conversation, both))
+        return again, taken
+
+    def _withdraw(self, name: str, token: str) -> None:
+        with self._guard:
+            vault = self._vaults.get(name)
+        if vault is not None:
+            vault.withdraw(token)
+        log.warning(
+            "%s was drawn twice in a conversation: it means nothing there now, and its value gets "
+            "another one",
+            token,
+        )
 
     async def _stay_in_use(self) -> None:
         while True:
-            await asyncio.sleep(self._refresh)
-            with self._guard:
-                names = list(self._vaults)
+            await asyncio.sleep(min(ROUND, self._kept_for / 4))
             try:
-                await self._store.used(names)
+                await self.round()
             except StoreFailed as error:
                 log.warning("the vault did not answer: %s", error)
+
+    async def round(self) -> None:
+        """Tell the store what was used since the last time, and forget what was not for long.
+
+        Raises:
+            StoreFailed: the store does not answer; what is over is forgotten here all the same.
+        """
+        now = self._clock()
+        used: list[str] = []
+        idle: list[Vault] = []
+        with self._guard:
+            for vault in self._vaults.values():
+                if vault.is_held:
+                    vault.touch()
+                if now - vault.last_used > self._kept_for:
+                    idle.append(vault)
+                elif vault.last_used >= self._noted:
+                    used.append(vault.name)
+        forgotten: set[str] = set()
+        while idle:
+            if self._has_left(vault := idle.pop()):
+                forgotten.add(vault.name)
+                self._tell_gone(vault)
+            del vault
+            await asyncio.sleep(0)  # one may have 200,000 values
+        with self._guard:
+            for key in [key for key in self._waiting if key[0] in forgotten]:
+                del self._waiting[key]
+        await self._store.used(used)
+        self._noted = now
+
+    def _has_left(self, vault: Vault) -> bool:
+        """Take a vault out of the memory, unless it was used in the last moment."""
+        with self._guard:
+            if vault.is_held or self._clock() - vault.last_used <= self._kept_for:
+                return False
+            return self._vaults.pop(vault.name, None) is not None

@@ -83,7 +83,10 @@ def tell_of_privacy(settings: "Settings") -> None:
         )
     if settings.privacy != "personal" and settings.privacy_rules.users:
         users = ", ".join(map(one_line, settings.privacy_rules.users))
-        tell(f"For these users both are kept from them, as [privacy_rules] says: {users}.")
+        tell(
+            "For these users both are kept from them, as [privacy_rules] or the scope private of "
+            f"their tokens says: {users}."
+        )
 
 
 def _command(options: "ServeOptions", settings: "Settings") -> dict[str, Any]:

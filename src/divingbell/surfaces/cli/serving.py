@@ -96,6 +96,7 @@ async def _over_http(options: ServeOptions, settings: "Settings", caught: "Signa
     from divingbell.surfaces.traced_requests import TracedRequests
 
     known, made = tokens_for(options)
+    settings = with_private_users(settings, known)
     certificate = certificate_for(options)
     local = listening.is_loopback(options.host)
     listener = listening.bound(options.host, options.port)
@@ -177,6 +178,14 @@ def tokens_for(options: HttpOptions) -> "tuple[Tokens | None, str | None]":
             )
         return auth.made(kept)
     return known, None
+
+
+def with_private_users(settings: "Settings", tokens: "Tokens | None") -> "Settings":
+    """Return settings by which those have "personal" whose tokens say so."""
+    rules = settings.privacy_rules
+    private = frozenset() if tokens is None else tokens.private_users()
+    users = (*rules.users, *sorted(private - frozenset(rules.users)))
+    return replace(settings, privacy_rules=replace(rules, users=users))
 
 
 def url_of(options: HttpOptions, port: int) -> str:

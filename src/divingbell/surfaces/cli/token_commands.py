@@ -10,7 +10,7 @@ token = App(
     help_format="plaintext",
     help_epilogue="",
 )
-Word = Literal["run", "read", "approve", "reveal", "metrics", "admin"]
+Word = Literal["run", "read", "approve", "reveal", "metrics", "admin", "private"]
 
 
 @token.command(name="create")
@@ -23,7 +23,8 @@ def create_token(
         Parameter(
             negative=(),
             help="What it is for (repeatable): run, read, approve, reveal, metrics, admin "
-            "[default: run, read, approve].",
+            "[default: run, read, approve]. With private, personal data is kept from its user's "
+            "models.",
             metavar="SCOPE",
         ),
     ] = (),

@@ -8,7 +8,7 @@ from divingbell import text
 from divingbell.errors import ConfigError
 from divingbell.escapes import one_line
 from divingbell.host.places import data_folder
-from divingbell.surfaces.auth import USUAL, ScopeWord
+from divingbell.surfaces.auth import PRIVATE, USUAL, ScopeWord
 from divingbell.surfaces.cli import exit_status
 from divingbell.surfaces.cli.terminal.notes import tell
 from divingbell.surfaces.token_store import FILE_NAME, KeptToken, TokenStore
@@ -32,9 +32,13 @@ def create(user: str, scopes: tuple[ScopeWord, ...], days: float | None, note: s
     if days is not None and not 0 < days <= MOST_DAYS:
         raise ConfigError(f"--days is more than 0 and at most {MOST_DAYS:,.0f}, not {days:g}")
     seconds = None if days is None else days * DAY
-    given = frozenset(scopes) or USUAL
+    given = frozenset(scopes)
+    if not given - {PRIVATE}:
+        given |= USUAL  # by itself it allows nothing
     token, made = store().create(user, given, seconds, text.one_line(note, MAX_NOTE))
     tell(f"{_line(made)}. It is shown this once:")
+    if PRIVATE in given:
+        tell(f"A server that runs has to be started again before it lets this token of {user} in.")
     print(token)
     return exit_status.OK
 

@@ -102,7 +102,10 @@ def application(
         if bell.metrics is not None:
             bell.metrics.answered(code)
 
-    door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW, count=count)
+    settings = bell.settings
+    is_for_all = settings.privacy == "personal"
+    private = None if is_for_all else frozenset(settings.privacy_rules.users)
+    door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW, count=count, private=private)
     service = Service.of(bell, door, make_model)
     endpoint = Endpoint.of(bell, len(tokens or ()), service.queue.turn)
     kernels = Kernels(bell, service.queue)

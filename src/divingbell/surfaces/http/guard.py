@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from divingbell.surfaces.auth import Tokens, digest_of
+from divingbell.surfaces.auth import PRIVATE, Tokens, digest_of
 from divingbell.surfaces.http import quotas, visitor
 from divingbell.surfaces.http.connections import Connections
 from divingbell.surfaces.http.logins import Logins
@@ -54,6 +54,8 @@ class Door:
     shares: quotas.Shares = field(default_factory=quotas.shares)
     count: Callable[[str], None] | None = None
     """Told the code of every refusal."""
+    private: frozenset[str] | None = None
+    """The users from whose models personal data is kept; None where that is so for all."""
 
     def is_open(self, path: str) -> bool:
         """Whether a path is answered without a token."""
@@ -104,6 +106,7 @@ class Guard:
             raise _NOT_A_NAME
         visiting = self._visitor(scope, headers)
         self._check_origin(scope, headers, host, visiting)
+        self._check_private(visiting)
         if visiting is None:
             if not self._door.is_open(scope["path"]):
                 raise _no_token(given=b"authorization" in headers)
@@ -132,6 +135,19 @@ class Guard:
         if login is None:
             return None
         return self._by_token(tokens, login.token, "tls_cookie" if login.over_tls else "cookie")
+
+    def _check_private(self, visiting: Visitor | None) -> None:
+        """Refuse a token that asks for more than this server was started with."""
+        private = self._door.private
+        if visiting is None or private is None or PRIVATE not in visiting.scopes:
+            return
+        if visiting.user not in private:
+            raise Refused(
+                403,
+                "not_private",
+                f"personal data of {visiting.user} would be shown here: the scope private of this "
+                "token counts once the server is started again",
+            )
 
     def _check_origin(
         self, scope: Scope, headers: dict[bytes, bytes], host: str, visiting: Visitor | None

@@ -12,7 +12,7 @@ T = TypeVar("T")
 def page(items: Iterable[T], given: Page, name: Callable[[T], str]) -> tuple[list[T], str | None]:
     """Return the part of a list that was asked for, and the cursor of the next; None at the end.
 
-    A cursor is the name of the last item of the part before.
+    A cursor is what `name` returns for the last item of the part before.
 
     Raises:
         Refused: the cursor is of no item that is there.

@@ -103,6 +103,15 @@ class Exits:
 
     async def _passed(self, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]) -> Any:
         principal = principal_of(ctx)
+        release = self._border.hold(principal)
+        try:
+            return await self._passed_for(principal, ctx, call_next)
+        finally:
+            release()
+
+    async def _passed_for(
+        self, principal: Principal, ctx: Context, call_next: Callable[[Context], Awaitable[Any]]
+    ) -> Any:
         try:
             answer = await call_next(ctx)
         except MCPError as error:

@@ -16,6 +16,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from divingbell.app import Divingbell
+from divingbell.surfaces.mcp.callers import OVER_STDIO
 from divingbell.surfaces.mcp.server import Surface
 
 MAX_LINE = 32 << 20
@@ -28,9 +29,11 @@ CLOSE_TIMEOUT = 20.0
 async def serve(bell: Divingbell) -> None:
     """Serve until the client closes its end. Cancelling this ends it as well."""
     surface = Surface(bell)
+    release = bell.border.hold(OVER_STDIO)
     try:
         await run(surface.server)
     finally:
+        release()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 await surface.close()

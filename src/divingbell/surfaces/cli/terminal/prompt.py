@@ -123,9 +123,11 @@ def history_file(environment: Mapping[str, str] = os.environ, name: str = "histo
 
 def history_of(path: Path | None) -> "History":
     """Return the history in a file, or one that nothing stays of."""
-    from prompt_toolkit.history import FileHistory, InMemoryHistory
+    from prompt_toolkit.history import InMemoryHistory
 
-    return InMemoryHistory() if path is None else FileHistory(str(path))
+    from divingbell.surfaces.cli.terminal.kept_history import KeptHistory
+
+    return InMemoryHistory() if path is None else KeptHistory(path)
 
 
 def _keys() -> "KeyBindings":

@@ -1,7 +1,9 @@
 """Files of a session's workspace, as raw bytes that are streamed both ways."""
 
+import hashlib
 import mimetypes
 import re
+import secrets
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from email.utils import formatdate
@@ -25,6 +27,7 @@ from divingbell.surfaces.http.wire import Nothing, Page, Told
 BYTES = "application/octet-stream"
 MAX_TIME = 253_402_300_799.0
 """The last second that a date can tell: code can set any time."""
+_CURSORS = secrets.token_bytes(32)
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
 
@@ -60,11 +63,18 @@ async def listed(call: Call, given: FilesPage) -> ASGIApp:
     """List the files below a folder of the workspace."""
     _, session = session_of(call)
     found = await session.files.list(given.path)
-    part, after = pages.page(found, given, lambda each: each.path)
+    part, after = pages.page(found, given, lambda each: _cursor(each.path))
     if not call.visitor.may("reveal"):
         names = await _shown(call, [each.path for each in part])
         part = [replace(each, path=name) for each, name in zip(part, names, strict=True)]
     return as_json(FilesTold(items=[_told(each) for each in part], next=after))
+
+
+def _cursor(path: str) -> str:
+    """Return what stands for a file in a list: its name may be longer than a cursor, or somebody's,
+    whom not everybody may see, and nobody can guess it from this."""
+    name = path.encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(name, key=_CURSORS, digest_size=16).hexdigest()
 
 
 async def _shown(call: Call, names: list[str]) -> list[str]:

@@ -25,7 +25,7 @@ async def me(call: Call, given: Nothing) -> ASGIApp:
             scopes=sorted(call.visitor.scopes),
             version=VERSION,
             backend=settings.backend,
-            privacy=settings.privacy or "off",
+            privacy=settings.privacy_rules.word_for(call.visitor.user, settings.privacy),
             features=features,
         )
     )
