@@ -1,7 +1,8 @@
 """What the audit log costs, and whether it holds when its process is killed: `./dev bench audit`.
 
 Calls by code with the log and without it, in turns; then processes that are killed while they
-write, and whole Divingbells while code calls a server, each of whose logs is verified. Rows with a target say whether it was met.
+write, and whole Divingbells while code calls a server, each of whose logs is verified. Rows with a
+target say whether it was met.
 """
 
 import asyncio

@@ -133,7 +133,7 @@ class Border(Protocol):
     def learns(self, principal: Principal) -> bool:
         """Whether it wants to know what the tables say that a session has in its hands."""
 
-    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
+    async def learn_told(self, told: bytes, principal: Principal, charge: Charge) -> None:
         """Learn from what a session says of its tables: JSON of values by the names of columns.
 
         It may have more hidden for it, and never less."""
@@ -217,7 +217,7 @@ class OpenBorder:
     def learns(self, principal: Principal) -> bool:
         return False
 
-    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
+    async def learn_told(self, told: bytes, principal: Principal, charge: Charge) -> None:
         """Learn nothing from it."""
 
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:

@@ -74,8 +74,8 @@ class BorderByUser:
     def learns(self, principal: Principal) -> bool:
         return self._of(principal).learns(principal)
 
-    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
-        await self._of(principal).learn(told, principal, charge)
+    async def learn_told(self, told: bytes, principal: Principal, charge: Charge) -> None:
+        await self._of(principal).learn_told(told, principal, charge)
 
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
         return self._of(principal).holds_back(principal, content)

@@ -309,7 +309,7 @@ class PrivacyBorder:
     def learns(self, principal: Principal) -> bool:
         return self.is_personal
 
-    async def learn(self, told: bytes, principal: Principal, charge: Charge) -> None:
+    async def learn_told(self, told: bytes, principal: Principal, charge: Charge) -> None:
         if self.is_personal:
             learner = (await self.recalled(principal)).learner
             lesson = await weight.charged(lambda: learner.learn_told(told), charge)

@@ -47,4 +47,4 @@ class ToldColumns:
         async with self._learning:
             waiting, self._waiting = self._waiting, []
             for told in waiting:
-                await self._border.learn(told, self._principal(), self._charge)
+                await self._border.learn_told(told, self._principal(), self._charge)

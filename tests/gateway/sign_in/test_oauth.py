@@ -32,7 +32,6 @@ from tests.gateway.upstreams import (
 )
 from tests.real_servers import fixture
 
-
 ANN = Principal("ann", client="command")
 
 
