@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from divingbell.errors import ConfigError
 from divingbell.scale.cluster import NodeAddress
-from divingbell.scale.line import Line, LineLost, Message
+from divingbell.scale.line import Line, LineLost, Message, NobodyListens
 from divingbell.session.intake import field_of
 from divingbell_inside import frames
 
@@ -260,7 +260,8 @@ async def call(
             f"the node {node.name} ({node.host}:{node.port}) did not answer within {TIMEOUT:g} s"
         ) from None
     except OSError as error:
-        raise LineLost(
+        kind = NobodyListens if isinstance(error, ConnectionRefusedError) else LineLost
+        raise kind(
             f"the node {node.name} ({node.host}:{node.port}) can't be reached: {error}"
         ) from None
     finally:

@@ -52,6 +52,10 @@ class LineLost(SandboxUnavailable):
     """Raised where a line broke, or its other side was given up."""
 
 
+class NobodyListens(LineLost):
+    """Raised where a node can't be called because its process is gone."""
+
+
 class Message(NamedTuple):
     """A message of a stream."""
 

@@ -11,7 +11,7 @@ from divingbell.gateway.catalog.folder import Folder, digest_of
 from divingbell.models import Isolation, Limits
 from divingbell.scale import forms, greeting
 from divingbell.scale.cluster import Cluster, NodeAddress
-from divingbell.scale.line import Line, LineLost, Message, Stream
+from divingbell.scale.line import Line, LineLost, Message, NobodyListens, Stream
 from divingbell.scale.requests import NEVER
 from divingbell.scale.state import SessionState
 from divingbell.session.intake import field_of
@@ -156,9 +156,9 @@ class Link:
                 except ConfigError as error:
                     reason = str(error)
                     break
-                except (LineLost, TimeoutError) as error:
-                    if "refused" in str(error):  # nobody listens there any more
-                        break
+                except NobodyListens:
+                    break
+                except (LineLost, TimeoutError):
                     await asyncio.sleep(PAUSE)
             self.given_up = f"the node {self.node.name} was lost: {reason}"
             log.warning("%s", self.given_up)

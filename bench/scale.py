@@ -1,0 +1,169 @@
+"""Sessions on nodes beside those of the library, in one run: `./dev bench scale`.
+
+The nodes are `divingbell node` on this machine, so what is measured is the line and what is done
+for it; a network adds its own.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+
+import table
+from runner import Amount, Benchmark
+from turns import Turns
+
+from divingbell import Divingbell, Session
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.scale import nodes
+
+LIBRARY, LINE = "the library", "over a line"
+BATCH = 20
+SHOP = {
+    "shop": {"command": sys.executable, "args": [str(Path(__file__).parent / "tool_server.py")]}
+}
+CALL = "from servers.shop import echo\necho(text='x')"
+PANDAS = "import pandas as pd; int(pd.DataFrame({'a': [1, 2]}).a.sum())"
+MEGABYTE = "print(('y' * 79 + '\\n') * 13106)"
+Do = Callable[[Divingbell, Session], Awaitable[list[float]]]
+
+
+@asynccontextmanager
+async def _both(**settings: object) -> AsyncIterator[dict[str, Divingbell]]:
+    async with nodes.running("n1", "n2", DIVINGBELL_PRELOAD="numpy,pandas") as found:
+        addresses = [node.address for node in found]
+        async with (
+            Divingbell(preload=["numpy", "pandas"], **settings) as library,  # type: ignore[arg-type]
+            nodes.front(*addresses, **settings) as front,
+        ):
+            yield {LIBRARY: library, LINE: front}
+
+
+async def _compared(
+    measure: str, do: Do, rounds: int, most: float, **settings: object
+) -> table.Row:
+    async with _both(**settings) as bells:
+        sessions = {name: await bell.open() for name, bell in bells.items()}
+
+        def way(name: str) -> Callable[[], Awaitable[list[float]]]:
+            return lambda: do(bells[name], sessions[name])
+
+        turns = await Turns({name: way(name) for name in bells}).take(rounds)
+    ratio = turns.ratio(LINE, LIBRARY)
+    return table.times(
+        measure,
+        LINE,
+        turns.times(LINE),
+        ratio=f"{ratio:.2f} of the library's {table.seconds(median(turns.times(LIBRARY)))}",
+        target=table.at_most(ratio, most, "×") if most else "",
+    )
+
+
+async def _timed(work: Awaitable[object]) -> float:
+    began = time.perf_counter()
+    await work
+    return time.perf_counter() - began
+
+
+def _run(code: str, times: int = BATCH) -> Do:
+    async def do(bell: Divingbell, session: Session) -> list[float]:
+        return [await _timed(session.run(code)) for _ in range(times)]
+
+    return do
+
+
+async def _opened(bell: Divingbell, session: Session) -> list[float]:
+    async def whole() -> None:
+        opened = await bell.open()
+        await opened.run(PANDAS)
+        await bell.release(opened)
+
+    return [await _timed(whole())]
+
+
+async def _at_once(bell: Divingbell, session: Session) -> list[float]:
+    async def several() -> None:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(16):
+                group.create_task(_one())
+
+    async def _one() -> None:
+        opened = await bell.open()
+        for _ in range(BATCH):
+            await opened.run("1 + 1")
+        await bell.release(opened)
+
+    return [await _timed(several())]
+
+
+async def warm(rounds: int) -> list[table.Row]:
+    return [await _compared("1+1, warm", _run("1 + 1"), rounds, 1.4)]
+
+
+async def tool(rounds: int) -> list[table.Row]:
+    return [await _compared("a call of a tool", _run(CALL), rounds, 1.3, servers=SHOP)]
+
+
+async def output(rounds: int) -> list[table.Row]:
+    return [await _compared("1 MB of output", _run(MEGABYTE, 3), rounds, 1.5, output="4MB")]
+
+
+async def opening(rounds: int) -> list[table.Row]:
+    return [await _compared("session → first pandas result → closed", _opened, rounds, 0.0)]
+
+
+async def crowd(rounds: int) -> list[table.Row]:
+    return [await _compared("16 sessions at once, 20 cells each", _at_once, rounds, 0.0)]
+
+
+async def _to_its_end(events: AsyncIterator[object]) -> None:
+    async for _ in events:
+        pass
+
+
+async def lost(rounds: int) -> list[table.Row]:
+    """How soon it is told that a node was killed, or hangs."""
+    rows = []
+    for words, most, end in (("killed", 1.0, "kill"), ("that hangs", 5.0, "hang")):
+        times = []
+        for _ in range(rounds):
+            async with (
+                nodes.running("n1", DIVINGBELL_PRELOAD="") as [node],
+                nodes.front(node.address) as bell,
+            ):
+                session = await bell.open()
+                events = session.stream("print('begun')\nimport time; time.sleep(60)")
+                await anext(events)
+                getattr(node, end)()
+                times.append(await _timed(_to_its_end(events)))
+        rows.append(
+            table.times(
+                f"a node {words} is noticed",
+                LINE,
+                times,
+                target=table.at_most(median(times), most, " s"),
+            )
+        )
+    return rows
+
+
+BENCHMARK = Benchmark(
+    "scale",
+    __doc__,
+    parts={
+        "warm": lambda chosen: warm(chosen.rounds),
+        "tool": lambda chosen: tool(chosen.rounds),
+        "output": lambda chosen: output(chosen.rounds),
+        "opening": lambda chosen: opening(chosen.rounds),
+        "crowd": lambda chosen: crowd(max(1, chosen.rounds // 4)),
+        "lost": lambda chosen: lost(max(1, chosen.rounds // 8)),
+    },
+    amounts={"rounds": Amount("turns of each", 20, 2)},
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main()
