@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from divingbell import Divingbell
@@ -54,9 +53,10 @@ generation.mode = "positive"
 [phases.stateful.inference]
 algorithms = []
 
-# An execution that was cancelled is still there, with its result.
+# An execution that was cancelled is still there, with its result; and a session of a name that was
+# ended is opened again by whoever runs something in it.
 [[operations]]
-include-path = "/api/v1/executions/{{id}}"
+include-path-regex = "/api/v1/(executions|sessions)/.*"
 checks.use_after_free.enabled = false
 
 # It is the question that is not there, and no answer names one.
@@ -89,20 +89,22 @@ _followed = events._followed
 
 
 async def _asking(site: Site) -> None:
-    """See to it that a question waits, however often it is answered, and that there is room for
-    another session."""
+    """See to it that a question waits, however often it is answered."""
     async with site.client() as client:
         while True:
             await client.post("/api/v1/sessions/asking/execute", json={"code": ASKING})
-            await _make_room(client)
             await asyncio.sleep(0.1)
 
 
-async def _make_room(client: httpx2.AsyncClient) -> None:
-    found = (await client.get("/api/v1/sessions?limit=200")).json()["items"]
-    others = [each for each in found if each["id"] != "asking"]
-    for each in sorted(others, key=lambda each: each["created_at"])[:-MOST_SESSIONS]:
-        await client.delete(f"/api/v1/sessions/{each['id']}")
+async def _making_room(site: Site) -> None:
+    """See to it that there is room for another session."""
+    async with site.client() as client:
+        while True:
+            found = (await client.get("/api/v1/sessions?limit=200")).json()["items"]
+            others = [each for each in found if each["id"] != "asking"]
+            for each in sorted(others, key=lambda each: each["created_at"])[:-MOST_SESSIONS]:
+                await client.delete(f"/api/v1/sessions/{each['id']}")
+            await asyncio.sleep(0.2)
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
                 code = f"def run():\n    return {answer}\n"
                 await bell.skills.add(made(f"skill-{number}", code), user="anne")
         async with served(bell, make_model=Talking().made) as site:
-            asking = asyncio.create_task(_asking(site))
+            beside = [asyncio.create_task(each(site)) for each in (_asking, _making_room)]
             async with site.client() as client:
 
                 async def waits() -> bool:
@@ -133,8 +135,9 @@ async def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
                 await until(waits, "a question waits")
             yield site
-            asking.cancel()
-            await asyncio.wait([asking])
+            for task in beside:
+                task.cancel()
+            await asyncio.wait(beside)
         await bell.owned.leave_all()
 
 

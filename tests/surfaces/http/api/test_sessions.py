@@ -125,6 +125,9 @@ async def test_a_session_that_is_idle_for_as_long_as_was_said_ends(
     assert (await anne.get(f"{API}/longer")).status_code == 200
     again = await anne.post(f"{API}/brief/execute", json={"code": "1"})
     assert again.json()["status"] == "ok"
+    forever = await anne.post(API, json={"id": "forever", "idle_timeout": 1e300})
+    assert forever.status_code == 201 and forever.json()["expires_at"].startswith("9999-12-31")
+    assert (await anne.get(API)).status_code == 200
     for wrong in ("0", "-1", "1e999", '"soon"', "true"):
         body = f'{{"idle_timeout": {wrong}}}'
         kind = {"Content-Type": "application/json"}

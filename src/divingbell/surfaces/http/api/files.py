@@ -18,15 +18,13 @@ from divingbell.session.base import OpenFileHandle
 from divingbell.surfaces.http import pages
 from divingbell.surfaces.http.answers import Answer, as_json, head, nothing
 from divingbell.surfaces.http.api.sessions import session_of
-from divingbell.surfaces.http.moments import as_text
+from divingbell.surfaces.http.moments import LAST, as_text
 from divingbell.surfaces.http.operations import Call, Operation
 from divingbell.surfaces.http.problems import Refused
 from divingbell.surfaces.http.quotas import Gone
 from divingbell.surfaces.http.wire import Nothing, Page, Told
 
 BYTES = "application/octet-stream"
-MAX_TIME = 253_402_300_799.0
-"""The last second that a date can tell: code can set any time."""
 _CURSORS = secrets.token_bytes(32)
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 
@@ -181,7 +179,7 @@ def _headers(info: FileInfo, length: int) -> dict[str, str]:
     found = {
         "Content-Length": str(length),
         "Accept-Ranges": "bytes",
-        "Last-Modified": formatdate(min(max(info.modified, 0.0), MAX_TIME), usegmt=True),
+        "Last-Modified": formatdate(min(max(info.modified, 0.0), LAST), usegmt=True),
         "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
         "Content-Security-Policy": "sandbox; default-src 'none'",
     }
@@ -208,7 +206,7 @@ def _range(given: str | None, size: int) -> tuple[int, int] | None:
 
 
 def _told(info: FileInfo) -> FileTold:
-    is_time = 0 <= info.modified <= MAX_TIME
+    is_time = 0 <= info.modified <= LAST
     modified = as_text(info.modified) if is_time else None
     return FileTold(path=info.path, size=info.size, modified_at=modified)
 
