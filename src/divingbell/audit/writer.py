@@ -21,9 +21,6 @@ HEAD_EVERY = 1.0
 """Seconds between two heads, while there is something new to sign."""
 MOST_WAITING = 10_000
 """Records that wait while the disk is full; those that come then are dropped, and counted."""
-HAND_OVER = 0.0002
-"""Seconds that the event loop waits at most until the thread is at the disk. Measured: 0.05 on a
-quiet machine."""
 CLOSE_TIMEOUT = 5.0
 PAUSE = 1.0
 """Seconds between two tries to write what has happened, after one has failed."""
@@ -61,10 +58,8 @@ class Writer:
         self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._entries: list[Entry] = []
         self._is_writing = False
-        self._is_awaited = False
-        """Whether the loop waits, or has waited, until the thread is at the disk."""
-        self._at_disk = threading.Lock()
-        """Let go by the thread when it is at the disk, and taken by the loop."""
+        self._begun: asyncio.Future[None] | None = None
+        """Done when the thread begins to write; there is one while it is to be woken."""
         self._dropped = 0
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
@@ -76,31 +71,32 @@ class Writer:
 
     # For the event loop
 
-    def begin(self, record: Record) -> "asyncio.Future[None]":
+    async def begin(self, record: Record) -> "asyncio.Future[None]":
         """Hand a record over; what is returned is done once it is on the disk, with all that came
         before it, or has the OSError for which it can't be written, and is not kept.
 
-        It returns when the thread waits for the disk, or soon: whoever goes on before that keeps
-        the interpreter from it, and nothing is done at the same time.
+        It returns when the thread waits for the disk: whoever goes on before that keeps the
+        interpreter from it, and nothing is done at the same time.
 
         Raises:
             OSError: it is closed.
         """
         done: asyncio.Future[None] = self._loop.create_future()
         entry = Entry(written(record), done)
+        begun = None
         with self._guard:
             if self._closing:
                 raise OSError(0, "it is closed")
-            is_first = not (self._is_awaited or self._is_writing)
-            if is_first:
-                self._is_awaited = True
-                self._at_disk.acquire(blocking=False)  # let go after the last wait was over
+            if self._begun is None and not self._is_writing:
+                begun = self._begun = self._loop.create_future()
             self._entries.append(entry)
         self._signals.put(None)
-        if is_first:
-            # Not by the loop: to be woken by it takes as long as the disk does, and the thread
-            # that wakes it loses the interpreter before it is there.
-            self._at_disk.acquire(timeout=HAND_OVER)
+        if begun is not None:
+            try:
+                await begun
+            except asyncio.CancelledError:
+                done.cancel()  # nobody waits for it: it is not to be written
+                raise
         return done
 
     def add(self, record: Record, stands_for: int = 1) -> None:
@@ -142,9 +138,9 @@ class Writer:
             with self._guard:
                 entries, self._entries = self._entries, []
                 closing = self._closing
-                is_awaited, self._is_awaited = self._is_awaited, False
+                begun, self._begun = self._begun, None
                 self._is_writing = True
-            self._write(entries, is_awaited=is_awaited)
+            self._write(entries, begun)
             self._write_head(at_once=closing)
             self._is_writing = False
             if closing:
@@ -161,16 +157,15 @@ class Writer:
             return max(0.0, self._head_at + HEAD_EVERY - time.monotonic())
         return None
 
-    def _write(self, entries: list[Entry], *, is_awaited: bool) -> None:
+    def _write(self, entries: list[Entry], begun: "asyncio.Future[None] | None") -> None:
         """Write records in the order in which they came, with one sync for all."""
         if not entries:
             return
+        told = [] if begun is None else [begun]
 
         def waits_for_disk() -> None:
-            nonlocal is_awaited
-            if is_awaited:
-                is_awaited = False
-                self._at_disk.release()
+            if told:
+                self._resolve([told.pop()], None)
 
         if not self._segments.is_begun:
             waits_for_disk()

@@ -20,7 +20,7 @@ MAX_CODE = 32 << 10
 """Characters that are parsed. Parsing is one call of C, beside which no other thread of this
 process runs. Measured: 4 ms for as much of ordinary code, 45 ms for nothing but short lines."""
 AT_ONCE = 2 << 10
-"""Characters that are looked at on the event loop. Measured: under a millisecond for an ordinary
+"""Characters that are looked at on the event loop. Measured: about a millisecond for an ordinary
 cell, and four for one that was written to take long."""
 MAX_FINDINGS = 100
 MAX_WORDS = 200
