@@ -92,7 +92,8 @@ class SqliteStore(Store):
         )
 
     async def get(self, conversation: str, tokens: Iterable[str]) -> list[Row]:
-        return await self._select(tokens, "AND conversation = ? ", conversation)
+        where = f"conversation = ? AND {_IN_USE}AND "
+        return await self._select(tokens, where, conversation, self._oldest)
 
     async def all_of(self, conversation: str, most: int) -> list[Row]:
         def look(database: sqlite3.Connection) -> list[Row]:
@@ -109,7 +110,9 @@ class SqliteStore(Store):
     async def anywhere(self, tokens: Iterable[str]) -> list[Row]:
         return await self._select(tokens)
 
-    async def _select(self, tokens: Iterable[str], where: str = "", *given: str) -> list[Row]:
+    async def _select(
+        self, tokens: Iterable[str], where: str = "", *given: str | float
+    ) -> list[Row]:
         wanted = list(tokens)
 
         def look(database: sqlite3.Connection) -> list[Row]:
@@ -120,8 +123,8 @@ class SqliteStore(Store):
                 found += _rows(
                     database.execute(
                         "SELECT conversation, token, sealed FROM kept "
-                        f"WHERE {_IN_USE}{where}AND token IN ({marks})",
-                        (self._oldest, *given, *some),
+                        f"WHERE {where}token IN ({marks})",
+                        (*given, *some),
                     )
                 )
             return found
