@@ -35,11 +35,13 @@ LINKS = sum(
 SHARE_OF_LINKS = 0.6
 """Of those that the description has, so many are followed at least: which ones is chance."""
 BY_THEIR_OWN_TESTS = {
+    "DELETE /api/v1/sessions/{id}/files/{path}",
     "GET /api/v1/mcp/tools/{server}/{tool}",
     "POST /api/v1/conversations/{id}/answer",
     "POST /api/v1/reveal",
 }
-"""They are asked for, and never done: they take a name to which no answer leads."""
+"""They are asked for, and not done: they take a name to which no answer leads, or, of a file, one
+that must have been stored just before."""
 MOST_SESSIONS, SKILLS = 20, 12
 CONFIG = f"""
 hooks = "contract_hooks"
