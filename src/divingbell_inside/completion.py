@@ -14,7 +14,7 @@ def completions(shell: Any, source: str, position: int) -> list[list[Any]]:
     """Return from where to where a text is to be replaced, and by what, for each possibility."""
     from IPython.core.completer import provisionalcompleter
 
-    source = source.translate(_ENDS)
+    source = source.replace("\r\n", " \n").translate(_ENDS)
     completer = shell.Completer
     completer.use_jedi = False  # it would take half a second to load, and looks at source only
     with provisionalcompleter():
