@@ -32,7 +32,7 @@ LINKS = sum(
     for operation in path.values()
     for answer in operation["responses"].values()
 )
-SHARE_OF_LINKS = 0.6
+SHARE_OF_LINKS = 0.5
 """Of those that the description has, so many are followed at least: which ones is chance."""
 BY_THEIR_OWN_TESTS = {
     "DELETE /api/v1/sessions/{id}/files/{path}",
