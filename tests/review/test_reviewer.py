@@ -293,7 +293,7 @@ CONSTANTS = ("1.5", "2j", "...", "None", "b''", "(10**400)", "f'{1.5:.2f}'", "-1
     [
         "def f():\n    x = [{}, f]\n    return f({})\n",
         "while 1.5:\n    y = {}; {}\n    global z\n",
-        "for i in range({0}, 2 * {0}):\n    {0}.real; a[{0}:...]\n    break\n",
+        "for i in range({0}, 2 * {0}):\n    ({0}).real; a[{0}:...]\n    break\n",
         "match x:\n    case {{'a': None, **rest}} if {}: pass\n    case C(a=1.5): {}\n",
     ],
 )
