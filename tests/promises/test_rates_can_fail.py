@@ -7,7 +7,7 @@ import pytest
 from divingbell import Divingbell
 from divingbell.principal import Principal
 from divingbell.promises.check import rates
-from divingbell.session import engine, options
+from divingbell.session import keeper, options
 from divingbell.session.commands.commands import Commands
 from divingbell.session.cpu_account import CpuAccount
 from divingbell.session.local import LocalSession
@@ -73,7 +73,7 @@ async def test_what_is_never_ended_in_the_background_is_noticed(
 
 async def test_names_that_are_not_looked_at_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("divingbell.app.check_name", lambda *_: None)
-    monkeypatch.setattr(engine, "check_name", lambda *_: None)
+    monkeypatch.setattr(keeper, "check_name", lambda *_: None)
     assert await broken({"S41"}) == {"S41"}
 
 

@@ -9,7 +9,7 @@ import pytest
 from divingbell import Divingbell, app
 from divingbell.gateway.upstream.transport import stdio
 from divingbell.host import kernel, requirements
-from divingbell.session import engine
+from divingbell.session import keeper
 from divingbell.settings import disclosure, sources, trust
 from tests.promises.breaking import broken
 
@@ -58,6 +58,6 @@ async def test_programs_that_start_where_they_are_called_are_noticed(
 async def test_users_and_packages_of_any_kind_are_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "check_name", lambda *_: None)
+    monkeypatch.setattr(keeper, "check_name", lambda *_: None)
     monkeypatch.setattr(requirements, "_is_requirement", lambda _: True)
     assert await broken(own_bell, {"G07", "G08"}) == {"G07", "G08"}
