@@ -12,7 +12,7 @@ from tests.surfaces.http.console.browsing import launched, playwright_here
 from tests.surfaces.http.jupyter.talking import Talker
 from tests.surfaces.http.serving import EVENTS, heard
 from tests.surfaces.mcp.serving import serving
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 API = "/api/v1"
 TOKEN = "anne-has-a-long-token"
@@ -107,8 +107,37 @@ async def test_each_client_comes_to_the_same_of_several_whatever_it_sends(tmp_pa
         async with proxy(
             "Caddyfile.several", tmp_path, DIVINGBELL_FIRST=behind[0], DIVINGBELL_SECOND=behind[1]
         ) as before:
+
+            async def both_are_known() -> bool:
+                found = set[int]()
+                for address in ADDRESSES:
+                    async with before.client(address) as client:
+                        await _open(client, "tried")
+                    at = await _where(behind, "tried")
+                    found.add(at)
+                    async with httpx2.AsyncClient(headers=BEARER) as direct:
+                        await direct.delete(f"http://{behind[at]}{API}/sessions/tried")
+                return found == {0, 1}
+
+            # Caddy looks every few seconds whether a server is up.
+            await until(both_are_known, "Caddy sends clients to both")
             homes = {await _home(before, behind, address) for address in ADDRESSES}
     assert homes == {0, 1}
+
+
+async def _open(client: httpx2.AsyncClient, name: str) -> None:
+    made = await client.post(f"{API}/sessions", json={"id": name}, headers=BEARER)
+    assert made.status_code == 201, made.text
+
+
+async def _where(behind: list[str], name: str) -> int:
+    """Return at which of the servers a session is."""
+    found = []
+    for each in behind:
+        async with httpx2.AsyncClient(base_url=f"http://{each}", headers=BEARER) as direct:
+            found.append((await direct.get(f"{API}/sessions/{name}")).status_code == 200)
+    assert sum(found) == 1
+    return found.index(True)
 
 
 async def _home(before: Proxy, behind: list[str], address: str) -> int:
@@ -116,17 +145,11 @@ async def _home(before: Proxy, behind: list[str], address: str) -> int:
     servers all of them are."""
     name = f"of-{address}"
     async with before.client(address) as client:
-        made = await client.post(f"{API}/sessions", json={"id": name}, headers=BEARER)
-        assert made.status_code == 201, made.text
+        await _open(client, name)
         origin = {"Origin": before.origin}
         login = await client.post("/login", json={"token": TOKEN}, headers=origin)
         cookie = {"Cookie": login.headers["set-cookie"].partition(";")[0]}
         by_cookie = await client.get(f"{API}/sessions/{name}", headers=cookie)
         in_address = await client.get(f"/jupyter/api/kernels/{name}?token={TOKEN}")
         assert (by_cookie.status_code, in_address.status_code) == (200, 200)
-    found = []
-    for each in behind:
-        async with httpx2.AsyncClient(base_url=f"http://{each}", headers=BEARER) as direct:
-            found.append((await direct.get(f"{API}/sessions/{name}")).status_code == 200)
-    assert sum(found) == 1
-    return found.index(True)
+    return await _where(behind, name)

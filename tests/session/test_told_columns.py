@@ -82,15 +82,6 @@ async def test_names_that_only_a_table_of_the_code_knows_are_hidden(
             assert "Alfalfa" in seen or "values" not in way, "nothing else is hidden"
 
 
-async def test_columns_of_polars_are_told(bell: Divingbell) -> None:
-    code = "import polars\npeople = polars.DataFrame({'last_name': ['Sayrefitz'], 'n': [1]})\n"
-    async with bell.session() as session:
-        result = await session.run(code + "people.rows()")
-        if result.error is not None and result.error.type == "ModuleNotFoundError":
-            pytest.skip("polars is not installed in the sandbox")
-        assert "Sayrefitz" not in f"{result.text}{result.value}" and "[NAME_" in result.text
-
-
 async def test_a_table_that_does_anything_disturbs_nothing(bell: Divingbell) -> None:
     hostile = """
 import pandas as pd

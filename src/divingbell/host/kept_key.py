@@ -48,10 +48,11 @@ class KeptKey:
         if text := environment.get(self.variable, ""):
             return _decoded(text, f"the variable {self.variable}")
         chosen = path or folder / self.file_name
+        is_there = os.path.lexists(chosen)  # before it is read: another may make it meanwhile
         found = private_file.read(chosen, MOST_FILE)
         if found is not None:
             return _decoded(found.decode("ascii", "replace"), str(chosen))
-        if path is not None or tell is None or os.path.lexists(chosen):
+        if path is not None or tell is None or is_there:
             raise ConfigError(
                 f"the key of {self.use} can't be read from {chosen}: it must be a file of yours "
                 f"that nobody else can write to, with 32 bytes in base64; {HOW_TO_MAKE}"
