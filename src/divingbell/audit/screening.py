@@ -21,6 +21,7 @@ from divingbell.border.privacy.learner import Learner, may_be
 from divingbell.border.privacy.named_values import in_code
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
+from divingbell.border.vault import tokens
 from divingbell.principal import Principal
 
 MOST_PARTS = 200
@@ -92,7 +93,9 @@ class Screening:
 
         def in_place(text: str, kind: str) -> str:
             shown = self._border.text(text, principal)
-            return f"[{kind}]" if shown == text else shown
+            # Where the border knows a part of it alone, the rest is as personal.
+            is_hidden = not any(map(str.isalnum, tokens.TOKEN.sub("", shown)))
+            return shown if is_hidden else f"[{kind}]"
 
         open_to_all = {name: each for name, each in given.items() if name not in hidden}
         # What is learned is cut like what is written, and not yet replaced.
