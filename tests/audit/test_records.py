@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from divingbell.audit import screening
 from divingbell.audit.records import LONG_CODE
 from divingbell.border.privacy.choosing import KINDS_OF, make_scanner
 from divingbell.border.privacy.fields import Fields
@@ -193,6 +194,22 @@ async def test_a_personal_field_of_which_the_border_knows_a_part_is_hidden_as_a_
     await vaults.close()
     assert "Quai" not in text and "mill" not in text and EMAIL not in text
     assert "[ADDRESS]" in text and "[EMAIL_" in text, "what is whole can be revealed"
+
+
+async def test_what_fills_the_room_for_names_is_not_written_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screening, "MOST_LEARNED", 2)
+    names = ("Leeson", "Marten", "Hallworth")
+    code = "".join(f"save(last_name='{name}')\n" for name in names)
+    row = {"last_name": "Sayrefitz", "street": "Quai 17", "first_name": "Ophelia"}
+    text = await _written(
+        tmp_path,
+        CellStarted(making.ANNA, "key", 1, code),
+        making.sent(1, who=Principal("bert", "two"), row=row, note=json.dumps(row)),
+    )
+    for value in (*names, *row.values()):
+        assert value not in text, value
 
 
 async def test_code_that_is_much_to_read_is_read_beside_the_event_loop(tmp_path: Path) -> None:
