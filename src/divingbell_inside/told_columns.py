@@ -21,6 +21,13 @@ MOST_OF_CELL = 10_000
 """Values that one cell tells of."""
 MOST_BYTES = 1 << 18
 """Of what is told at once."""
+MOST_TIMES = 48
+"""Times that one cell tells something while it writes. The host hears no more than 64: what it did
+not hear must not count as told."""
+MOST_BYTES_OF_CELL = 7 * MOST_BYTES
+"""Of all that one cell tells, of which the host hears 2 MB."""
+MOST_NUMBER = 10**40
+"""No number of anyone is as large, and Python refuses to write larger ones down."""
 MOST_NAMES = 64
 """Variables that are looked at each time when something is written."""
 MOST_VARIABLES = 2_000
@@ -41,20 +48,23 @@ class ToldColumns:
         self._seen: dict[str, weakref.ref[Any]] = {}
         """The tables that were looked at, by the names of their variables."""
         self._told: dict[str, None] = {}
-        self._left = 0
+        self._left = self._times = self._bytes = 0
 
     def begin(self, parts: Iterable[CodeType]) -> None:
         """Take note of the variables that a cell names."""
-        self._left = MOST_OF_CELL
+        self._left, self._times, self._bytes = MOST_OF_CELL, MOST_TIMES, MOST_BYTES_OF_CELL
         self._watched = list(dict.fromkeys(_names_in(parts)))[:MOST_NAMES]
 
     def fresh(self) -> bytes:
         """Return what those tables say that variables of the cell stand for since the last look."""
+        if self._times <= 0:
+            return b""  # and what there is still counts as new, at the end of the cell
         found = []
         for name in self._watched:
             value = self._names.get(name)
             if value is not None and self._is_new(name, value):
                 found.append(value)
+        self._times -= bool(found)
         return self._told_of(found) if found else b""
 
     def all(self, value: Any = None) -> bytes:
@@ -89,18 +99,19 @@ class ToldColumns:
                 if value is None or self._left <= 0 or f"{name}\0{value}" in self._told:
                     continue
                 size += len(str(value)) + len(name) + 8
-                if size > MOST_BYTES // 4:  # a character has four bytes at most
-                    return _written(told)
+                if size > min(MOST_BYTES, self._bytes) // 4:  # a character has four bytes at most
+                    return self._written(told)
                 self._left -= 1
                 if len(self._told) >= 4 * MOST_OF_CELL:
                     self._told.clear()
                 self._told[f"{name}\0{value}"] = None
                 told.setdefault(name, []).append(value)
-        return _written(told)
+        return self._written(told)
 
-
-def _written(told: dict[str, list[str | int]]) -> bytes:
-    return json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") if told else b""
+    def _written(self, told: dict[str, list[str | int]]) -> bytes:
+        written = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace") if told else b""
+        self._bytes -= len(written)
+        return written
 
 
 def _names_in(parts: Iterable[CodeType]) -> Iterator[str]:
@@ -113,7 +124,7 @@ def _names_in(parts: Iterable[CodeType]) -> Iterator[str]:
 
 
 def _is_table(value: Any) -> bool:
-    room = type(value).__module__.partition(".")[0]
+    room = str(type(value).__module__).partition(".")[0]  # a class of the user's may say anything
     if room in _KINDS:
         return any(each.__name__ in _KINDS[room] for each in type(value).__mro__)
     return False
@@ -189,9 +200,10 @@ def _plain(value: Any) -> str | int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return int(value)
+        return int(value) if abs(value) < MOST_NUMBER else None
     if isinstance(value, float):
-        return int(value) if value == value and abs(value) < 1e40 and value == int(value) else None
+        is_whole = value == value and abs(value) < MOST_NUMBER and value == int(value)
+        return int(value) if is_whole else None
     if isinstance(value, datetime.date):
         return value.isoformat()[:10]
     return None

@@ -7,6 +7,12 @@ from typing import Any
 
 import pytest
 
+from divingbell.audit import screening
+from divingbell.audit.records import LONG_CODE
+from divingbell.border.privacy.choosing import KINDS_OF, make_scanner
+from divingbell.border.privacy.fields import Fields
+from divingbell.border.privacy_border import PrivacyBorder
+from divingbell.border.vault import opening
 from divingbell.journal.events import (
     ApprovalAnswered,
     ApprovalAsked,
@@ -26,6 +32,8 @@ from divingbell.journal.events import (
 )
 from divingbell.models import Failure, Result
 from divingbell.principal import Principal
+from divingbell.settings.privacy import PrivacyRules
+from divingbell.settings.vault import VaultSettings
 from tests.audit import making
 
 EMAIL, CARD, TOKEN = (
@@ -173,6 +181,47 @@ async def test_personal_fields_of_arguments_are_not_written(tmp_path: Path) -> N
     for value in ("Leeson", '"Li"', 'Li\\"', "Quai", "Hallworth"):
         assert value not in text, value
     assert "Oslo" in text and "[NAME]" in text and "[ADDRESS]" in text
+
+
+async def test_a_personal_field_of_which_the_border_knows_a_part_is_hidden_as_a_whole(
+    tmp_path: Path,
+) -> None:
+    vaults = await opening.opened_in_memory(VaultSettings())
+    kinds, rules = KINDS_OF["personal"], PrivacyRules()
+    border = PrivacyBorder(vaults, make_scanner("personal", rules), kinds, Fields({}, kinds), rules)
+    street = f"Quai 17 behind the mill, {EMAIL}"
+    text = await _written(tmp_path, making.sent(1, street=street, email=EMAIL), border=border)
+    await vaults.close()
+    assert "Quai" not in text and "mill" not in text and EMAIL not in text
+    assert "[ADDRESS]" in text and "[EMAIL_" in text, "what is whole can be revealed"
+
+
+async def test_what_fills_the_room_for_names_is_not_written_either(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(screening, "MOST_LEARNED", 2)
+    names = ("Leeson", "Marten", "Hallworth")
+    code = "".join(f"save(last_name='{name}')\n" for name in names)
+    row = {"last_name": "Sayrefitz", "street": "Quai 17", "first_name": "Ophelia"}
+    text = await _written(
+        tmp_path,
+        CellStarted(making.ANNA, "key", 1, code),
+        making.sent(1, who=Principal("bert", "two"), row=row, note=json.dumps(row)),
+    )
+    for value in (*names, *row.values()):
+        assert value not in text, value
+
+
+async def test_code_that_is_much_to_read_is_read_beside_the_event_loop(tmp_path: Path) -> None:
+    code = "x=1\n" * (LONG_CODE // 4)
+    async with making.writing(tmp_path) as log:
+        records = log._records
+        for event in (
+            CellStarted(making.ANNA, "key", 1, code + "#"),
+            CommandStarted(making.ANNA, "key", 1, code + "#"),
+        ):
+            assert records.is_long(event)
+        assert not records.is_long(CellStarted(making.ANNA, "key", 2, code))
 
 
 async def test_fields_that_the_settings_name_count_in_the_log(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from divingbell.border import conversation, privacy_border
+from divingbell.border.privacy import learner
 from divingbell.border.privacy.choosing import KINDS_OF, make_scanner
 from divingbell.border.privacy.fields import Fields
 from divingbell.border.privacy_border import PrivacyBorder
@@ -71,6 +72,17 @@ async def test_what_was_learned_in_a_conversation_that_went_stays_hidden(
     assert len(border._of(FIRST).screen.learned_elsewhere) == 2
     shown = await border.outward("Given0 Given1 Given2 Given3", FIRST)
     assert "Given" not in shown
+
+
+async def test_code_cannot_fill_the_room_of_results_with_what_it_gives_a_tool(
+    border: PrivacyBorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(learner, "MOST_OF_SERVER", 2)
+    junk = {"rows": [{"last_name": f"Junkname{number}"} for number in range(5)]}
+    await border.learn(junk, FIRST, "crm.save")
+    await learn(border, FIRST)
+    shown = await border.outward(FILE, FIRST)
+    assert "Sayrefitz" not in shown and "Lappe" not in shown
 
 
 class Clock:

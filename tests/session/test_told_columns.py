@@ -101,6 +101,37 @@ print(fine.values)
     assert "Sayrefitz" not in result.text
 
 
+async def test_odd_classes_and_numbers_disturb_no_output(bell: Divingbell) -> None:
+    odd = """
+import pandas as pd
+class Odd:
+    pass
+Odd.__module__ = None
+odd, many = Odd(), pd.DataFrame({"phone": [10 ** 5000], "last_name": ["Sayrefitz"]})
+print("fine", many.last_name.tolist())
+1 + 1
+"""
+    async with bell.session() as session:
+        result = await session.run(odd)
+    assert result.status == "ok" and result.value == 2
+    assert "fine" in result.text and "Sayrefitz" not in result.text
+
+
+async def test_what_the_host_does_not_hear_any_more_in_a_cell_does_not_count_as_told(
+    bell: Divingbell,
+) -> None:
+    async with bell.session() as session:
+        await session.run("import pandas as pd\nletters = 'abcdefghij'")
+        await session.run(
+            "for n in range(100):\n"
+            "    name = 'Say' + letters[n // 10] + letters[n % 10] + 'fitz'\n"
+            "    df = pd.DataFrame({'last_name': [name]})\n"
+            "    print(n)"
+        )
+        result = await session.run("print(df.values.tolist())")
+    assert "Sayjjfitz" not in result.text and "[NAME_" in result.text
+
+
 async def test_nothing_is_asked_for_where_nothing_personal_is_hidden() -> None:
     charged: list[float] = []
     told = ToldColumns(OpenBorder(), lambda: ANN, charged.append)

@@ -21,6 +21,7 @@ from divingbell.border.privacy.learner import Learner, may_be
 from divingbell.border.privacy.named_values import in_code
 from divingbell.border.privacy.scanner import Scanner
 from divingbell.border.privacy.screen import Screen
+from divingbell.border.vault import tokens
 from divingbell.principal import Principal
 
 MOST_PARTS = 200
@@ -62,17 +63,19 @@ class Screening:
 
     def code(self, code: str, principal: Principal, most: int) -> dict[str, Any]:
         """Return the same of code or a command, with what its names say is personal."""
-        learner, _ = self._known_in(principal)
+        learner, screen = self._known_in(principal)
         for origin, value in in_code(code[:most]):
             learner.learn(value, origin)
-        return self.text(code, principal, most)
+        return self._text(code, principal, most, screen)
 
     def text(self, text: str, principal: Principal, most: int) -> dict[str, Any]:
         """Return what is written of a text: all of it or its start, screened. Where it was cut, its
         length and hash say which one it was."""
+        return self._text(text, principal, most, self._known_in(principal)[1])
+
+    def _text(self, text: str, principal: Principal, most: int, screen: Screen) -> dict[str, Any]:
         cut = len(text) > most
         passed = self._border.text(text[:most], principal, goes_on=cut)
-        _, screen = self._known_in(principal)
         said: dict[str, Any] = {"text": self._kept(passed, most, screen, goes_on=cut)}
         if cut:
             whole = text.encode("utf-8", "surrogatepass")
@@ -92,18 +95,20 @@ class Screening:
 
         def in_place(text: str, kind: str) -> str:
             shown = self._border.text(text, principal)
-            return f"[{kind}]" if shown == text else shown
+            # Where the border knows a part of it alone, the rest is as personal.
+            is_hidden = not any(map(str.isalnum, tokens.TOKEN.sub("", shown)))
+            return shown if is_hidden else f"[{kind}]"
 
         open_to_all = {name: each for name, each in given.items() if name not in hidden}
         # What is learned is cut like what is written, and not yet replaced.
         cut = _Bounded(most, self._certain).copied(open_to_all)
-        learner, _ = self._known_in(principal)
+        learner, screen = self._known_in(principal)
         learner.learn(cut, tool)
         fields = self._fields.of(tool)
         shown = {name: HOST_SETS if name in hidden else each for name, each in given.items()}
         bounded = _Bounded(most, self._certain, fields, in_place).copied(shown)
         written = _JSON.encode(bounded)
-        return self.text(written, principal, 2 * most)  # with the signs of JSON
+        return self._text(written, principal, 2 * most, screen)  # with the signs of JSON
 
     def _known_in(self, principal: Principal) -> tuple[Learner, Screen]:
         with self._guard:

@@ -386,7 +386,7 @@ class PrivacyBorder:
 
     async def learn(self, given: object, principal: Principal, tool: str) -> None:
         learner = self._of(principal).learner
-        lesson = await _beside(lambda each: learner.learn(each, tool), given)
+        lesson = await _beside(lambda each: learner.learn_given(each, tool), given)
         _tell(lesson, f"the arguments of {tool}")
 
 

@@ -246,6 +246,7 @@ class Replica:
                 f'mode = "{settings.mode}" passes tools through, which replicas of Serve do not do '
                 'yet: use mode = "code", or divingbell serve --http'
             )
+        settings = serving.with_private_users(settings, _tokens(self._given))
         self._bell = await self._undo.enter_async_context(Divingbell.of(settings))
         self._bell._share_sessions()
         self._others = _Others()

@@ -262,6 +262,20 @@ def test_a_file_that_is_none_teaches_nothing(name: str, data: bytes) -> None:
     assert Learner(Fields(), Learned()).learn_file(name, data).learned == 0
 
 
+def test_arguments_take_no_room_of_the_results_of_their_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(learner, "MOST_GIVEN", 1)
+    monkeypatch.setattr(learner, "MOST_OF_SERVER", len(VALUES))
+    teacher = Learner(Fields(), Learned())
+    rows = [{"last_name": f"Givenname{number}"} for number in range(9)]
+    given = teacher.learn_given({"rows": rows}, "crm.save")
+    assert (given.learned, given.refused) == (1, 8)
+    assert teacher.newly_missed() == [learner.GIVEN]
+    found = teacher.learn({"customers": ROWS}, "crm.find")
+    assert (found.learned, found.refused) == (len(VALUES), 0)
+
+
 def test_threads_may_learn_at_once() -> None:
     known = Learned()
     teacher = Learner(Fields(), known)

@@ -15,9 +15,11 @@ from mcp.client.stdio import StdioServerParameters
 from divingbell import Divingbell
 from divingbell.events import ExecutionRefused, JournalEvent, SessionOpened
 from divingbell.host.login import login_name
-from divingbell.settings.config import load
+from divingbell.settings.config import Settings, load
 from divingbell.surfaces.auth import Tokens
 from divingbell.surfaces.cli.serving import with_private_users
+from divingbell.surfaces.http.application import mcp_application
+from divingbell.surfaces.mcp.replicas import Alone
 from divingbell.surfaces.token_store import TokenStore
 from tests.surfaces.mcp.conftest import Era, text_of
 from tests.surfaces.mcp.serving import COMMAND, QUIET
@@ -131,3 +133,25 @@ async def test_a_token_with_the_scope_private_has_its_user_among_them(
             assert "started again" in answer.json()["detail"]
         async with connected(url, open_, era) as bert:
             assert await run(bert, "print('zelda@jazz.org')") == "zelda@jazz.org\n"
+
+
+async def test_a_replica_lets_no_private_token_in_whose_user_it_does_not_protect(
+    tmp_path: Path,
+) -> None:
+    store = TokenStore(tmp_path / "tokens.json")
+    private, _ = store.create("anne", frozenset({"run", "private"}))
+    tokens = Tokens({}, store=store)
+    settings = load(None, {"pool": 0, "preload": (), "privacy": "secrets"}, environment={})
+
+    async def code(chosen: Settings) -> str:
+        async with Divingbell.of(chosen) as bell:
+            app, surface = mcp_application(bell, tokens, (), Alone(), lambda endpoint: endpoint)
+            transport = httpx2.ASGITransport(app=app)
+            headers = {"Authorization": f"Bearer {private}"}
+            async with httpx2.AsyncClient(transport=transport, headers=headers) as client:
+                answer = await client.get("http://localhost/nowhere")
+            await surface.close()
+            return str(answer.json()["code"])
+
+    assert await code(settings) == "not_private"
+    assert await code(with_private_users(settings, tokens)) == "not_found"

@@ -40,6 +40,9 @@ MOST_SHOWN = 10_000
 TOLD = "tables of the code"
 """The same for what it says of its tables beside that."""
 MOST_TOLD = 10_000
+GIVEN = "arguments of tools"
+"""The same for what code gives tools."""
+MOST_GIVEN = 10_000
 MOST_TOLD_WEIGHT = 200_000
 """Of what is told at once: 10,000 values with their names have a third of it."""
 _TABLES = {"csv": "", "txt": "", "tsv": "\t", "tab": "\t"}
@@ -107,6 +110,15 @@ class Learner:
         reading = _Reading(self._fields.of(tool), seals)
         reading.read(payloads(value))
         return self._keep(reading, tool.partition(".")[0], MOST_OF_SERVER)
+
+    def learn_given(self, value: Any, tool: str) -> Lesson:
+        """Learn from arguments of `server.tool`.
+
+        Code decides about them: they have room of their own, and take none of that of results.
+        """
+        reading = _Reading(self._fields.of(tool))
+        reading.read(payloads(value))
+        return self._keep(reading, GIVEN, MOST_GIVEN)
 
     def learn_file(self, name: str, data: bytes) -> Lesson:
         """Learn from a file: CSV, TSV, JSON or lines of JSON, by the ending of its name."""

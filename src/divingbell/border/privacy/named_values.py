@@ -4,6 +4,7 @@ Nothing is run. Whoever writes code down, or keeps it, has a learner read this a
 """
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,6 +12,9 @@ from typing import Any, NamedTuple
 MOST_CODE = 1 << 14
 """Characters of code that are read: Python parses these in 10 ms."""
 MOST_VALUES = 5_000
+MOST_READINGS = 8
+"""Times that each character is read, one with another: a text in a list in a list is part of three
+values, and a variable in all in which it stands."""
 NOWHERE = "code"
 """Stands for the server of what is no argument of a tool."""
 _SERVERS = "servers"
@@ -46,7 +50,7 @@ def in_code(code: str) -> list[NamedValue]:
             NamedValue(NOWHERE, {name: next(filter(None, each), "")})
             for name, *each in _WRITTEN.findall(code)[:MOST_VALUES]
         ]
-    reading = _Reading(tree)
+    reading = _Reading(tree, MOST_READINGS * len(code))
     found: list[NamedValue] = []
     for each in reading.found():
         found.append(each)
@@ -58,18 +62,19 @@ def in_code(code: str) -> list[NamedValue]:
 class _Reading:
     """A piece of Python."""
 
-    def __init__(self, tree: ast.AST) -> None:
+    def __init__(self, tree: ast.AST, most: int) -> None:
+        self._left = most
         self._nodes = list(ast.walk(tree))
         self._imported: dict[str, str] = {}
         """What names that were imported from a server stand for: `find` for `crm.find`."""
-        self._assigned: dict[str, list[Plain]] = {}
+        self._assigned: dict[str, list[ast.Constant]] = {}
         for node in self._nodes:
             if isinstance(node, ast.ImportFrom) and node.module:
                 self._note_import(node.module, node.names)
             elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
                 for target in node.targets:
                     if isinstance(target, ast.Name):
-                        self._assigned.setdefault(target.id, []).append(node.value.value)
+                        self._assigned.setdefault(target.id, []).append(node.value)
 
     def _note_import(self, module: str, names: list[ast.alias]) -> None:
         above, _, server = module.rpartition(".")
@@ -103,14 +108,20 @@ class _Reading:
         return NOWHERE
 
     def _plain(self, node: ast.expr | None) -> Plain:
+        self._left -= 1
         if isinstance(node, ast.Constant):
+            self._left -= len(node.value) if isinstance(node.value, str) else 0
             return node.value if isinstance(node.value, str | int | float) else None
+        if self._left <= 0:
+            return None  # what stands beside a name itself is read all the same
         if isinstance(node, ast.List | ast.Tuple | ast.Set):
             return [self._plain(each) for each in node.elts]
         if isinstance(node, ast.Dict):
             keys = (key.value if isinstance(key, ast.Constant) else None for key in node.keys)
             return dict(zip(map(str, keys), map(self._plain, node.values), strict=True))
-        return list(self._assigned.get(node.id, ())) if isinstance(node, ast.Name) else None
+        if isinstance(node, ast.Name):
+            return [self._plain(each) for each in self._assigned.get(node.id, ())]
+        return None
 
 
 def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -121,7 +132,9 @@ def _pairs(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         yield _name_of(node.target), node.value
     elif isinstance(node, ast.Compare):
         sides = [node.left, *node.comparators]
-        yield from ((_name_of(one), other) for one in sides for other in sides if other is not one)
+        for one, other in itertools.pairwise(sides):
+            yield _name_of(one), other
+            yield _name_of(other), one
     elif isinstance(node, ast.arguments):
         places = [*node.posonlyargs, *node.args]
         defaults = zip(reversed(places), reversed(node.defaults), strict=False)

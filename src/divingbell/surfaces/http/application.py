@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from divingbell.app import Divingbell
+from divingbell.settings.config import Settings
 from divingbell.surfaces.auth import ScopeWord, Tokens
 from divingbell.surfaces.http import openapi, visitor
 from divingbell.surfaces.http.answers import JSON, Answer, as_json
@@ -102,9 +103,7 @@ def application(
         if bell.metrics is not None:
             bell.metrics.answered(code)
 
-    settings = bell.settings
-    is_for_all = settings.privacy == "personal"
-    private = None if is_for_all else frozenset(settings.privacy_rules.users)
+    private = _private_users(bell.settings)
     door = Door(tokens, hosts, OPEN_PATHS, console.OPEN_BELOW, count=count, private=private)
     service = Service.of(bell, door, make_model)
     endpoint = Endpoint.of(bell, len(tokens or ()), service.queue.turn)
@@ -123,6 +122,11 @@ def application(
     return Application(_router(found, *running), door, service)
 
 
+def _private_users(settings: Settings) -> frozenset[str] | None:
+    """Return the users from whose models personal data is kept; None where that is so for all."""
+    return None if settings.privacy == "personal" else frozenset(settings.privacy_rules.users)
+
+
 def mcp_application(
     bell: Divingbell,
     tokens: Tokens | None,
@@ -136,7 +140,8 @@ def mcp_application(
     queue = Queue(Room(given.cells, given.cells_of_user, given.waiting, given.waiting_of_user))
     endpoint = Endpoint.of(bell, len(tokens or ()), queue.turn, replicas)
     assert endpoint.surface is not None
-    door = Door(tokens, hosts, frozenset({"/healthz"}))
+    private = _private_users(bell.settings)
+    door = Door(tokens, hosts, frozenset({"/healthz"}), private=private)
     found = [
         Route(PATH, Scoped("run", Weighed(around(endpoint)))),
         Route("/healthz", Healthy()),
