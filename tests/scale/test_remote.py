@@ -323,7 +323,7 @@ async def test_who_joins_a_session_whose_cell_runs_takes_nothing_of_it(
         running = asyncio.create_task(one.run(code, tools=[answer]))
         await until_there(one, "begun")
         two = await second.open("watched", user="ann")
-        await two.files.put(b"", "go")
+        await two.files.put("go", b"")
         result = await running
         assert (result.status, result.value) == ("ok", 42)
         after = await two.run("1")

@@ -206,7 +206,6 @@ class Caller(_Greeting):
         """Hang up, unless the line is laid."""
         if not self.proved.done():
             self._fail("it was not waited for any longer")
-            self.proved.exception()
 
     def _fail(self, why: str) -> None:
         if self._transport is not None:
@@ -218,6 +217,7 @@ class Caller(_Greeting):
                     f"{self._node.name}: {why}"
                 )
             )
+            self.proved.exception()  # who called may have been cancelled, and hears of nothing
 
 
 async def call(
