@@ -336,6 +336,23 @@ async def test_a_long_request_that_is_given_up_is_held_nowhere(listener: Listene
     laid.close()
 
 
+async def test_who_waits_for_a_full_line_is_not_overtaken_by_its_own_number(
+    listener: Listener,
+) -> None:
+    laid = await listener.line_to_it()
+    laid.pause_writing()  # as the transport does when the other side reads slowly
+    waiting = asyncio.create_task(laid.request_with({"op": "first"}, b"body"))
+    await asyncio.sleep(0)
+    laid.request({"op": "second"})
+    await _asked(listener)
+    laid.resume_writing()
+    await waiting
+    await _asked(listener, 2)
+    assert {message.header["op"] for _, message in listener.asked} == {"first", "second"}
+    assert laid.lost is None and listener.lines[0].lost is None
+    laid.close()
+
+
 async def test_what_is_too_long_costs_only_who_sends_it(listener: Listener) -> None:
     laid = await listener.line_to_it()
     with pytest.raises(InvalidInput, match="more than pass"):

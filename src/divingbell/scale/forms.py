@@ -219,7 +219,7 @@ def _reader(hint: Any) -> Reader:
 def _exactly(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise frames.FrameError(f"{kind.__name__} was expected, not {type(value).__name__}")
-    if kind is int and abs(value) > MAX_NUMBER:
+    if isinstance(value, int) and abs(value) > MAX_NUMBER:
         raise frames.FrameError("a number is out of range")
     return value
 

@@ -318,6 +318,7 @@ class Line(asyncio.Protocol):
 
     async def request_with(self, header: frames.Header, body: bytes) -> Stream:
         """Open a stream with a request that may be long."""
+        await self.until_drained()  # a number is given out when it leaves: they come in order
         stream = self._open()
         try:
             await stream.send(header, body)
