@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from divingbell.errors import ConfigError, InvalidInput, RateExceeded
-from divingbell.scale import greeting, line
+from divingbell.models import Event
+from divingbell.scale import forms, greeting, line, requests
 from divingbell.scale.cluster import NodeAddress
 from divingbell.scale.greeting import Callee
 from divingbell.scale.line import Line, LineLost, Message, Stream
@@ -260,20 +261,122 @@ async def test_a_stranger_is_not_parsed(
     writer.close()
 
 
-async def test_strangers_are_counted(listener: Listener) -> None:
+async def test_strangers_are_counted_and_keep_nobody_out(listener: Listener) -> None:
     waiting = []
     for _ in range(greeting.MAX_STRANGERS):
         waiting.append(await asyncio.open_connection("127.0.0.1", listener.port))
     await until(lambda: len(listener.strangers) == greeting.MAX_STRANGERS, "all wait")
-    reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+    laid = await listener.line_to_it()
+    assert len(listener.strangers) < greeting.MAX_STRANGERS
     with contextlib.suppress(ConnectionError):
-        assert await reader.read() == b""
-    writer.close()
+        assert await waiting[0][0].read() == b""  # who has waited longest makes room
     for _, each in waiting:
         each.close()
     await until(lambda: not listener.strangers, "they have gone")
-    laid = await listener.line_to_it()
     laid.close()
+
+
+async def test_a_call_that_is_given_up_leaves_no_line(listener: Listener) -> None:
+    def silent() -> Line:
+        made = Line("the caller", opens_odd=False)
+        listener.lines.append(made)
+        return made
+
+    listener.make = silent  # type: ignore[method-assign]
+    calling = asyncio.create_task(listener.line_to_it())
+    await until(lambda: listener.lines, "the line is laid, and no hello comes")
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    await until(lambda: listener.lines[0].lost, "it is hung up")
+
+
+async def test_a_line_that_nobody_wants_is_hung_up(listener: Listener) -> None:
+    def unwanted() -> Line:
+        made = Line("the caller", opens_odd=False)
+        made.lose("there are too many")
+        return made
+
+    listener.make = unwanted  # type: ignore[method-assign]
+    with pytest.raises(LineLost):
+        await listener.line_to_it()
+
+
+@pytest.mark.parametrize("word", ["\ud800", "ж" * line.MAX_HEADER])
+async def test_a_text_that_no_header_takes_costs_only_who_sends_it(
+    listener: Listener, word: str
+) -> None:
+    laid = await listener.line_to_it()
+    with pytest.raises(InvalidInput):
+        laid.request({"op": "ask", "word": word})
+    with pytest.raises(InvalidInput):
+        await laid.request_with({"op": "ask", "word": word}, b"")
+    assert not laid._streams
+    asked = laid.request({"op": "ask", "word": "ж😀"})
+    stream, message = await _asked(listener)
+    assert message.header["word"] == "ж😀"
+    stream.fail(InvalidInput(f"bad {word}"))
+    with pytest.raises(InvalidInput, match="bad"):
+        await asked.receive()
+    laid.close()
+
+
+async def test_a_long_request_that_is_given_up_is_held_nowhere(listener: Listener) -> None:
+    laid = await listener.line_to_it()
+    far = listener.lines[0]
+    for _ in range(3):
+        sending = asyncio.create_task(laid.request_with({"op": "take"}, bytes(8 << 20)))
+        await until(lambda: far._held, "some of it is there")
+        sending.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await sending
+        await until(lambda: not far._streams, "it is let go")
+        assert not far._held and not far._theirs and not laid._streams
+    assert not listener.asked
+    laid.close()
+
+
+async def test_who_waits_for_a_full_line_is_not_overtaken_by_its_own_number(
+    listener: Listener,
+) -> None:
+    laid = await listener.line_to_it()
+    laid.pause_writing()  # as the transport does when the other side reads slowly
+    waiting = asyncio.create_task(laid.request_with({"op": "first"}, b"body"))
+    await asyncio.sleep(0)
+    laid.request({"op": "second"})
+    await _asked(listener)
+    laid.resume_writing()
+    await waiting
+    await _asked(listener, 2)
+    assert {message.header["op"] for _, message in listener.asked} == {"first", "second"}
+    assert laid.lost is None and listener.lines[0].lost is None
+    laid.close()
+
+
+async def test_what_is_too_long_costs_only_who_sends_it(listener: Listener) -> None:
+    laid = await listener.line_to_it()
+    with pytest.raises(InvalidInput, match="more than pass"):
+        await laid.request_with({"op": "take"}, bytes(line.MAX_MESSAGE + 1))
+    asked = laid.request({"op": "ask"})
+    stream, _ = await _asked(listener)
+    with pytest.raises(InvalidInput, match="more than pass"):
+        await stream.end({}, bytes(line.MAX_MESSAGE + 1))
+    stream.fail(InvalidInput("too long"))
+    with pytest.raises(InvalidInput, match="too long"):
+        await asked.receive()
+    assert laid.lost is None
+    laid.close()
+
+
+async def test_what_can_not_be_taken_costs_the_line(listener: Listener) -> None:
+    def fails(at: Line, message: Message) -> None:
+        raise OverflowError
+
+    laid = await listener.line_to_it()
+    listener.lines[0].on_word = fails
+    laid.tell({"op": "word"})
+    await until(lambda: laid.lost, "both sides know")
+    assert listener.lines[0].lost
 
 
 async def test_who_listens_in_a_nodes_place_learns_nothing() -> None:
@@ -310,3 +413,21 @@ def test_versions_that_differ_are_named() -> None:
     assert "Python" in greeting.difference({**ours, "python": "3.9"})
     for nothing in (None, [], "x", json.loads("{}")):
         assert "unknown" in greeting.difference(nothing)
+
+
+async def test_events_leave_in_messages_that_are_read_at_once(listener: Listener) -> None:
+    laid = await listener.line_to_it()
+    asked = laid.request({"op": "run"})
+    stream, _ = await _asked(listener)
+    events = requests.Events(stream)
+    for number in range(1_001):
+        events.take(Event("stdout", str(number)))
+    await events.end()
+    stream.finish({})
+    found: list[str] = []
+    while "json" in (message := await asked.receive()).header:
+        items, _ = forms.parsed(*message)
+        assert len(items) <= requests.AT_ONCE
+        found += [item["text"] for item in items]
+    assert found == [str(number) for number in range(1_001)]
+    laid.close()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,13 +10,21 @@ from typing import Any
 import pytest
 
 from divingbell import Divingbell, InvalidInput, Session
-from divingbell.errors import CapacityError, FileRefused, SandboxUnavailable
+from divingbell.errors import (
+    CapacityError,
+    FileRefused,
+    SandboxUnavailable,
+    SessionClosed,
+    ToolFailed,
+)
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
+from divingbell.scale.link import Link, Opened
 from divingbell.scale.remote import RemoteSession
 from divingbell.session.base import SessionHandle
 from divingbell.session.local import LocalSession
 from tests.gateway.galley import galley
 from tests.scale import nodes
+from tests.surfaces.cli.command import PATIENCE
 from tests.waiting import until, until_there
 
 ONLY_LOCAL = {
@@ -291,3 +300,133 @@ async def test_functions_of_the_program_are_called_here(bell: Divingbell, sessio
     assert (result.status, result.value) == ("ok", 42)
     with pytest.raises(InvalidInput):
         await session.set("not a name", 1)
+
+
+async def test_who_joins_a_session_whose_cell_runs_takes_nothing_of_it(
+    two_nodes: list[nodes.RunningNode],
+) -> None:
+    addresses = [node.address for node in two_nodes]
+    told: list[Any] = []
+
+    def answer() -> int:
+        return 42
+
+    code = (
+        "from servers.host import answer\nimport os, time\nopen('begun', 'w').close()\n"
+        "while not os.path.exists('go'): time.sleep(0.01)\nanswer()"
+    )
+    async with (
+        nodes.front(*addresses) as first,
+        nodes.front(*addresses, on_event=told.append) as second,
+    ):
+        one = await first.open("watched", user="ann")
+        running = asyncio.create_task(one.run(code, tools=[answer]))
+        await until_there(one, "begun")
+        two = await second.open("watched", user="ann")
+        await two.files.put("go", b"")
+        result = await running
+        assert (result.status, result.value) == ("ok", 42)
+        after = await two.run("1")
+        assert not any("went on" in note for note in after.notes)
+        assert [event.cell for event in told if isinstance(event, CellEnded)] == [2]
+        await second.release(two)
+        await first.release(one)
+
+
+async def test_a_long_failure_of_a_tool_is_told_and_costs_nobody_the_line(
+    two_nodes: list[nodes.RunningNode], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = "ж" * 15_000 + "\ud800"
+
+    async def fails(*_: Any) -> Any:
+        raise ToolFailed(words)
+
+    with nodes.used(nodes.FixedCluster([node.address for node in two_nodes])):
+        async with galley(backend="ray") as (bell, _), bell.session(user="ann") as session:
+            await session.run("1")
+            line = session._handle._line  # type: ignore[attr-defined]
+            monkeypatch.setattr(bell.gateway, "answer", fails)
+            result = await session.run(
+                "try:\n    servers.galley.add(1, 2)\nexcept ToolError as e:\n    said = str(e)\n"
+                "said.count('ж')"
+            )
+            assert (result.status, result.value) == ("ok", 15_000)
+            assert line.lost is None
+
+
+async def test_opening_that_is_given_up_takes_no_place() -> None:
+    async with (
+        nodes.running("small", DIVINGBELL_PRELOAD="", DIVINGBELL_MAX_SESSIONS="1",
+                      DIVINGBELL_OPEN_TIMEOUT="2", DIVINGBELL_POOL="0") as [node],
+        nodes.front(node.address) as bell,
+    ):  # fmt: skip
+        for turns in range(1, 40, 3):
+            opening = asyncio.create_task(bell.open(f"given-up-{turns}"))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            opening.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await bell.release(await opening)
+        async with bell.session() as session:
+            assert (await session.run("1")).value == 1
+
+
+async def test_an_end_that_nobody_waits_for_is_written_down_once(bell: Divingbell) -> None:
+    told: list[Any] = []
+    with contextlib.ExitStack() as undo:
+        undo.callback(bell.journal.watch(told.append))
+        session = await bell.open()
+        closing = asyncio.create_task(session.close())
+        await asyncio.sleep(0)
+        closing.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await closing
+        ended = [event for event in told if isinstance(event, SessionEnded)]
+        assert [event.key for event in ended] == [session.key]
+
+
+async def test_a_tunnel_that_never_began_is_closed(bell: Divingbell) -> None:
+    session = await bell.open()
+    handle: Any = session._handle
+    with socket.socket(fileno=handle.open_files()) as end:
+        for task in handle._tasks:
+            task.cancel()
+        end.settimeout(PATIENCE)
+        assert await asyncio.to_thread(end.recv, 1) == b""
+    await session.close()
+
+
+async def test_a_session_with_the_name_of_another_is_refused(
+    bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opens = Link.open
+    async with bell.session(user="ann") as ours:
+
+        async def forged(self: Link, *given: Any) -> Opened | None:
+            opened = await opens(self, *given)
+            assert opened is not None
+            return opened._replace(key=ours.key, made=False)
+
+        monkeypatch.setattr(Link, "open", forged)
+        with pytest.raises(SandboxUnavailable, match="wrong name"):
+            await bell.open("one", user="bob")
+
+
+async def test_a_session_that_another_front_has_begun_anew_has_ended_here(
+    pair: list[nodes.RunningNode],
+) -> None:
+    cluster = nodes.FixedCluster([node.address for node in pair])
+    async with nodes.front(cluster=cluster) as first:
+        one = await _on(first, "east")
+        await one.run("x = 1")
+        east = _named(pair, "east")
+        east.kill()
+        await east.process.wait()
+        async with nodes.front(_named(pair, "west").address) as second:
+            two = await second.open(one.id)
+            await two.run("x = 2")
+            with pytest.raises(SessionClosed, match="begun it anew"):
+                await one.run("x")
+            assert one.closed and (await two.run("x")).value == 2
+            again = await first.open(one.id)
+            assert again.key == two.key and (await again.run("x")).value == 2

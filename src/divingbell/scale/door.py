@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 from divingbell.errors import DivingbellError, InvalidInput, ToolFailed
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.functions.function import HostFunction
+from divingbell.gateway.schema.outcome import TOO_MUCH_AT_ONCE
 from divingbell.scale.line import Line, LineLost, Message
 from divingbell.session.intake import field_of
-from divingbell.shares import weight
+from divingbell.shares import allowance, weight
 
 MAX_KIND = 40
 MAX_MESSAGE = 20_000
@@ -110,9 +111,13 @@ def _take_whether_sent(context: CallContext, message: Message) -> None:
 def _answer_in(name: str, message: Message) -> Answer:
     header, body = message
     if header.get("ok") is True:
+        hold = allowance.RESULT.get()
+        if hold is not None and not hold.grow(len(body)):
+            raise ToolFailed(f"{name}: {TOO_MUCH_AT_ONCE}", "tool_result")
         return Answer(body, field_of(header, "kind", str, "value")[:MAX_KIND])
     code = field_of(header, "code", str, "tool_error")
-    words = field_of(header, "message", str, f"{name} failed")[:MAX_MESSAGE]
+    told = body[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
+    words = told[:MAX_MESSAGE] or f"{name} failed"
     raise ToolFailed(words, code if code in _CODES else "tool_error")
 
 

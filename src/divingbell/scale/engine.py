@@ -109,6 +109,10 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
         options = options or SessionOptions()
         name = key or f"{key_of(principal, identifier)}#{secrets.token_hex(8)}"
         link, opened = await self.place(principal, identifier, name, limits, options)
+        if not _is_named_right(opened, name, principal, identifier):
+            # Calls of its code would count as those of another session.
+            link.line.lose(f"{link.line.name} gave a session the name of another")
+            raise SandboxUnavailable(f"the node {link.node.name} gave a session a wrong name")
         self._made += opened.made
         place = (principal.user, identifier)
         session = RemoteSession(
@@ -194,3 +198,11 @@ class RemoteEngine(SessionKeeper[RemoteSession]):
             return await asyncio.shield(self._begin_to_lose(name))
         except DivingbellError:
             return False
+
+
+def _is_named_right(opened: Opened, asked: str, principal: Principal, id: str) -> bool:
+    """Whether a session has the name that was asked for, or one that another front has asked for it
+    with."""
+    if opened.made:
+        return opened.key == asked
+    return opened.key.rpartition("#")[0] == key_of(principal, id)

@@ -118,15 +118,18 @@ class Callee(_Greeting):
         self._strangers = strangers
         self._make = make
         self._nonces: tuple[bytes, bytes] | None = None
+        self._since = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         if len(self._strangers) >= MAX_STRANGERS:
-            self._hang_up()
-            return
+            # A proof takes a moment: who has been here longest is not about to give one.
+            min(self._strangers, key=lambda stranger: stranger._since).close()
+        loop = asyncio.get_running_loop()
+        self._since = loop.time()
         self._strangers.add(self)
-        self._timer = asyncio.get_running_loop().call_later(TIMEOUT, self._hang_up)
+        self._timer = loop.call_later(TIMEOUT, self._hang_up)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport is not None
@@ -203,7 +206,6 @@ class Caller(_Greeting):
         """Hang up, unless the line is laid."""
         if not self.proved.done():
             self._fail("it was not waited for any longer")
-            self.proved.exception()
 
     def _fail(self, why: str) -> None:
         if self._transport is not None:
@@ -215,6 +217,7 @@ class Caller(_Greeting):
                     f"{self._node.name}: {why}"
                 )
             )
+            self.proved.exception()  # who called may have been cancelled, and hears of nothing
 
 
 async def call(
@@ -259,6 +262,10 @@ async def call(
         raise LineLost(
             f"the node {node.name} ({node.host}:{node.port}) did not answer within {TIMEOUT:g} s"
         ) from None
+    except asyncio.CancelledError:
+        answer.cancel()
+        line.lose("it was not waited for any longer")
+        raise
     except OSError as error:
         kind = NobodyListens if isinstance(error, ConnectionRefusedError) else LineLost
         raise kind(

@@ -16,11 +16,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
-from divingbell import errors
-from divingbell.errors import DivingbellError, RateExceeded, SandboxUnavailable
+from divingbell import errors, logs
+from divingbell.errors import DivingbellError, InvalidInput, RateExceeded, SandboxUnavailable
 from divingbell.session.intake import field_of
 from divingbell.shares import weight
 from divingbell_inside import frames
+
+log = logs.logger("divingbell")
 
 BEAT = 1.0
 GIVEN_UP = 3.0
@@ -96,7 +98,13 @@ class Stream:
 
         Raises:
             LineLost: the line broke.
+            InvalidInput: it is longer than the other side takes, which would cost all the line.
         """
+        if len(body) > MAX_MESSAGE:
+            raise InvalidInput(
+                f"{len(body):,} bytes are more than pass between a program and a node at once "
+                f"({MAX_MESSAGE:,}): lower the limit `output`, or use files"
+            )
         at = 0
         while len(body) - at > PIECE:
             await self._until_writable()
@@ -119,7 +127,8 @@ class Stream:
     def fail(self, error: DivingbellError) -> None:
         """End it with an error."""
         if not self.ended:
-            told: frames.Header = {"error": error.code, "message": str(error)[:MAX_REASON]}
+            words = str(error)[:MAX_REASON].encode("utf-8", "replace").decode()
+            told: frames.Header = {"error": error.code, "message": words}
             if isinstance(error, RateExceeded):
                 told["retry_after"] = error.retry_after
             self.finish(told)
@@ -225,6 +234,11 @@ class Stream:
 
     # Its end
 
+    def drop(self) -> None:
+        """End it without a word: the other side has given it up."""
+        if not self.ended:
+            self._end()
+
     def _end(self) -> None:
         self.ended = True
         self.line.forget(self.number)
@@ -295,15 +309,22 @@ class Line(asyncio.Protocol):
             LineLost: the line is gone.
         """
         stream = self._open()
-        stream.tell(header, body)
+        try:
+            stream.tell(header, body)
+        except InvalidInput:
+            self.forget(stream.number)
+            raise
         return stream
 
     async def request_with(self, header: frames.Header, body: bytes) -> Stream:
         """Open a stream with a request that may be long."""
+        await self.until_drained()  # a number is given out when it leaves: they come in order
         stream = self._open()
         try:
             await stream.send(header, body)
         except BaseException:
+            # Else what has left of it would be held over there for as long as the line lasts.
+            stream.tell({"error": DivingbellError.code, "message": "it was given up"})
             self.forget(stream.number)
             raise
         return stream
@@ -321,10 +342,14 @@ class Line(asyncio.Protocol):
         self.write({"s": 0, **header}, body)
 
     def write(self, header: frames.Header, body: bytes = b"") -> None:
-        """Write a frame; all of one turn of the event loop leave together."""
+        """Write a frame; all of one turn of the event loop leave together.
+
+        Raises:
+            InvalidInput: its header is one for which the other side would give up the line.
+        """
         if self._transport is None or self.lost is not None:
             return
-        self._out.append(frames.pack(header, body))
+        self._out.append(_packed(header, body))
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
@@ -357,6 +382,9 @@ class Line(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, on a connection that is proved already."""
         transport = cast(asyncio.Transport, transport)  # uvloop's is none of asyncio's classes
+        if self.lost is not None:
+            transport.abort()
+            return
         self._transport = transport
         transport.set_write_buffer_limits(high=1 << 20)
         self._heard = self._ticked = time.monotonic()
@@ -390,6 +418,10 @@ class Line(asyncio.Protocol):
                     break
         except frames.FrameError as error:
             self.lose(f"{self.name} broke the rules of the line: {error}")
+            return
+        except Exception:  # a fault of ours; what comes after it can't be trusted to be in order
+            log.exception("a frame of %s could not be taken", self.name)
+            self.lose(f"what {self.name} said could not be taken")
             return
         self._taking = True
         self._loop.call_soon(self._take)
@@ -433,6 +465,8 @@ class Line(asyncio.Protocol):
         stream.on_message = None
         if "error" not in message.header:
             self.on_request(self, stream, message)
+        else:
+            stream.drop()  # it was given up before it had come as a whole
         return True
 
     def hold(self, size: int) -> None:
@@ -482,7 +516,9 @@ class Line(asyncio.Protocol):
             self._beating.cancel()
         if self._transport is not None:
             self._flush()
-            self._transport.abort() if self._paused else self._transport.close()
+            # Who does not read would keep what is written, and the connection, for ever.
+            silent = self._paused is not None or self.is_silent
+            self._transport.abort() if silent else self._transport.close()
         self.resume_writing()
         streams, self._streams = list(self._streams.values()), {}
         for stream in streams:
@@ -497,6 +533,22 @@ class Line(asyncio.Protocol):
 
 def _refuse_request(line: Line, stream: Stream, message: Message) -> None:
     stream.fail(DivingbellError("nothing is answered here"))
+
+
+def _packed(header: frames.Header, body: bytes) -> bytes:
+    """Return a frame that the other side takes: texts in headers may come from anywhere, and one
+    of them must not cost everybody the line."""
+    frame = frames.pack(header, body)
+    begin = frames.LENGTHS.size
+    end = begin + frames.LENGTHS.unpack_from(frame)[0]
+    if end - begin > MAX_HEADER:
+        raise InvalidInput("a text is too long to be sent to a node: shorten names and reasons")
+    if frame.find(b"\\ud", begin, end) >= 0:  # half a character, or both halves of one
+        try:
+            frames.parse(frame[begin:end])
+        except frames.FrameError:
+            raise InvalidInput("a text has half a character in it (a surrogate)") from None
+    return frame
 
 
 def _check_weight(header: bytearray) -> None:

@@ -14,6 +14,7 @@ from divingbell.scale.cluster import Cluster, NodeAddress
 from divingbell.scale.line import Line, LineLost, Message, NobodyListens, Stream
 from divingbell.scale.requests import NEVER
 from divingbell.scale.state import SessionState
+from divingbell.session.cancelling import see_through
 from divingbell.session.intake import field_of
 from divingbell.session.options import SessionOptions
 from divingbell_inside import frames
@@ -23,6 +24,8 @@ log = logs.logger("divingbell")
 AGAIN_WITHIN = 1.0
 """Seconds within which a line that broke is laid again, or the node is given up."""
 PAUSE = 0.05
+GIVE_BACK_PATIENCE = 10.0
+"""Seconds that a node may take to let go of a session that nobody waits for any more."""
 Value = TypeVar("Value")
 
 
@@ -165,7 +168,8 @@ class Link:
             self._on_given_up(self)
             return False
         finally:
-            self._again = None
+            if self._again is asyncio.current_task():  # the line may have broken once more
+                self._again = None
 
     # Requests
 
@@ -202,7 +206,8 @@ class Link:
         try:
             header, body = await stream.receive()
         except asyncio.CancelledError:
-            stream.abandon()
+            # Seen to its end, or else nobody would hold a session that takes a place there.
+            await see_through(asyncio.create_task(_give_back(line, stream)))
             raise
         if header.get("again") is True:
             return None
@@ -221,11 +226,16 @@ class Link:
             digests = {path: digest_of(content) for path, content in contents.items()}
             sizes, body = forms.written(digests)
             stream = await line.request_with({"op": "servers", **sizes}, body)
-            header, body = await stream.receive()
-            missing, _ = checked(line, lambda: forms.parsed(header, body))
-            for path in missing:
-                await stream.send({}, contents.get(path, b""))
-            await stream.receive()
+            try:
+                header, body = await stream.receive()
+                missing = checked(line, lambda: _missing_in(header, body, digests))
+                for path in missing:
+                    await stream.send({}, contents[path])
+                await stream.receive()
+            except asyncio.CancelledError:
+                stream.tell({"do": "cancel"})
+                stream.abandon()
+                raise
             self._pushed = generation
 
 
@@ -242,9 +252,32 @@ def checked(line: Line, read: Callable[[], Value]) -> Value:
         raise LineLost(f"{line.name} gave an answer that makes no sense") from None
 
 
+async def _give_back(line: Line, stream: Stream) -> None:
+    """Have a node open no session that nobody waits for; let go of one that it has opened."""
+    stream.tell({"do": "cancel"})
+    try:
+        async with asyncio.timeout(GIVE_BACK_PATIENCE):
+            header, _ = await stream.receive()
+            key = field_of(header, "key", str)
+            if key is not None and header.get("made") is True:  # else it is somebody's already
+                await line.request({"op": "leave", "key": key}).receive()
+    except (DivingbellError, TimeoutError):
+        stream.abandon()
+
+
+def _missing_in(header: frames.Header, body: bytes, digests: Mapping[str, str]) -> list[str]:
+    """Return the files that a node asks for: each once, and none that was not announced."""
+    missing, _ = forms.parsed(header, body)
+    if type(missing) is not list or len(missing) > len(digests):
+        raise frames.FrameError("files that were not announced")
+    if not set(missing) <= digests.keys():
+        raise frames.FrameError("files that were not announced")
+    return missing
+
+
 def _opened_in(header: frames.Header, body: bytes) -> Opened:
     form, _ = forms.parsed(header, body)
-    key, idle = header["key"], float(form["idle_timeout"])
+    key, idle = header["key"], forms.read(float, form["idle_timeout"])
     unheard = form["unheard"]
     labels = form["labels"]
     if type(key) is not str or not all(type(each) is str for each in (*labels, *labels.values())):
@@ -256,7 +289,7 @@ def _opened_in(header: frames.Header, body: bytes) -> Opened:
         forms.read(Isolation, form["isolation"]),
         labels,
         float("inf") if idle == NEVER else idle,
-        float(form["opened_at"]),
+        forms.read(float, form["opened_at"]),
         forms.read(SessionState, form["state"]),
         None if unheard is None else (int(unheard["cell"]), str(unheard["source"])),
     )

@@ -134,11 +134,14 @@ class Node:
             await self.engine.start()
             undo.callback(self._journal.watch(self._note))
             undo.push_async_callback(self._requests.stop)
+            tls = None if greeting.is_loopback(self._host) else self._tls
             server = await asyncio.get_running_loop().create_server(
                 lambda: Callee(self._secret, self._strangers, self._make_line),
                 self._host,
                 self._port,
-                ssl=None if greeting.is_loopback(self._host) else self._tls,
+                ssl=tls,
+                # Who does not go on with it is no stranger yet, and would not be counted.
+                ssl_handshake_timeout=greeting.TIMEOUT if tls else None,
             )
             undo.callback(self._hang_up)
             undo.callback(server.close)
@@ -191,7 +194,8 @@ class Node:
         line.on_lost = self._lost
         if len(self._lines) >= MAX_FRONTS:
             line.lose("there are too many fronts")
-        self._lines.add(line)
+        else:
+            self._lines.add(line)
         return line
 
     def _greeted(self, line: Line, message: Message) -> None:

@@ -22,7 +22,7 @@ from divingbell.scale.remote_command import RemoteCommand
 from divingbell.scale.state import SessionState
 from divingbell.scale.tunnel import carry
 from divingbell.session.accounted import AccountedSession, SessionServices
-from divingbell.session.calls import EFFECTS, Record, ToolGateway, Waiting
+from divingbell.session.calls import EFFECTS, MAX_RESULTS, Record, ToolGateway, Waiting
 from divingbell.session.cancelling import see_through
 from divingbell.session.commands.command import Exit
 from divingbell.session.commands.command import Sink as CommandSink
@@ -121,6 +121,8 @@ class RemoteSession(AccountedSession):
         """For the next result."""
         self._asked: dict[int, Stream] = {}
         """Calls of its code that wait for their answers."""
+        self._unread = 0
+        """Bytes of answers that its node has yet to read."""
         self._numbers = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         super().__init__(
@@ -194,6 +196,11 @@ class RemoteSession(AccountedSession):
             return True
 
         stream.on_message = heard
+        if len(message.body) > frames.MAX_BODY:
+            words = "the arguments are too long"
+            refusal = {"id": number, "ok": False, "code": "tool_limit", "message": words}
+            self._send(refusal, b"")
+            return
         name = header.get("name")
         self._calls.begin(
             {"id": number, "name": name if type(name) is str else "?"}, message.body, self._cell
@@ -204,10 +211,22 @@ class RemoteSession(AccountedSession):
         if stream is None or stream.ended:
             return
         told = {name: value for name, value in header.items() if name not in ("op", "id")}
+        if "message" in told:  # of a server's: a header takes neither any length nor any character
+            body = told.pop("message").encode("utf-8", "replace")
         if len(body) <= PIECE:
             stream.finish(told, body)
         else:
-            self._do(stream.end(told, body))
+            self._do(self._finish(stream, told, body))
+
+    async def _finish(self, stream: Stream, told: frames.Header, body: bytes) -> None:
+        """Send a long answer, as its node reads it; one that asks and never reads is given up."""
+        self._unread += len(body)
+        try:
+            if self._unread > MAX_RESULTS:
+                stream.line.lose(f"{stream.line.name} does not read what it asks for")
+            await stream.end(told, body)
+        finally:
+            self._unread -= len(body)
 
     async def _drained(self) -> None:
         if self._line is not None:
@@ -243,6 +262,11 @@ class RemoteSession(AccountedSession):
         link, opened = await self._placer.place(
             self.principal, self.id, self.key, self.limits, self.options
         )
+        if opened.key != self.key:
+            link.line.request({"op": "leave", "key": opened.key}).abandon()
+            why = self._lost or before.given_up or f"the node {before.node.name} had lost it"
+            self.ended_there(f"{why}; another program has begun it anew")
+            self._check_open()
         self._calls.line_lost()
         self._asked.clear()
         if opened.made:
@@ -468,27 +492,27 @@ class RemoteSession(AccountedSession):
         self._services.rates.check_cpu(self.principal.user)
         header, answer = await self._ask(request, body)
         line = await self._placed()
-        items, raw = checked(line, lambda: forms.parsed(header, answer))
+        items, raw = checked(line, lambda: forms.parsed(header, answer, forms.LIGHT))
         return Seen(items if type(items) is list else [], bytes(raw))
 
     def open_files(self) -> int:
         self.guard.check()
         self.touch()
         ours, theirs = socket.socketpair()
-        self._do(self._tunnel(ours.detach()))
+        # Also if it is cancelled before it has begun: else who reads would wait for ever.
+        self._do(self._tunnel(ours)).add_done_callback(lambda _: ours.close())
         return theirs.detach()
 
-    async def _tunnel(self, descriptor: int) -> None:
+    async def _tunnel(self, end: socket.socket) -> None:
         try:
             line = await self._placed()
             stream = line.request({"op": "files", "key": self.key})
         except DivingbellError as error:
-            with socket.socket(fileno=descriptor) as end:
-                refusal = {"event": "refused", "reason": str(error)}
-                with contextlib.suppress(OSError):
-                    end.send(frames.pack(refusal))
+            refusal = {"event": "refused", "reason": str(error)}
+            with contextlib.suppress(OSError):
+                end.send(frames.pack(refusal))
             return
-        await carry(descriptor, stream, opened_here=True)
+        await carry(end.detach(), stream, opened_here=True)
 
     def touch(self) -> None:
         super().touch()
@@ -532,15 +556,17 @@ class RemoteSession(AccountedSession):
         await self._leave(None, "this program left it")
 
     async def _leave(self, request: frames.Header | None, reason: str) -> None:
-        if self._closed is None:
-            self._closed = reason
-            if request is not None and self._line is not None and self._line.lost is None:
-                with contextlib.suppress(DivingbellError, TimeoutError):
-                    async with asyncio.timeout(CLOSE_PATIENCE):
-                        stream = self._line.request({**request, "key": self.key})
-                        await stream.receive()
-            self._commands.lose(f"the session ended: {reason}")
-        await self._end()
+        try:
+            if self._closed is None:
+                self._closed = reason
+                if request is not None and self._line is not None and self._line.lost is None:
+                    with contextlib.suppress(DivingbellError, TimeoutError):
+                        async with asyncio.timeout(CLOSE_PATIENCE):
+                            stream = self._line.request({**request, "key": self.key})
+                            await stream.receive()
+                self._commands.lose(f"the session ended: {reason}")
+        finally:  # also of one whose end nobody waits for any more
+            await self._end()
 
     async def _end(self) -> None:
         """Let go of all that belongs to it here."""
@@ -555,10 +581,11 @@ class RemoteSession(AccountedSession):
         await self._commands.closed()
         self._note_ended()
 
-    def _do(self, work: Coroutine[Any, Any, Any]) -> None:
+    def _do(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
+        return task
 
     def _done(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.discard(task)
@@ -572,7 +599,7 @@ def field_size(header: frames.Header) -> int:
 
 
 def _events_in(message: Message) -> list[Event]:
-    items, raw = forms.parsed(message.header, message.body)
+    items, raw = forms.parsed(message.header, message.body, forms.LIGHT)
     if type(items) is not list:
         raise frames.FrameError("events that are none")
     return [forms.read_event(item, raw) for item in items]

@@ -168,5 +168,4 @@ def _result_in(message: Message) -> CommandResult:
 
 
 def _event_in(message: Message) -> CommandEvent:
-    event: CommandEvent = forms.read(CommandEvent, forms.parsed(message.header, message.body)[0])
-    return event
+    return forms.read_command_event(forms.parsed(message.header, message.body, forms.LIGHT)[0])

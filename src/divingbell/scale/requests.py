@@ -36,6 +36,10 @@ NEVER = -1.0
 """An idle timeout that is infinite: JSON has no word for it."""
 MAX_SOURCE = 20_000
 """Characters of code that is kept with the outcome of its cell."""
+AT_ONCE = 200
+"""Events in one message: they are written, and read, while nobody else runs."""
+AT_ONCE_BYTES = 1 << 20
+"""Of them, beyond which a message has no more."""
 CLIENT = "node"
 Handler = Callable[[Line, Stream, Message], Awaitable[None]]
 
@@ -179,7 +183,8 @@ class Requests:
         session = held.session
         idle = session.idle_timeout
         outcome, unheard = held.outcome, None
-        if outcome is not None and not outcome.heard:
+        is_orphan = held.front is None or held.front.lost is not None  # else its front hears it
+        if outcome is not None and not outcome.heard and is_orphan:
             unheard = {"cell": outcome.cell, "source": outcome.source}
         sizes, body = forms.written(
             {
@@ -379,7 +384,7 @@ async def _until_none(
 
 
 class Events:
-    """The events of a cell on their way to its front: all that have come, in one message."""
+    """The events of a cell on their way to its front: many that have come in one message."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -410,6 +415,16 @@ class Events:
     def stop(self) -> None:
         self._task.cancel()
 
+    def _take_some(self) -> list[Event | bytes]:
+        count = size = 0
+        for each in self._waiting[:AT_ONCE]:
+            count += 1
+            size += len(each) if isinstance(each, bytes) else _size_of(each)
+            if size > AT_ONCE_BYTES:
+                break
+        some, self._waiting = self._waiting[:count], self._waiting[count:]
+        return some
+
     async def _pass_on(self) -> None:
         while True:
             if not self._waiting:
@@ -418,7 +433,7 @@ class Events:
                 self._news.clear()
                 await self._news.wait()
                 continue
-            waiting, self._waiting = self._waiting, []
+            waiting = self._take_some()
             for is_told, group in itertools.groupby(waiting, lambda each: type(each) is bytes):
                 if is_told:
                     for told in group:
@@ -428,6 +443,10 @@ class Events:
                     events = [packing.event(cast(Event, event)) for event in group]
                     sizes, body = forms.written(events, packing.raw)
                     await self._stream.send(sizes, body)
+
+
+def _size_of(event: Event) -> int:
+    return len(event.text) + sum(len(output.data) for output in event.outputs)
 
 
 def _seen(form: "asyncio.Future[Any]") -> None:
