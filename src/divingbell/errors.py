@@ -151,6 +151,7 @@ Refusal = Literal[
     "not_acceptable",
     "not_found",
     "not_in_a_frame",
+    "not_private",
     "not_ready",
     "queue_full",
     "range_not_satisfiable",

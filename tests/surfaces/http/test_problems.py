@@ -65,11 +65,12 @@ async def _no_model() -> Model:
 
 
 async def _in_streams(anne: httpx2.AsyncClient) -> None:
-    """Have a run and an answer fail whose streams have begun: their status is 200 already."""
+    """Have a run fail for which a stream was asked, and an answer whose stream has begun: its
+    status is 200 already."""
     path = "/api/v1/sessions/{}/execute"
     assert (await anne.post(path.format("one"), json={"code": "1"})).status_code == 200
     run = await anne.post(path.format("two"), json={"code": "1"}, headers=EVENTS)
-    assert run.status_code == 200 and "CapacityError" in run.text
+    assert run.status_code == 503 and run.json()["code"] == "capacity"
     talk = (await anne.post("/api/v1/conversations", json={"session": "one"})).json()["id"]
     answer = await anne.post(f"/api/v1/conversations/{talk}/messages", json={"text": "Hello?"})
     assert answer.status_code == 200 and "no model today" in answer.text

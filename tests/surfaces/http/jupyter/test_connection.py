@@ -121,6 +121,7 @@ class Unread(WebSocket):
     """A client that reads nothing until it is told to."""
 
     def __init__(self) -> None:
+        self.scope = {"type": "websocket"}  # no token that could end
         self.reads = asyncio.Event()
         self.told = asyncio.Event()
         self.sent: list[dict[str, Any]] = []
