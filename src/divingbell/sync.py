@@ -479,12 +479,13 @@ class Session(Face[_Session]):
     def reveal(self, text: str) -> str:
         """Return a text with the values that tokens stand for, such as `[EMAIL_482715]`, for a
         person: an answer of a model, or a file that it wrote. A token that is none of this
-        conversation stays as it is, and the log names it. The journal says that it was done.
+        conversation stays as it is, and the log names it. The journal is told first.
 
         Raises:
             InvalidInput: it is no text.
             SessionClosed: the session has ended.
             UnknownToken: tokens can't be looked up now, because the vault does not answer.
+            NotRecorded: there is an audit log, and it can't be written: no value is returned.
         """
         found: str = self._call(self._of.reveal, text)
         return found
