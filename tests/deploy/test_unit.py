@@ -120,7 +120,7 @@ def test_the_steps_make_what_the_unit_names_and_its_command_starts(tmp_path: Pat
     checkout = UNIT.parents[2]
     for step in _steps():
         if step.startswith("install "):
-            here = re.sub(r" -o "?divingbell"?", "", step)
+            here = re.sub(r' -o "?divingbell"?', "", step)
             here = re.sub(r" (/etc/\S*)", rf" {tmp_path}\1", here)
             (tmp_path / "etc/systemd/system").mkdir(parents=True, exist_ok=True)
             subprocess.run(["sh", "-ec", here], cwd=checkout, check=True, timeout=60)
