@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import hmac
 import os
-import pickle
 from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, fields, replace
@@ -21,7 +20,7 @@ from divingbell.datasets.opening import opened
 from divingbell.datasets.sealed_reader import default_limits
 from divingbell.errors import ConfigError
 from divingbell.models import Limits
-from divingbell.scale.replica_ids import HEADER, ReplicaIds, header_of, replica_of
+from divingbell.scale.replica_ids import HEADER, ReplicaIds, header_in, replica_of
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 from divingbell.shares import loop_thread
@@ -160,30 +159,23 @@ class ReplicaRouter(ConsistentHashRouter):  # type: ignore[misc]
 
     def _routing_key(self, pending_request: Any = None) -> str | None:
         if pending_request is not None:
-            token = header_of(_scope(pending_request), b"authorization")[:MAX_TOKEN]
+            token = _header(pending_request, b"authorization")[:MAX_TOKEN]
             if token:
                 return auth.hash_of(token)
         found: str | None = super()._routing_key(pending_request)
         return found
 
 
-def _scope(pending_request: Any) -> Mapping[str, Any]:
-    """Return the request as the proxy has it; empty for a call of a replica."""
+def _header(pending_request: Any, name: bytes) -> str:
+    """Return a header of the request that the proxy passes on; empty where there is none."""
     if not (pending_request.metadata.is_http_request and pending_request.args):
-        return {}
-    given = pending_request.args[0]
-    # Serve's own proxy has written it, in this process.
-    request = pickle.loads(given) if isinstance(given, bytes) else given
-    scope: Mapping[str, Any] = request.asgi_scope
-    return scope
+        return ""
+    return header_in(pending_request.args[0], name)
 
 
 def _connection(pending_request: Any) -> str:
-    scope = _scope(pending_request)
-    if scope:
-        return header_of(scope, HEADER)
-    session: str = pending_request.metadata.session_id
-    return session
+    called: str = pending_request.metadata.session_id  # by another replica
+    return _header(pending_request, HEADER) or called
 
 
 class _Others:
