@@ -165,6 +165,9 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a credit of everything": lambda: _frame(_REQUEST) + _frame({"s": 1, "credit": 1 << 60}),
     "a duplicate key": lambda: struct.pack("!II", 13, 0) + b'{"s":1,"s":2}',
     "no credit": lambda: _frame(_REQUEST) + _frame({"s": 1}, bytes(line.PIECE)) * 20,
+    "no credit for headers": lambda: (
+        _frame(_REQUEST) + _frame({"s": 1, "words": "x" * 60_000}) * 25
+    ),
     "without end": lambda: (
         _frame({"s": 1, "more": True}, bytes(line.PIECE)) * (line.MAX_MESSAGE // line.PIECE + 1)
     ),

@@ -34,6 +34,7 @@ WINDOW = 1 << 20
 SLACK = 1 << 18
 """Bytes beyond its window that are no offence: the last frame, and words that wait for nothing."""
 FRAME_COST = 64
+"""What a frame takes of a window beside its bytes."""
 MAX_HEADER = 1 << 16
 MAX_WEIGHT = 50_000
 """Of a header, see `divingbell.shares.weight`."""
@@ -134,8 +135,7 @@ class Stream:
             self.finish(told)
 
     def _write(self, header: frames.Header, body: bytes) -> None:
-        self._credit -= len(body) + FRAME_COST
-        self.line.write({"s": self.number, **header}, body)
+        self._credit -= self.line.write({"s": self.number, **header}, body) + FRAME_COST
 
     async def _until_writable(self) -> None:
         while True:
@@ -179,8 +179,8 @@ class Stream:
         while self._messages:
             self._count_read(self._messages.popleft()[0])
 
-    def take(self, header: frames.Header, body: bytes) -> None:
-        """Take a frame of it.
+    def take(self, header: frames.Header, body: bytes, size: int) -> None:
+        """Take a frame of it, which came in so many bytes.
 
         Raises:
             FrameError: it breaks a rule.
@@ -192,7 +192,7 @@ class Stream:
             self._credit = min(self._credit + credit, WINDOW)
             _settle(self._writer)
             return
-        cost = len(body) + FRAME_COST
+        cost = size + FRAME_COST
         self._unread += cost
         if self._unread > WINDOW + SLACK:
             raise frames.FrameError("a stream went on without credit")
@@ -341,18 +341,20 @@ class Line(asyncio.Protocol):
         """Say something that belongs to no stream."""
         self.write({"s": 0, **header}, body)
 
-    def write(self, header: frames.Header, body: bytes = b"") -> None:
-        """Write a frame; all of one turn of the event loop leave together.
+    def write(self, header: frames.Header, body: bytes = b"") -> int:
+        """Write a frame, and return its bytes; all of one turn of the event loop leave together.
 
         Raises:
             InvalidInput: its header is one for which the other side would give up the line.
         """
         if self._transport is None or self.lost is not None:
-            return
-        self._out.append(_packed(header, body))
+            return 0
+        frame = _packed(header, body)
+        self._out.append(frame)
         if not self._flushing:
             self._flushing = True
             self._loop.call_soon(self._flush)
+        return len(frame)
 
     def _flush(self) -> None:
         self._flushing = False
@@ -413,7 +415,7 @@ class Line(asyncio.Protocol):
                     self._pending = 0
                     self._read_on()
                     return
-                self._take_frame(*frame)
+                self._take_frame(*frame, self._decoder.header_size)
                 if time.perf_counter() > ends:
                     break
         except frames.FrameError as error:
@@ -431,8 +433,9 @@ class Line(asyncio.Protocol):
             self._not_reading = False
             self._transport.resume_reading()
 
-    def _take_frame(self, header: frames.Header, body: bytes) -> None:
+    def _take_frame(self, header: frames.Header, body: bytes, head: int) -> None:
         self._heard = time.monotonic()
+        size = frames.LENGTHS.size + head + len(body)
         number = header.pop("s", None)
         if type(number) is not int or number < 0:
             raise frames.FrameError("a frame without the number of a stream")
@@ -442,16 +445,16 @@ class Line(asyncio.Protocol):
             elif header.get("op") != "beat":
                 self.on_word(self, Message(header, body))
         elif (stream := self._streams.get(number)) is not None:
-            stream.take(header, body)
+            stream.take(header, body, size)
         elif number % 2 == self._opens_odd:
             if number >= self._next_number:
                 raise frames.FrameError("an answer to what nobody has asked")
         elif number > self._last_of_theirs:
-            self._begin(number, header, body)
+            self._begin(number, header, body, size)
         elif "op" in header:
             raise frames.FrameError("a request came twice")
 
-    def _begin(self, number: int, header: frames.Header, body: bytes) -> None:
+    def _begin(self, number: int, header: frames.Header, body: bytes, size: int) -> None:
         self._last_of_theirs = number
         if self._theirs >= MAX_STREAMS:
             raise frames.FrameError(f"more than {MAX_STREAMS:,} requests at once")
@@ -459,7 +462,7 @@ class Line(asyncio.Protocol):
         self._streams[number] = stream
         self._theirs += 1
         stream.on_message = lambda message: self._requested(stream, message)
-        stream.take(header, body)
+        stream.take(header, body, size)
 
     def _requested(self, stream: Stream, message: Message) -> bool:
         stream.on_message = None
