@@ -126,17 +126,18 @@ async def test_of_two_nodes_that_say_they_hold_it_the_later_placing_counts() -> 
     assert found.still_of("two", [Held("anne", "a", "k2", 7)])
 
 
-async def test_what_was_placed_and_never_opened_is_forgotten(
+async def test_what_was_placed_and_never_opened_is_forgotten_once_nobody_can_be_opening_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found = await two_nodes()
-    node, _ = await found.place("anne", "a", 0)
-    await found.reported(node, report())
-    assert found.ids_of("anne") == ["a"]
+    await found.place("anne", "a", 0)
     monkeypatch.setattr(placements, "SETTLING", 0.0)
+    await found.place("anne", "b", 60)
+    await found.place("anne", "c", 0)
 
     async def is_forgotten() -> bool:
-        await found.reported(node, report())
-        return found.ids_of("anne") == []
+        for node in ("one", "two"):
+            await found.reported(node, report())
+        return found.ids_of("anne") == ["a", "b"]
 
     await until(is_forgotten, "it is forgotten")

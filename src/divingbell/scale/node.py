@@ -294,9 +294,9 @@ class Node:
             self._doubtful = False
             held = [each.held for each in self.sessions.values()]
             mine = await self._still_mine(held)
-            for each in held:
-                if each not in mine and (lost := self.sessions.get(each.key)) is not None:
-                    await lost.session.close("its node had been given up, and it is elsewhere now")
+            lost = [self.sessions.get(each.key) for each in held if each not in mine]
+            why = "its node had been given up, and it is elsewhere now"
+            await asyncio.gather(*(each.session.close(why) for each in lost if each is not None))
         except BaseException:
             self._doubtful = True
             raise

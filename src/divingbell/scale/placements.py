@@ -18,7 +18,8 @@ LEAST_MEMORY = 256 << 20
 
 SETTLING = 60.0
 """Seconds after which a session that was placed and that its node does not hold is forgotten: the
-front has gone, or the session could not be opened."""
+front has gone, or the session could not be opened. On the node it may wait for a place, too, for as
+long as it may here."""
 
 Key = tuple[str, str]
 """The name of a user, and the id of a session."""
@@ -56,7 +57,8 @@ class NodeAccount:
 class _Placed:
     node: str
     number: int
-    at: float = field(default_factory=time.monotonic)
+    settles: float
+    """When it is forgotten, if its node does not hold it by then."""
 
 
 class Placements:
@@ -96,7 +98,7 @@ class Placements:
             while (node := self._node_for(key)) is None:
                 await self._wait(deadline, seconds)
         self._number += 1
-        self._put(key, _Placed(node, self._number))
+        self._put(key, _Placed(node, self._number, time.monotonic() + seconds + SETTLING))
         return node, self._number
 
     async def _wait(self, deadline: float, seconds: float) -> None:
@@ -157,15 +159,15 @@ class Placements:
         node.memory, node.free_memory = report["memory"], report["free_memory"]
         node.is_draining = node.is_draining or report["draining"]
         held = {(each.user, each.id): each for each in report["held"]}
+        now = time.monotonic()
         for key, each in held.items():
             known = self._placed.get(key)
             if known is None or (known.node != name and known.number < each.number):
                 self._forget(key)
                 self._number = max(self._number, each.number)
-                self._put(key, _Placed(name, each.number))
-        settled = time.monotonic() - SETTLING
+                self._put(key, _Placed(name, each.number, now))
         for key in node.sessions - held.keys():
-            if self._placed[key].at < settled:
+            if self._placed[key].settles < now:
                 self._forget(key)
         await self._tell()
 
