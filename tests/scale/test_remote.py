@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import socket
 import time
 from collections.abc import AsyncIterator
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, InvalidInput, Session
+from divingbell import Divingbell, Event, InvalidInput, Session
 from divingbell.errors import (
     CapacityError,
     FileRefused,
@@ -19,9 +20,11 @@ from divingbell.errors import (
 )
 from divingbell.journal.events import CellEnded, CellStarted, SessionEnded, SessionOpened
 from divingbell.scale.link import Link, Opened
-from divingbell.scale.remote import RemoteSession
+from divingbell.scale.remote import RemoteCell, RemoteSession
 from divingbell.session.base import SessionHandle
 from divingbell.session.local import LocalSession
+from divingbell.session.transcript import MAX_EVENTS, most_rich
+from divingbell_inside import frames
 from tests.gateway.galley import galley
 from tests.scale import nodes
 from tests.surfaces.cli.command import PATIENCE
@@ -430,3 +433,13 @@ async def test_a_session_that_another_front_has_begun_anew_has_ended_here(
             assert one.closed and (await two.run("x")).value == 2
             again = await first.open(one.id)
             assert again.key == two.key and (await again.run("x")).value == 2
+
+
+@pytest.mark.parametrize("text", ["", "x" * 1000])
+async def test_a_node_that_shows_without_end_breaks_the_rules(text: str) -> None:
+    shown: list[Event] = []
+    cell = RemoteCell(1, shown.append, most_output=10_000)
+    with pytest.raises(frames.FrameError, match="shows more than its limits allow"):
+        cell.show(itertools.repeat(Event("stdout", text)))
+    assert len(shown) <= 2 * MAX_EVENTS
+    assert sum(len(event.text) for event in shown) <= 2 * (10_000 + most_rich(10_000))

@@ -164,6 +164,11 @@ def read_event(form: object, raw: memoryview) -> Event:
     return replace(event, outputs=outputs) if outputs else event
 
 
+def size_of(event: Event) -> int:
+    """Return about how much an event takes."""
+    return len(event.text) + sum(len(output.data) for output in event.outputs)
+
+
 def read_result(form: object, raw: memoryview) -> Result:
     if not isinstance(form, dict):
         raise frames.FrameError("a result that is none")

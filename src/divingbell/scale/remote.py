@@ -7,7 +7,7 @@ import dataclasses
 import json
 import socket
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, Protocol
 
 from divingbell.errors import DivingbellError
@@ -31,7 +31,7 @@ from divingbell.session.inputs import CellInput
 from divingbell.session.looks import Seen
 from divingbell.session.options import SessionOptions
 from divingbell.session.outcome import StateChange, state_note
-from divingbell.session.transcript import Sink
+from divingbell.session.transcript import MAX_EVENTS, Sink, most_rich
 from divingbell.shares import weight
 from divingbell.shares.running import cells
 from divingbell_inside import frames
@@ -46,6 +46,8 @@ SPINNING = 0.05
 """Seconds of CPU time that a session which does nothing never uses between two looks."""
 MAX_TOLD = 10_000
 """Messages of tools that one cell passes on."""
+SLACK = 2
+"""Times what the limits on output allow, beyond which the node breaks the rules."""
 
 
 class Placer(Protocol):
@@ -64,13 +66,15 @@ class Placer(Protocol):
 class RemoteCell:
     """The cell that runs on a node, as calls of tools know it (divingbell.session.calls.Run)."""
 
-    def __init__(self, number: int, sink: Sink, stream: Stream | None = None) -> None:
+    def __init__(self, number: int, sink: Sink, most_output: int) -> None:
         self.number = number
         self.context = contextvars.copy_context()
         self.record = Record()
-        self.stream = stream
+        self.stream: Stream | None = None
         self._sink = sink
         self._told = 0
+        self._most_shown = SLACK * (most_output + most_rich(most_output))
+        self._shown = self._shown_bytes = 0
 
     def call_began(self) -> None:
         """Leave the clock to the node."""
@@ -85,6 +89,19 @@ class RemoteCell:
             self._sink(Event("notice", words, cell=self.number))
         elif self._told < MAX_TOLD:
             self._sink(dataclasses.replace(event, cell=self.number))
+
+    def show(self, events: Iterable[Event]) -> None:
+        """Pass on what its node says that it shows.
+
+        Raises:
+            FrameError: it is more than a node of ours would.
+        """
+        for event in events:
+            self._shown += 1
+            self._shown_bytes += forms.size_of(event)
+            if self._shown > SLACK * MAX_EVENTS or self._shown_bytes > self._most_shown:
+                raise frames.FrameError("a cell shows more than its limits allow")
+            self._sink(event)
 
     def note(self, words: str) -> None:
         if self.stream is not None:
@@ -317,7 +334,7 @@ class RemoteSession(AccountedSession):
         notes: Sequence[str],
     ) -> Result:
         self.last_used = time.monotonic()
-        cell = self._cell = RemoteCell(self.cells, sink)
+        cell = self._cell = RemoteCell(self.cells, sink, self.limits.output)
         self._calls.asker = asker
         self._calls.adopt(cell)
         request: frames.Header = {
@@ -336,7 +353,7 @@ class RemoteSession(AccountedSession):
             request["notes"] = list(notes)
         try:
             with cells.run(self.key):
-                result = await self._result_of(cell, request, given.body, sink)
+                result = await self._result_of(cell, request, given.body)
             if result.status not in ("ok", "killed"):
                 result = await self._with_effects(result, cell)
             return await self._shown(result, code)
@@ -345,9 +362,7 @@ class RemoteSession(AccountedSession):
             self._calls.end_run()
             self.last_used = time.monotonic()
 
-    async def _result_of(
-        self, cell: RemoteCell, request: frames.Header, body: bytes, sink: Sink
-    ) -> Result:
+    async def _result_of(self, cell: RemoteCell, request: frames.Header, body: bytes) -> Result:
         try:
             line = await self._placed()
             stream = cell.stream = await line.request_with(request, body)
@@ -356,8 +371,7 @@ class RemoteSession(AccountedSession):
                     if message.header.get("columns") is True:
                         self._columns.add(message.body)
                         continue
-                    for event in checked(line, lambda: _events_in(message)):
-                        sink(event)
+                    checked(line, lambda: cell.show(_events_in(message)))
             except asyncio.CancelledError:
                 await see_through(asyncio.create_task(self._cancel(stream)))
                 raise

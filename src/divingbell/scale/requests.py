@@ -419,7 +419,7 @@ class Events:
         count = size = 0
         for each in self._waiting[:AT_ONCE]:
             count += 1
-            size += len(each) if isinstance(each, bytes) else _size_of(each)
+            size += len(each) if isinstance(each, bytes) else forms.size_of(each)
             if size > AT_ONCE_BYTES:
                 break
         some, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -443,10 +443,6 @@ class Events:
                     events = [packing.event(cast(Event, event)) for event in group]
                     sizes, body = forms.written(events, packing.raw)
                     await self._stream.send(sizes, body)
-
-
-def _size_of(event: Event) -> int:
-    return len(event.text) + sum(len(output.data) for output in event.outputs)
 
 
 def _seen(form: "asyncio.Future[Any]") -> None:

@@ -54,6 +54,11 @@ class _Shown:
     rich_cost: int = 0
 
 
+def most_rich(limit: int) -> int:
+    """Return the bytes of other forms than text that a limit on output allows."""
+    return max(limit * RICH_FACTOR, MIN_RICH)
+
+
 class Transcript:
     """Collects the outputs of a cell. If text is left out, all of it goes to `overflow`."""
 
@@ -61,7 +66,7 @@ class Transcript:
         self.cell = cell
         self.bytes = 0
         self._limit = limit
-        self._most_rich = max(limit * RICH_FACTOR, MIN_RICH)
+        self._most_rich = most_rich(limit)
         self._most_emitted = limit + self._most_rich
         self._sink = sink
         self._overflow = overflow
