@@ -185,6 +185,30 @@ async def test_a_vault_that_is_full_hides_what_comes(
     await vaults.close()
 
 
+async def test_what_one_user_holds_is_bounded_and_is_their_own_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault_module, "MOST_OF_USER", 4)
+    vaults = await opened(SqliteStore(tmp_path / "vault.db", KEEP))
+    first, second = (Principal("ann", name) for name in ("first", "second"))
+    releases = [vaults.of(each).hold() for each in (first, second)]
+    for number in range(3):
+        vaults.of(first).token_of(f"{number}@x.org", "EMAIL")
+    token = vaults.of(second).token_of("3@x.org", "EMAIL")
+    assert vaults.of(second).token_of("4@x.org", "EMAIL") == "[EMAIL_HIDDEN]"
+    assert vaults.of(Principal("bob", "b")).token_of("4@x.org", "EMAIL") != "[EMAIL_HIDDEN]"
+    assert vaults.of(second).token_of("3@x.org", "EMAIL") == token
+
+    releases[0]()  # what goes on no more makes room for what begins
+    assert vaults.of(Principal("ann", "third")).token_of("4@x.org", "EMAIL") != "[EMAIL_HIDDEN]"
+    assert vaults.of(second).token_of("5@x.org", "EMAIL") != "[EMAIL_HIDDEN]"
+    await until(lambda: not vaults._waiting, "all is kept")
+    monkeypatch.setattr(vault_module, "MOST_OF_USER", 1)
+    vaults.of(Principal("ann", "fourth"))
+    assert len(await vaults.recall(first)) == 0  # its user has as many already
+    await vaults.close()
+
+
 async def test_conversations_that_leave_the_memory_come_back_from_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 from divingbell import logs
 from divingbell.border.vault import tokens
@@ -19,6 +20,9 @@ log = logs.logger("divingbell")
 
 MOST_VALUES = 200_000
 """Values of one conversation; those that come after are hidden for good."""
+MOST_OF_USER = 1_000_000
+"""The same of all conversations of one user that are in memory: who begins many, and lets none end,
+takes what is his own."""
 MOST_IN_MEMORY = 2_000_000
 """Values of all conversations. Those that were used least recently are only in the store then, but
 for those that go on: what was learned there would be shown."""
@@ -59,6 +63,22 @@ class Entry:
 Clock = Callable[[], float]
 
 
+class _Room:
+    """The count of values of one user's conversations. Any thread may change it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._guard = threading.Lock()
+
+    @property
+    def is_full(self) -> bool:
+        return self.count >= MOST_OF_USER
+
+    def add(self, count: int) -> None:
+        with self._guard:
+            self.count += count
+
+
 class Vault:
     """The tokens of one conversation. Any thread may ask."""
 
@@ -67,10 +87,12 @@ class Vault:
         name: str,
         keep: Callable[[str, Entry], None],
         clock: Clock = time.monotonic,
+        room: _Room | None = None,
     ) -> None:
         self.name = name
         self._keep = keep
         self._clock = clock
+        self.room = room or _Room()
         self._holders: set[object] = set()
         self.last_used = clock()
         self.is_gone = False
@@ -88,6 +110,17 @@ class Vault:
     def is_held(self) -> bool:
         """Whether its conversation goes on, however long nothing has come of it."""
         return bool(self._holders)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it takes no more values."""
+        return len(self._entries) >= MOST_VALUES or self.room.is_full
+
+    def leave(self) -> None:
+        """Take it that it is in memory no more."""
+        with self._guard:
+            self.room.add(-len(self._entries))
+            self.room = _Room()
 
     def hold(self) -> Callable[[], None]:
         """Have its conversation go on until what is returned is called."""
@@ -112,7 +145,7 @@ class Vault:
         with self._guard:
             token = self._tokens.get(key)
             if token is None:
-                if len(self._entries) >= MOST_VALUES:
+                if self.is_full:
                     return f"[{kind}_HIDDEN]"
                 return self._drawn(Entry("", kind, value, frozenset({origin} - {""}), sealed))
             entry = self._entries[token]
@@ -147,12 +180,14 @@ class Vault:
                 self._counts[entry.kind] = self._counts.get(entry.kind, 0) + 1
                 self._tokens.setdefault((entry.kind, entry.value), entry.token)
                 self._entries[entry.token] = entry
+                self.room.add(1)
 
     def withdraw(self, token: str) -> None:
         """Have a token mean nothing here any more, because another value has it: whoever writes it
         may mean either. What it stood for gets a token of its own."""
         with self._guard:
             entry = self._entries.get(token)
+            self.room.add(token not in self._entries)
             self._entries[token] = None
             if entry is not None and self._tokens.get((entry.kind, entry.value)) == token:
                 self._drawn(entry)
@@ -162,6 +197,7 @@ class Vault:
         count = self._counts.get(entry.kind, 0)
         token = tokens.draw(entry.kind, count, self._entries)
         self._counts[entry.kind] = count + 1
+        self.room.add(1)
         self._add(replace(entry, token=token))
         return token
 
@@ -185,6 +221,8 @@ class Vaults:
         """When the store was last told what is in use."""
         self._gone: list[Callable[[Vault], None]] = []
         self._vaults: OrderedDict[str, Vault] = OrderedDict()
+        self._rooms: WeakValueDictionary[str, _Room] = WeakValueDictionary()
+        """By the name of the user."""
         self._waiting: dict[tuple[str, str], Entry] = {}
         self._guard = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -233,8 +271,9 @@ class Vaults:
             vault = self._vaults.get(name)
             left: list[Vault] = []
             if vault is None:
-                left = self._leave_oldest()
-                vault = self._vaults[name] = Vault(name, self._keep, self._clock)
+                room = self._rooms.setdefault(principal.user, _Room())
+                left = self._leave_oldest(room)
+                vault = self._vaults[name] = Vault(name, self._keep, self._clock, room)
             self._vaults.move_to_end(name)
             vault.touch()
         for each in left:
@@ -318,19 +357,26 @@ class Vaults:
 
     def _take_all(self, vault: Vault, rows: Iterable[Row]) -> None:
         for row in rows:
+            if vault.is_full:
+                log.warning("a user has so many values that not all of what was kept is taken back")
+                break
             vault.take(self._opened(row))
 
     def _opened(self, row: Row) -> Entry:
         kind, value, origins, sealed = self._seal.open(row.sealed, row.place)
         return Entry(row.token, kind, value, frozenset(origins), sealed)
 
-    def _leave_oldest(self) -> list[Vault]:
-        """Make room where there is too much; looked at when a conversation begins."""
-        count = sum(map(len, self._vaults.values()))
+    def _leave_oldest(self, room: _Room) -> list[Vault]:
+        """Make room where there is too much, in all or of this user; looked at when a conversation
+        begins."""
+        surplus = sum(map(len, self._vaults.values())) - MOST_IN_MEMORY
+        of_user = room.count - MOST_OF_USER + 1
         left: list[Vault] = []
-        for vault in self._vaults.values() if count > MOST_IN_MEMORY else ():
-            if count > MOST_IN_MEMORY and not vault.is_held:
-                count -= len(vault)
+        for vault in self._vaults.values() if surplus > 0 or of_user > 0 else ():
+            is_users = vault.room is room
+            if not vault.is_held and (surplus > 0 or (is_users and of_user > 0)):
+                surplus -= len(vault)
+                of_user -= len(vault) if is_users else 0
                 left.append(vault)
         for vault in left:
             del self._vaults[vault.name]
@@ -338,6 +384,7 @@ class Vaults:
 
     def _tell_gone(self, vault: Vault) -> None:
         vault.is_gone = True
+        vault.leave()
         for forget in self._gone:
             forget(vault)
 
