@@ -3,6 +3,8 @@
 import asyncio
 import json
 import re
+import sys
+import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,6 +16,7 @@ from divingbell import Divingbell, Session, ToolFailed, UnknownToken
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy_border import PrivacyBorder
 from divingbell.events import Revealed
+from divingbell.principal import Principal
 
 KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
 ROW = {
@@ -534,3 +537,24 @@ async def test_sessions_that_have_ended_are_forgotten_and_open_ones_are_not(
         await vaults.round()
         assert [list(user) for user in border._conversations.values()] == [["open"]]
         assert len(vaults._vaults) == 1
+
+
+async def test_threads_that_ask_for_one_conversation_have_the_same_one(
+    bell: Divingbell,
+) -> None:
+    border: Any = bell._border
+    names = [f"at-once-{number}" for number in range(400)]
+    ready = threading.Barrier(4)
+
+    def ask() -> list[object]:
+        ready.wait()
+        return [border._of(Principal("ann", name)) for name in names]
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        found = await asyncio.gather(*(asyncio.to_thread(ask) for _ in range(4)))
+    finally:
+        sys.setswitchinterval(before)
+    for conversations in zip(*found, strict=True):
+        assert len(set(map(id, conversations))) == 1

@@ -8,6 +8,7 @@ the sandbox's border, code gets tokens too, and only the arguments of tools have
 import ast
 import dataclasses
 import re
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -105,6 +106,7 @@ class PrivacyBorder:
         self.is_personal = not kinds.isdisjoint(PERSONAL)
         self.waits = scanner.waits
         """Whether a look at a text waits for an analyzer: then it is never taken on the loop."""
+        self._guard = threading.RLock()  # threads ask, too: the audit log's, for one
         self._conversations: dict[str, OrderedDict[str, Conversation]] = {}
         """By users, and by the names of their conversations."""
         self._principals: dict[str, Principal] = {}
@@ -316,7 +318,7 @@ class PrivacyBorder:
             _tell(lesson, "the tables of a session")
 
     def holds_back(self, principal: Principal, content: bytes = b"") -> bool:
-        # Threads ask, too: nothing is made or moved for it.
+        # Nothing is made or moved for it.
         of_user = self._conversations.get(principal.user) or OrderedDict()
         known = of_user.get(principal.conversation)
         return self.is_personal and (known is None or not known.has_shown(content))
@@ -345,13 +347,14 @@ class PrivacyBorder:
         return conversation
 
     def _of(self, principal: Principal) -> Conversation:
-        known = self._conversations.get(principal.user) or OrderedDict()
-        found = known.get(principal.conversation)
-        if found is None:
-            return self._begin(principal)
-        found.vault.touch()
-        known.move_to_end(principal.conversation)
-        return found
+        with self._guard:
+            known = self._conversations.get(principal.user) or OrderedDict()
+            found = known.get(principal.conversation)
+            if found is None:
+                return self._begin(principal)
+            found.vault.touch()
+            known.move_to_end(principal.conversation)
+            return found
 
     def _begin(self, principal: Principal) -> Conversation:
         vault = self._vaults.of(principal)  # which may have others forgotten
@@ -372,14 +375,15 @@ class PrivacyBorder:
 
     def _forget(self, vault: Vault) -> None:
         """Forget what was learned in a conversation, and where its tokens are known."""
-        principal = self._principals.pop(vault.name, None)
-        known = self._conversations.get(principal.user) if principal is not None else None
-        if principal is None or known is None:
-            return
-        if (conversation := known.pop(principal.conversation, None)) is not None:
-            conversation.leave()
-        if not known:
-            del self._conversations[principal.user]
+        with self._guard:
+            principal = self._principals.pop(vault.name, None)
+            known = self._conversations.get(principal.user) if principal is not None else None
+            if principal is None or known is None:
+                return
+            if (conversation := known.pop(principal.conversation, None)) is not None:
+                conversation.leave()
+            if not known:
+                del self._conversations[principal.user]
 
     def hold(self, principal: Principal) -> Callable[[], None]:
         return self._of(principal).vault.hold()
