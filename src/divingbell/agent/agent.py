@@ -290,7 +290,7 @@ class Agent:
                     self.history.append(_as_kept(piece))
                     done = True
                     yield piece
-        except (GeneratorExit, BaseException) as error:
+        except BaseException as error:
             if not done and not isinstance(error, Exception):
                 self.history.append(Replied("".join(text) + INTERRUPTED))
             raise
