@@ -1,7 +1,7 @@
 """Sessions on nodes beside those of the library, in one run: `./dev bench scale`.
 
-The nodes are `divingbell node` on this machine, so what is measured is the line and what is done
-for it; a network adds its own.
+The nodes are `divingbell node` on this machine, and for `ray` those of a Ray cluster on it, so what
+is measured is the line and what is done for it; a network adds its own.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from turns import Turns
 from divingbell import Divingbell, Session
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+import ray_cells
 from tests.scale import nodes
 
 LIBRARY, LINE = "the library", "over a line"
@@ -151,6 +152,44 @@ async def lost(rounds: int) -> list[table.Row]:
     return rows
 
 
+async def ray(rounds: int) -> list[table.Row]:
+    """Cells over a line to a node that Ray has placed, beside Ray's own means."""
+    async with ray_cells.running() as cluster:
+        single = await Turns(await ray_cells.one_by_one(cluster, BATCH)).take(rounds)
+        many = await Turns(await ray_cells.many_at_once(cluster, BATCH)).take(rounds)
+    rows = []
+    of_line = {
+        ray_cells.LIBRARY: ("1", ""),
+        ray_cells.LINE: _ratio(single, ray_cells.LIBRARY, 1.4),
+        ray_cells.EMPTY: _ratio(single, ray_cells.EMPTY, 1.0),
+        ray_cells.CALL: _ratio(single, ray_cells.CALL, 1.0),
+    }
+    for name, (ratio, target) in of_line.items():
+        rows.append(
+            table.times("1+1, warm, on Ray", name, single.times(name), ratio=ratio, target=target)
+        )
+    times = many.ratio(ray_cells.CALL, ray_cells.LINE)
+    for name in (ray_cells.LINE, ray_cells.CALL):
+        is_line = name == ray_cells.LINE
+        rows.append(
+            table.times(
+                f"{ray_cells.AT_ONCE} sessions at once on {ray_cells.NODES} nodes",
+                name,
+                many.times(name),
+                ratio=f"{times:.1f} times as many cells/s" if is_line else "1",
+                target=table.at_least(times, 2.0) if is_line else "",
+            )
+        )
+    return rows
+
+
+def _ratio(turns: Turns, other: str, most: float) -> tuple[str, str]:
+    """Return how the line compares with another way, and whether it should."""
+    ratio = turns.ratio(ray_cells.LINE, other)
+    words = f"the line takes {ratio:.2f} of it"
+    return words, table.at_most(ratio, most, "×")
+
+
 BENCHMARK = Benchmark(
     "scale",
     __doc__,
@@ -160,6 +199,7 @@ BENCHMARK = Benchmark(
         "output": lambda chosen: output(chosen.rounds),
         "opening": lambda chosen: opening(chosen.rounds),
         "crowd": lambda chosen: crowd(max(1, chosen.rounds // 4)),
+        "ray": lambda chosen: ray(chosen.rounds),
         "lost": lambda chosen: lost(max(1, chosen.rounds // 8)),
     },
     amounts={"rounds": Amount("turns of each", 20, 2)},

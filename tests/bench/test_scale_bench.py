@@ -22,6 +22,8 @@ def test_every_part_is_measured_once() -> None:
         "a call of a tool",
         "1 MB of output",
         "16 sessions",
+        "an empty actor call",
+        "on 2 nodes",
         "killed",
         "hangs",
     ):
