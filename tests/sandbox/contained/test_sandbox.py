@@ -1,6 +1,7 @@
 """The same session behind every wall that is made of containers."""
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -196,7 +197,8 @@ async def test_one_that_is_killed_from_outside_says_so_and_starts_anew(
         running = asyncio.create_task(session.run(code))
         await until_there(session, "begun")
         for pid in _sandbox(session).pids():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it went with one before it
+                os.kill(pid, signal.SIGKILL)
         result = await asyncio.wait_for(running, PATIENCE)
         assert result.status in ("killed", "limit") and result.state == "fresh", result
         after = await asyncio.wait_for(session.run("1 + 1"), PATIENCE)
