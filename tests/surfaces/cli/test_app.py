@@ -1,17 +1,18 @@
 """The command, run as users run it: another process, its output, its exit status."""
 
 import base64
+import contextlib
 import importlib
 import inspect
 import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ def bell(tmp_path: Path) -> Bell:
     return runner(tmp_path)
 
 
-@contextmanager
+@contextlib.contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The command, running; it is ended if the test has not done so."""
     process = subprocess.Popen(
@@ -458,6 +459,26 @@ def test_closed_descriptors_do_no_harm(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == exit_status.OK
+
+
+def test_a_line_for_people_is_one_write_so_that_no_other_comes_within_it(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        done = subprocess.run(
+            [COMMAND, "exec", "1"],
+            stderr=theirs,
+            cwd=tmp_path,
+            env=environment(DIVINGBELL_MEMORY="much"),
+            timeout=PATIENCE,
+            check=False,
+        )
+        ours.setblocking(False)
+        written = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                written.append(ours.recv(65536))
+    assert done.returncode == exit_status.USAGE
+    assert written and all(each.endswith(b"\n") for each in written), written
 
 
 # Help

@@ -61,6 +61,8 @@ def _mend_streams() -> None:
     for stream in (sys.stdout, sys.stderr):
         # A file name that is not valid text, or a narrow locale, is no reason to fail.
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    # A line is one write: in a pipe that several write to, another's could stand within it else.
+    sys.stderr.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
 
 
 def _fail(message: str, status: int) -> int:
