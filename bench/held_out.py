@@ -3,7 +3,7 @@
     echo '[500, "usual"]' | python held_out.py
 
 Runs in the environment of the peers, which has Faker. Each line asks for so many of a set (usual,
-more, other, numbers, later, newest); the answer is a line with samples as JSON: the text, the
+more, other, numbers, later, newest, apart); the answer is a line with samples as JSON: the text, the
 places and kinds of its values, the number of its template, and whether this has any words. One
 seed, so that they are the same in each run. Templates with even numbers are for choosing by,
 figures come from the odd ones, as in personal_data.py. The rules by which they stay worth
@@ -14,6 +14,7 @@ alone, whose halves differ in their templates and in their countries: half of it
 Faker, and half are numbers that libphonenumber holds for valid, in seven ways to write them.
 `later` is the same with templates of which all have been looked at since, so that all are for
 choosing by. `newest` has templates that were written after those, and values of a seed of its own.
+`apart` is the same with templates of somebody who had not seen what finds them.
 """
 
 import datetime
@@ -31,10 +32,12 @@ import later_number_texts
 import newest_number_texts
 import number_texts
 import phonenumbers
+import written_apart_texts
 from faker import Faker
 
 SEED = 4711
 NEWEST_SEED = 90_210
+APART_SEED = 8_128
 COUNTRIES = (
     "en_US", "en_GB", "en_CA", "en_AU", "en_IN", "en_NZ", "en_IE", "de_DE", "de_AT", "de_CH",
     "fr_FR", "fr_CA", "es_ES", "es_MX", "it_IT", "nl_NL", "sv_SE", "pl_PL", "pt_BR", "pt_PT",
@@ -216,6 +219,12 @@ def newest_numbers(times: int) -> list[dict[str, Any]]:
     return _of_numbers(times, *lines, NEWEST_SEED)
 
 
+def numbers_apart(times: int) -> list[dict[str, Any]]:
+    """The same of templates by somebody who had not seen what finds them."""
+    lines = written_apart_texts.WITH_NUMBERS, written_apart_texts.LOOK_ALIKES
+    return _of_numbers(times, *lines, APART_SEED)
+
+
 def _of_numbers(
     times: int, texts: Sequence[str], look_alikes: Sequence[str], seed: int
 ) -> list[dict[str, Any]]:
@@ -273,7 +282,12 @@ def _sample(filler: Filler, number: int, line: str) -> dict[str, Any]:
 
 def main() -> None:
     sets = {"usual": COUNTRIES, "more": MORE_COUNTRIES, "other": OTHER_COUNTRIES}
-    alone = {"numbers": numbers, "later": later_numbers, "newest": newest_numbers}
+    alone = {
+        "numbers": numbers,
+        "later": later_numbers,
+        "newest": newest_numbers,
+        "apart": numbers_apart,
+    }
     for line in sys.stdin:
         wanted, name = json.loads(line)
         made = alone[name](wanted) if name in alone else samples(wanted, sets[name])

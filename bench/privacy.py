@@ -96,7 +96,7 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     theirs = [scanner.finds(sample.text) for sample in others]
     yield from judged(others, theirs, f"divingbell, {half}, other countries", wanted=False)
     yield from judged_apart(others, theirs, f"divingbell, {half}, other countries")
-    sets = ("numbers", "newest", "later") if tuned else ("numbers", "newest")
+    sets = ("numbers", "newest", "apart", "later") if tuned else ("numbers", "newest", "apart")
     dialled = {name: held_out(2 * times, tuned, install, name) for name in sets}
     for name, about in dialled.items():
         theirs = [scanner.finds(sample.text) for sample in about]
