@@ -3,8 +3,8 @@
     echo '[500, "usual"]' | python held_out.py
 
 Runs in the environment of the peers, which has Faker. Each line asks for so many of a set (usual,
-more, other, numbers, later, newest, apart); the answer is a line with samples as JSON: the text, the
-places and kinds of its values, the number of its template, and whether this has any words. One
+more, other, numbers, later, newest, apart); the answer is a line with samples as JSON: the text,
+the places and kinds of its values, the number of its template, and whether this has any words. One
 seed, so that they are the same in each run. Templates with even numbers are for choosing by,
 figures come from the odd ones, as in personal_data.py. The rules by which they stay worth
 something: what loses in the odd half is not looked at and not mended; who looks writes new ones,

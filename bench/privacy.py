@@ -101,6 +101,9 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
     for name, about in dialled.items():
         theirs = [scanner.finds(sample.text) for sample in about]
         yield from numbers_judged(about, theirs, f"divingbell, {half}, {name}", wanted=True)
+        theirs = [finds_at_border(scanner, sample.text) for sample in about]
+        subject = f"divingbell, {half}, {name}, with what fields say"
+        yield from numbers_judged(about, theirs, subject, wanted=False)
     # All at once: to start a peer takes seconds.
     everything = [*samples, *itertools.chain.from_iterable(dialled.values())]
     for peer in PEERS:
@@ -115,6 +118,16 @@ def on_held_out(times: int, tuned: bool, install: bool) -> Iterator[table.Row]:
             of_set = theirs[at : at + len(about)]
             yield from numbers_judged(about, of_set, f"{peer}, {half}, {name}", wanted=False)
             at += len(about)
+
+
+def finds_at_border(scanner: Scanner, text: str) -> list[tuple[int, int, str]]:
+    """Find what is hidden where a tool returns this text and code prints it: by shape, and what
+    stands in fields and columns whose names say what they hold."""
+    learned = Learned()
+    learner = Learner(Fields(), learned)
+    learner.learn(text, "crm.find")
+    learner.learn_shown([text])
+    return list(Screen(scanner, learned).finds(text))
 
 
 def judged(

@@ -190,9 +190,9 @@ TICKETS = (
     ),
     # 7
     (
-        "Case {int8} has been updated.\n\n{name} commented:\n\"I tried the steps but the "
+        'Case {int8} has been updated.\n\n{name} commented:\n"I tried the steps but the '
         "router still blinks red. Technician can ring {phone} before arrival, my buzzer does "
-        "not work.\"\n\nStatus: Pending -> In progress"
+        'not work."\n\nStatus: Pending -> In progress'
     ),
     # 8
     (
@@ -303,7 +303,7 @@ RECORDS = (
     # 7
     (
         '{{"type": "message", "ticket_id": {int7}, "author": "{name}", "text": "Hi team,\\n'
-        "\\nplease cancel my order {order} and call me back at {phone}.\\n\\n{name}\", "
+        '\\nplease cancel my order {order} and call me back at {phone}.\\n\\n{name}", '
         '"via": {{"channel": "email"}}, "ip": "{ip}"}}'
     ),
     # 8
@@ -471,7 +471,7 @@ MARKUP = (
     ),
     # 8
     (
-        '<footer><p>{company} AG &bull; {street} &bull; {city}</p>\n<p>Hotline: {phone} '
+        "<footer><p>{company} AG &bull; {street} &bull; {city}</p>\n<p>Hotline: {phone} "
         "(Mo&ndash;Fr 8&ndash;18 Uhr)</p><p>HRB {int5}</p></footer>"
     ),
     # 9
@@ -499,8 +499,8 @@ CODE = (
     "UPDATE employees SET mobile = '{phone}', updated = {epoch} WHERE employee_no = {int6};",
     # 4
     (
-        "on_call:\n  - name: {name}\n    pager: \"{phone}\"\n    escalate_after: {int3}\n"
-        "  - name: {name}\n    pager: \"{phone}\"\n    escalate_after: {int3}\n"
+        'on_call:\n  - name: {name}\n    pager: "{phone}"\n    escalate_after: {int3}\n'
+        '  - name: {name}\n    pager: "{phone}"\n    escalate_after: {int3}\n'
         "timezone: Europe/London"
     ),
     # 5
@@ -511,12 +511,12 @@ CODE = (
     # 6
     (
         "curl -X POST https://api.example.com/v2/leads -H 'Content-Type: application/json' "
-        "-d '{{\"name\": \"{name}\", \"phone\": \"{phone}\", \"source_id\": {int4}}}'"
+        '-d \'{{"name": "{name}", "phone": "{phone}", "source_id": {int4}}}\''
     ),
     # 7
     (
-        "create_contact(\n    name=\"{name}\",\n    email=\"{email}\",\n    number=\"{phone}\","
-        "\n    tags=[\"lead\", \"fair-2024\"],\n)\n# -> {{\"ok\": True, \"id\": {int6}}}"
+        'create_contact(\n    name="{name}",\n    email="{email}",\n    number="{phone}",'
+        '\n    tags=["lead", "fair-2024"],\n)\n# -> {{"ok": True, "id": {int6}}}'
     ),
     # 8
     (
@@ -542,8 +542,8 @@ LOGS = (
     "ValueError: could not parse '{phone}' as a phone number for contact {int5} ({name})",
     # 3
     (
-        "[{date}T{time}Z] asterisk[{int5}]: -- Executing Dial(\"SIP/trunk-{int4}\", "
-        "\"{phone},30\") in new stack\n[{date}T{time}Z] asterisk[{int5}]: -- Hangup cause 16"
+        '[{date}T{time}Z] asterisk[{int5}]: -- Executing Dial("SIP/trunk-{int4}", '
+        '"{phone},30") in new stack\n[{date}T{time}Z] asterisk[{int5}]: -- Hangup cause 16'
     ),
     # 4
     (
@@ -552,8 +552,8 @@ LOGS = (
     ),
     # 5
     (
-        "Traceback (most recent call last):\n  File \"/srv/app/import.py\", line {int3}, in "
-        "load\n    validate(row)\n  File \"/srv/app/rules.py\", line {two}, in validate\n"
+        'Traceback (most recent call last):\n  File "/srv/app/import.py", line {int3}, in '
+        'load\n    validate(row)\n  File "/srv/app/rules.py", line {two}, in validate\n'
         "    raise Invalid(row)\nInvalid: ['{int5}', '{name}', '{phone}', '{city}']"
     ),
     # 6
@@ -572,7 +572,7 @@ LOGS = (
         "{phone}\n{date} {time} import: row {int3}: skipped (empty)\n{int4} rows in {small}.{two}s"
     ),
     # 9
-    "HTTP 400 Bad Request: {{\"code\": 21211, \"message\": \"Invalid 'To' number: {phone}\"}}",
+    'HTTP 400 Bad Request: {{"code": 21211, "message": "Invalid \'To\' number: {phone}"}}',
     # 10
     "{date} {time} FEHLER Fax an {phone} nicht zugestellt (besetzt), Versuch {small} von 5",
 )
@@ -734,7 +734,7 @@ MENTION_LOOK_ALIKES = (
         "number {int6} when you call."
     ),
     # 4
-    "calls_total{{queue=\"sales\"}} {int6}\ncalls_missed{{queue=\"sales\"}} {int4} {epoch}",
+    'calls_total{{queue="sales"}} {int6}\ncalls_missed{{queue="sales"}} {int4} {epoch}',
     # 5
     "Mobile app 5.{two}.{small} (build {int7}) crashes on start, device SM-G{int3}F, Android 13",
     # 6

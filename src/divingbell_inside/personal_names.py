@@ -30,7 +30,10 @@ _WORDS_OF_KINDS = {
         "phone phonenumber phoneno telephone telephonenumber telephoneno tel mobile mobilenumber "
         "mobileno mobilephone mobilephonenumber cellphone cellphonenumber cellnumber msisdn fax "
         "faxnumber whatsapp telefon telefonnummer telefonnr handy handynummer mobiltelefon "
-        "mobilnummer rufnummer numerodetelephone telefono numerodetelefono movil celular"
+        "mobilnummer rufnummer numerodetelephone telefono numerodetelefono movil celular telno "
+        "contactnumber contactno contactphone gsm gsmnumber mobil telefone numerodetelefone "
+        "telemovel telefoon telefoonnummer mobiel cellulare numeroditelefono numertelefonu "
+        "telefonkontaktowy komorka puhelin puhelinnumero telefonszam phoneprivate telefonprivat"
     ),
     "BIRTH_DATE": (
         "dob birthdate birthday bday birthdt dateofbirth geburtsdatum geburtstag datenaissance "

@@ -57,7 +57,7 @@ _PHONE_AT_ZERO = (
     rf"{_FIRST}(?:(?<!{JOINED})(?<![.+])(?<![0-9a-fA-F]-)(?<!\d[ /])(?<!\d,(?![0(]))|(?<=\\[nrt]))"
 )
 _PHONE_WORDS = (
-    rf"{phone_words.LATIN}|\bt(?:é|e)l\b|whatsapp|\bsms\b"
+    rf"{phone_words.LATIN}|\bt(?:é|e)l\b|whatsapp|(?:\b|_)sms(?:\b|_)"
     r"|hotline|handy|voicemail|landline|rufnummer|\bcall me"
     r"|\b(?:get|reach|catch) (?:me|us)|\bll(?:á|a)m(?:ame|enos|eme|ar)|\bchiama(?:mi|ci|r)|\banruf"
     r"|\berreich|\bligue|\bzadzwo"
@@ -79,19 +79,26 @@ _WEAK_PHONE_WORDS = (
     # Whose number it is.
     r"|\b(?:mi|mon|meu|mio|meine?|mijn|mitt|min|moj|můj|mój)"
     r" (?:n(?:ú|u)mero|num(?:é|e)ro|nummer|numer|broj|číslo)"
+    r"|\b(?:n(?:uev|ov|uov)o n(?:ú|u)mero|nouveau num(?:é|e)ro|n(?:eue|ieuw|ya|ye) nummer)"
+    r"|\b(?:nowy numer|nové číslo|moje číslo)"
     # Where messages are sent, and desks that are called.
     r"|telegram|\bviber\b|\bsignal:|wechat|\bzalo\b|imessage|facetime|\botp\b|recipients?\b"
     r"|switchboard|helpline|reception\b|direct line|durchwahl|festnetz|zentrale\b|ligne directe"
     r"|centralino|centralita|växel"
+    r"|\bfixe\b|\bfijo\b|\bfisso\b|klingel|enquir|inquir|atenci(?:ó|o)n al cliente"
     r"|next of kin|emergency|notfall|\burgence|emergenza|emerg(?:ê|e)ncia"
 )
 _PHONE_WORDS_BEHIND = (
     r"office|fax|mobile|\bsms\b|\bcell\b|\bdesk\b|\bhome\b|phone"
     r"|\b(?:text|call) me\b|is the best (?:way|number) to (?:reach|call)"
 )
-_LINE_OF_LETTER = r"(?:\n|\\n|\|)[ \t]{0,3}[TFM](?:[:.] ?| )"
+_LINE_OF_LETTER = r"(?:\n|\\n|\|)[ \t]{0,3}(?:[TFM](?:[:.] ?| )|[PDCtpmd][:.] ?)"
 """A line in the foot of a letter."""
-_TO_VALUE = r"[:=：>.][ \t]?[\"'(\[]{0,3}(?=[(+\d])"
+_TO_VALUE = (
+    r"(?:[:=：>.][ \t]?[\"'(\[]{0,3}"
+    r"|\b(?:at|on|under|al|au|auf|unter|pod|på|op"
+    r"|no|nr|n(?:ú|u)mero|num(?:é|e)ro|nummer|number)\.? )(?=[(+\d])"
+)
 """What stands right before the value of a field."""
 _EXTENDED = re.compile("[xe#]")
 
@@ -189,14 +196,22 @@ _WITH_A_DOT = re.compile(r"\d{3,4}\.\d{4}")
 _DAY = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])")
 _MAY_BE_NUMBERED = (
     r"\w{0,12}(?:phone|tele|tel|mob|handy|cell|fax|faks|gsm|call|contact|kontakt|whats|ruf|hotline|line|m(?:o|ó)vil"
-    r"|cep|sms|festnetz|durchwahl|zentral|service|notruf)|ph\b|tlf|tfn|hp\b|the\b|my\b|ur\b|your\b|his\b|her\b"
+    r"|cep|sms|festnetz|durchwahl|zentral|service|notruf)|ph\b|tlf|tfn|hp\b|nummer\b|the\b|my\b|ur\b|your\b|his\b|her\b"
     r"|this\b|new\b|on\b|at\b|to\b|is\b|auf\b|unter\b|au\b|al\b"
 )
 """Words before a number's `no.` that may be one of a telephone."""
+_NAMES_OF_FIELDS = "tel|mob|cell|handy|gsm|sms|whatsapp|msisdn|contact|number|value|text"
+"""Beginnings of the names of fields that may hold a telephone number, beside those words."""
 _OTHER_NUMBER = re.compile(
     r"(?:order|invoice|tracking|ticket|account|card|ssn|(?<![a-z])id|version|build|release|ref|iban|serial|sku|part|uuid|hash"
     r"|parcel|package|shipment|receipt|contract|meter|rechnung|bestellung|auftrag|vertrag|artikel"
     r"|facture|commande|pedido|factura|contrato|fattura|ordine|faktur[aey]?|заказ|сч[её]т|订单|注文"
+    r"|p(?:ó|o)liza|expediente|albar(?:á|a)n|polizza|pratica|apólice|processo|encomenda|dossier"
+    r"|colis|paquete|pacco|paket|pakket|paczk[aię]|zam(?:ó|o)wieni[ea]|przesyłk[aię]|umow[ay]"
+    r"|police|sendung|aktenzeichen|zaak|polis|ärende|kolli|sag|tilaus"
+    # What companies and persons are registered as.
+    r"|(?<![a-z])(?:nipc?|nif|cif|nie|dni|kvk|btw|krs|regon|pesel|siren|siret|hrb|hra|cvr|ytj|uid|rsin"
+    r"|bsn|cnpj|cpf|rut|cuit|oib|dič|ičo?|cui|tva|mwst|ust-?id(?:nr)?|steuer-?(?:id|nr)|org\.?-?nr|y-tunnus)"
     r"|(?<![a-z])(?:bill|docket|policy|article|model|lot|batch|plot|licen[cs]e|registration|vat"
     r"|tax|barcode|ean|gtin|isbn|issn|imei|imsi|iccid|vin|upc|revision|commit|flight|postcode"
     r"|zip|pin|size|length|offset|limit|total|sum|amount|balance|duration|epoch|timestamp"
@@ -208,7 +223,7 @@ _OTHER_NUMBER = re.compile(
     # Another field than that of the word.
     # A version of a program, such as Safari/605.1.15.
     r"|[a-z]/$"
-    r"|[\"'](?!\w*(?:phone|mobile|tel|fax|cell|contact|number|value|text))\w{1,30}\\?[\"']\s?:\s?\\?[\"']?$"
+    rf"|[\"'](?!\w*(?:{phone_words.LATIN}|{_NAMES_OF_FIELDS}))\w{{1,30}}\\?[\"']\s?:\s?\\?[\"']?$"
 )
 _OTHER_BEHIND = re.compile(
     r"\\?[\"']\s?:|,? (?:over|by|on|via) (?:the )?(?:tele)?phone"
