@@ -69,6 +69,7 @@ SLOW = (
     "surfaces/cli/test_servers.py",
     "surfaces/cli/test_serving.py",
     "surfaces/cli/test_shell.py",
+    "surfaces/cli/test_signing_in.py",
     "surfaces/cli/test_trusting.py",
     "surfaces/cli/test_vault.py",
     "surfaces/http",
