@@ -20,7 +20,7 @@ from divingbell.skills import answers, questions, skill_file, trial
 from divingbell.skills.record import Record
 from divingbell.skills.store import Stores
 from divingbell.text import is_hiding
-from tests.skills.samples import made
+from tests.skills.samples import RUN_BY_PATH, made, of_another_agent
 from tests.waiting import until, until_there
 
 POLICY = {"flow": [{"from": "host.orders", "to": "host.mail", "action": "deny"}]}
@@ -395,6 +395,18 @@ async def test_a_skill_of_another_agent_has_its_files_in_a_folder(
     for detail in ("with_description", "full"):
         [item] = await value(ann, f"search_skills('', {detail!r})")
         assert item["import"] == "skills.path('pdf')"
+
+
+async def test_a_script_of_a_skill_that_was_taken_over_is_run_by_its_path(
+    house: Divingbell, ann: Session, tmp_path: Path
+) -> None:
+    folder = of_another_agent(tmp_path)  # where nobody may execute it
+    assert (folder / "greet/scripts/greet.sh").stat().st_mode & 0o111 == 0
+    await house.skills.import_folder(folder, user=ann.principal.user)
+    said = "hello Ann from /workspace/.skills/greet/scripts/greet.sh\n"
+    assert await value(ann, RUN_BY_PATH) == said
+    command = await ann.command("/workspace/.skills/greet/scripts/greet.sh Ann")
+    assert (command.exit_code, command.stdout) == (0, said)
 
 
 async def test_a_syntax_error_in_a_kept_skill_is_shown_where_it_is_imported(
