@@ -493,7 +493,17 @@ async def test_what_code_saves_is_in_the_format_and_any_agent_can_read_it(
     await saved(ann)
     written = await house.skills.export("top-customers", tmp_path, user=ann.principal.user)
     assert skills_ref.validate(written) == []
-    assert "top_customers(limit=3)" in (written / "SKILL.md").read_text()
+    head = skills_ref.read_properties(written)
+    assert head.metadata == {"made-by": "divingbell"}  # what is ours: texts under `metadata`
+    assert (head.name, head.description) == ("top-customers", "Finds the best customers")
+    assert (head.license, head.compatibility, head.allowed_tools) == (None, None, None)
+    _, _, body = (written / "SKILL.md").read_text().split("---\n", 2)
+    assert "The customers with the largest orders." in body
+    parameters, example = body.partition("## Parameters")[2].split("## Example")
+    assert "from skills import top_customers\n\ntop_customers(limit=3)\n" in parameters
+    assert "from skills import top_customers\n\ntop_customers(2)\n" in example
+    assert "- `host.orders`" in example.partition("## Tools")[2]
+    assert [path.name for path in (written / "scripts").iterdir()] == ["top_customers.py"]
 
 
 async def test_names_that_begin_with_a_digit_have_a_module_too(ann: Session) -> None:
