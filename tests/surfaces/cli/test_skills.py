@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 import skills_ref
 
+from divingbell import Divingbell
 from divingbell.audit import reading
 from divingbell.host.login import login_name
+from divingbell.journal import tokens
 from divingbell.settings.config import Settings
 from divingbell.skills import folder, skill_file
 from divingbell.skills.record import Record, Usage
@@ -160,6 +162,31 @@ def test_the_list_says_what_a_skill_is_worth(
         "top-customers 1 1,200 75% 45,000 Runs top-customers. Use it in tests.",
         "unused 1 0 – 0 [changed] Runs unused. Use it in tests.",
     ]
+
+
+SAVED = 'def doubled(number):\n    "Return it twice as large."\n    return 2 * number\n'
+
+
+async def test_the_list_says_what_sessions_have_saved_by_a_skill(store: Store, bell: Bell) -> None:
+    async with Divingbell(pool=0, preload=(), skills="on") as house:
+        for code in (
+            f"save_skill('doubled', {SAVED!r}, 'Doubles', 'doubled(1)')",
+            "from skills import doubled\n[doubled(1) for _ in range(9)]",
+            "from skills import doubled\ndoubled(2)",
+            "from skills import doubled\ndoubled(None)",
+            "2 + 2",
+        ):
+            async with house.session(user=login_name()) as session:
+                result = await session.run(code)
+                assert (result.status == "ok") is ("None" not in code), result.error
+    shown = " ".join(bell("list").stdout.splitlines()[1].split())
+    # What the code cost whoever wrote it, for each use that went well.
+    saved = 2 * tokens.count(store.get("doubled").skill.code or "")
+    assert saved > 20 and shown == f"doubled 1 3 67% {saved} Doubles"
+    [found] = json.loads(bell("list", "--json").stdout)
+    assert found["usage"] == {
+        "uses": 3, "failures": 1, "tokens_saved": saved, "success_rate": 0.6667,
+    }  # fmt: skip
 
 
 def test_a_list_in_a_pipe_has_whole_descriptions(store: Store, bell: Bell) -> None:
