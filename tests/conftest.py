@@ -53,6 +53,7 @@ SLOW = (
     "session/test_starting.py",
     "session/test_user_rates.py",
     "session/test_users.py",
+    "skills/test_catalogue_over_https.py",
     "skills/test_skills.py",
     "smoke",
     "surfaces/cli/test_chat.py",

@@ -55,7 +55,6 @@ _CONFIGURATION = {
     "http.lowSpeedTime": "20",
 }
 _PASSED_ON = (
-    "HOME",
     "LOGNAME",
     "PATH",
     "SSH_AUTH_SOCK",
@@ -67,7 +66,8 @@ _PASSED_ON = (
     "GIT_SSL_CAINFO",
     "SSL_CERT_FILE",
 )
-"""Variables that git gets of ours: to find ssh and its keys, and the way out of the house."""
+"""Variables that git gets of ours: to find ssh and its keys, and the way out of the house. HOME is
+not among them: ssh does without, and git would send what ~/.netrc has to wherever it is led."""
 # `ulimit -f` counts blocks of 512 bytes, `-v` kilobytes. Limits that are set in the child by Python
 # would be set between fork and exec, where a program with threads may hang.
 _LIMITED = 'ulimit -f "$1" && ulimit -v "$2" && ulimit -t "$3" && shift 3 && exec "$@"'
@@ -185,6 +185,7 @@ def _environment() -> dict[str, str]:
         "GIT_PROTOCOL_FROM_USER": "0",
         "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oForwardAgent=no -oPermitLocalCommand=no",
         "GIT_TERMINAL_PROMPT": "0",
+        "HOME": "/dev/null",  # where it is not set, the home of the user is looked up
     }
 
 
