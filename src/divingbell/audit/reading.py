@@ -119,6 +119,7 @@ def _of_chain(chain: str, files: dict[int, Path]) -> Iterator[Record]:
                 record, _ = record_in(line, None)
             except Broken:
                 continue  # `audit verify` tells of it
+            record.pop("chain", None)  # a line that somebody has forged may say anything
             yield {"chain": chain} | record
 
 

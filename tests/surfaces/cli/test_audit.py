@@ -120,6 +120,30 @@ def test_a_terminal_that_reads_json_is_told_to_do_nothing(bell: Bell, tmp_path: 
     assert shown.rstrip("\n").isprintable()
 
 
+def test_a_line_that_somebody_else_has_written_hides_none_of_the_others(
+    bell: Bell, tmp_path: Path
+) -> None:
+    [path] = making.files(tmp_path / "divingbell")
+    lines = path.read_bytes().splitlines(keepends=True)
+    _, end = record_in(lines[-1], None)
+    for said in (
+        {"at": [], "kind": [], "chain": []},
+        {"at": "0001-01-01", "kind": "call.x"},
+        {"a": 1},
+    ):
+        line, end = line_of(said, end)
+        lines.append(line)
+    lines.append(line_of({"at": "2026-01-01", "kind": "call.started", "tool": "last"}, end)[0])
+    path.write_bytes(b"".join(lines))
+    for words in (
+        ("tail", "--json"), ("tail",), ("search", "--tool", "last"),
+        ("export",), ("export", "--format", "ocsf"),
+    ):  # fmt: skip
+        done = bell(*words)
+        assert done.returncode == 0 and "last" in done.stdout, (words, done.stderr)
+    assert bell("verify").returncode == 1  # which tells of them
+
+
 def test_export_gives_lines_of_json(bell: Bell) -> None:
     plain = [json.loads(line) for line in bell("export").stdout.splitlines()]
     events = [json.loads(line) for line in bell("export", "--format=ocsf").stdout.splitlines()]
