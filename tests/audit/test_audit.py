@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from divingbell import Approval, Divingbell, NotRecorded
+from divingbell import Approval, Divingbell, NotRecorded, SkillRefused
 from divingbell.events import Revealed
 from tests.audit import making
 from tests.audit.test_log import full
+from tests.skills.catalogues import Reader
+from tests.skills.samples import made
 
 CALL = "from servers.host import refund\nrefund({order}, 'bob@example.org')"
 
@@ -152,6 +154,25 @@ async def test_without_room_no_skill_is_changed(tmp_path: Path) -> None:
         ("skill.changing", "remove"),
         ("skill.removed", None),
     ]
+
+
+async def test_without_room_no_skill_is_installed_and_no_key_is_remembered(tmp_path: Path) -> None:
+    (tmp_path / "catalogue").mkdir()
+    place = str(tmp_path / "catalogue")
+    said = Reader(tmp_path / "publisher").publish(made(), place).statement
+    async with _bell(tmp_path) as bell:
+        await bell.skills.add(made("another"))  # there is a log
+        with full(tmp_path), pytest.raises(NotRecorded):
+            await bell.skills.install(said.name, place, sha256=said.digest)
+        assert [each.name for each in await bell.skills.list()] == ["another"]
+        with pytest.raises(SkillRefused, match="seen for the first time"):
+            await bell.skills.install(said.name, place)
+        await bell.skills.install(said.name, place, sha256=said.digest)
+    told = [(e["kind"], e["skill"]) for e in making.records(tmp_path) if "skill." in e["kind"]]
+    assert told == [
+        ("skill.changing", "another"), ("skill.saved", "another"),
+        ("skill.changing", said.name), ("skill.saved", said.name),
+    ]  # fmt: skip
 
 
 async def test_a_required_log_without_room_runs_nothing(tmp_path: Path) -> None:
