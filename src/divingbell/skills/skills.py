@@ -244,6 +244,7 @@ class Skills:
         Raises:
             SkillMissing: there is no such version.
         """
+        name = names.of_module(name)
         await self._changing(name, "rollback", user or "")
         kept = await asyncio.to_thread(self.stores.of(user or "").rollback, name, version)
         self._tell(self._saved(kept, user or "", "rollback"))

@@ -97,7 +97,7 @@ def test_every_change_is_in_the_audit_log_before_it_is_made_and_after(
     assert bell("add", "top-customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
     (first / "scripts/top_customers.py").write_text("x = 2\n")
     assert bell("import", "top-customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
-    assert bell("rollback", "top-customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
+    assert bell("rollback", "top_customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
     assert bell("remove", "top-customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
     more = {"XDG_DATA_HOME": str(tmp_path / "data"), "DIVINGBELL_AUDIT": "on"}
     lines = runner(tmp_path)("audit", "search", "--kind", "skill", "--json", **more).stdout
