@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import skills_ref
 
 import divingbell
 from divingbell import (
@@ -205,6 +206,9 @@ def test_what_consoles_show_comes(block: Block, tmp_path: Path) -> None:
         for line in shown:
             wanted = _pattern(line)
             assert any(wanted.fullmatch(got) for got in came), f"{line!r} of\n{done.stdout}"
+    skills = [path.parent for path in tmp_path.rglob("SKILL.md")]
+    assert skills or "skills publish" not in block.text
+    assert [skills_ref.validate(folder) for folder in skills] == [[]] * len(skills)
 
 
 def _without_setup(command: str) -> str:

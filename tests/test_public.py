@@ -48,6 +48,7 @@ ATTRIBUTES: dict[type, set[str]] = {
         "ready",
         "release",
         "remove_tool",
+        "review",
         "session",
         "sessions",
         "settings",

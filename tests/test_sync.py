@@ -110,6 +110,10 @@ def test_a_fresh_session_for_one_run(plain: sync.Divingbell) -> None:
     assert plain.execute("sum(numbers)", context={"numbers": [1, 2]}, timeout=10).value == 3
 
 
+def test_a_review(plain: sync.Divingbell) -> None:
+    assert plain.review("while True: pass").findings[0].kind == "loop"
+
+
 def test_an_open_file_is_an_ordinary_iterator(held: sync.Session) -> None:
     held.files.put("big", iter([b"ab"] * 300_000))
     with held.files.open("big") as file:

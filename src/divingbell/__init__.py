@@ -99,6 +99,10 @@ if TYPE_CHECKING:
     from divingbell.principal import (
         Principal,
     )
+    from divingbell.review.finding import (
+        Finding,
+        Review,
+    )
     from divingbell.session.base import (
         CommandHandle,
     )
@@ -158,6 +162,7 @@ __all__ = [
     "FileRefused",
     "FileTooLarge",
     "Files",
+    "Finding",
     "FrameLibrary",
     "Gateway",
     "HostFunction",
@@ -176,6 +181,7 @@ __all__ = [
     "ProfileError",
     "RateExceeded",
     "Result",
+    "Review",
     "SandboxUnavailable",
     "ServerState",
     "Session",
@@ -230,6 +236,7 @@ _HOMES = {
     "FileRefused": "divingbell.errors",
     "FileTooLarge": "divingbell.errors",
     "Files": "divingbell.session.files",
+    "Finding": "divingbell.review.finding",
     "FrameLibrary": "divingbell.models",
     "Gateway": "divingbell.gateway.gateway",
     "HostFunction": "divingbell.gateway.functions.function",
@@ -248,6 +255,7 @@ _HOMES = {
     "ProfileError": "divingbell.errors",
     "RateExceeded": "divingbell.errors",
     "Result": "divingbell.models",
+    "Review": "divingbell.review.finding",
     "SandboxUnavailable": "divingbell.errors",
     "ServerState": "divingbell.gateway.upstream.fleet",
     "Session": "divingbell.session.session",

@@ -40,6 +40,8 @@ from divingbell.parts import (
     open_skills,
 )
 from divingbell.principal import Principal
+from divingbell.review.finding import Review
+from divingbell.review.reviewer import Reviewer
 from divingbell.sandbox import registry
 from divingbell.sandbox.auto import AutoBackend
 from divingbell.sandbox.base import Backend
@@ -438,6 +440,21 @@ class Divingbell:
         """
         async with self.session(user=user, env=env, labels=labels, **limits) as session:
             return await session.run(code, context=context, argv=argv, tools=tools)
+
+    async def review(self, code: str) -> Review:
+        """Return what code would try to do, and what the rules say about it. Nothing is run.
+
+        It goes by the settings of `review`, even where these turn reviews off, and by the limits
+        that a session has unless others are named.
+
+        Raises:
+            InvalidInput: the code is no text.
+        """
+        if not isinstance(code, str):
+            raise InvalidInput(f"code must be text, not {type(code).__name__}")
+        limits = self.settings.limits
+        reviewer = Reviewer(self.settings.review)
+        return await reviewer.look(code, limits, limits.timeout, lambda seconds: None)
 
     async def open(
         self,

@@ -33,6 +33,7 @@ from divingbell.models import (
 )
 from divingbell.portal import Face, Iterated, PlainApprover, Running, awaited
 from divingbell.principal import Principal
+from divingbell.review.finding import Review
 from divingbell.session.calls import ToolGateway
 from divingbell.session.commands.handle import StartedHandle as _StartedHandle
 from divingbell.session.files import Files as _Files
@@ -873,6 +874,18 @@ class Divingbell(Running[_Divingbell]):
             tools=tools,
             **limits,
         )
+        return found
+
+    def review(self, code: str) -> Review:
+        """Return what code would try to do, and what the rules say about it. Nothing is run.
+
+        It goes by the settings of `review`, even where these turn reviews off, and by the limits
+        that a session has unless others are named.
+
+        Raises:
+            InvalidInput: the code is no text.
+        """
+        found: Review = self._call(self._of.review, code)
         return found
 
     def open(

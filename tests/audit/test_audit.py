@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, NotRecorded
+from divingbell import Approval, Divingbell, NotRecorded, SkillRefused
 from divingbell.events import Revealed
 from tests.audit import making
 from tests.audit.test_log import full
+from tests.skills.catalogues import Reader
+from tests.skills.samples import made
 
 CALL = "from servers.host import refund\nrefund({order}, 'bob@example.org')"
 
@@ -53,6 +55,55 @@ async def test_executions_calls_commands_and_denials_are_recorded(tmp_path: Path
     text = "".join(path.read_text() for path in making.files(tmp_path))
     assert "bob@example.org" not in text
     assert kinds[-1] == "log.closed"
+
+
+async def test_a_question_to_a_person_and_the_answer_are_recorded(tmp_path: Path) -> None:
+    answers = iter(["yes", "no"])
+
+    async def answer(approval: Approval) -> str:
+        assert approval.tool == "host.refund"
+        return next(answers)
+
+    policy = {"rules": [{"tools": "host.refund", "action": "ask"}]}
+    bell = _bell(tmp_path, policy=policy, on_approval=answer)
+    async with bell, bell.session(user="anna") as session:
+        assert (await session.run(CALL.format(order=12))).status == "ok"
+        assert (await session.run(CALL.format(order=13))).status == "error"
+    found = [each for each in making.records(tmp_path) if each["kind"].startswith("a")]
+    assert [(each["kind"], each.get("answer")) for each in found] == [
+        ("approval.asked", None), ("approval.answered", "yes"),
+        ("approval.asked", None), ("approval.answered", "no"),
+    ]  # fmt: skip
+    assert {(each["user"], each["tool"]) for each in found} == {("anna", "host.refund")}
+    assert found[0]["approval"] == found[1]["approval"] != found[2]["approval"]
+    calls = [each for each in making.records(tmp_path) if each["kind"].startswith("call.")]
+    assert [(each["kind"], each.get("outcome")) for each in calls] == [
+        ("call.started", None), ("call.ended", "ok"), ("call.ended", "denied"),
+    ]  # fmt: skip
+
+
+async def test_code_that_its_review_refuses_is_recorded_as_such(tmp_path: Path) -> None:
+    review = {"rules": {"process": "deny", "loop": "ask"}}
+
+    async def no(approval: Approval) -> str:
+        return "no"
+
+    bell = _bell(tmp_path, review=review, on_approval=no)
+    async with bell, bell.session(user="anna") as session:
+        mine = "import os\nos.system('echo bob@example.org')"
+        for code in (mine, "while True: pass"):
+            result = await session.run(code)
+            assert result.error is not None and result.error.type == "CodeRefused"
+    found = [each for each in making.records(tmp_path) if "execution" in each["kind"]]
+    assert [each["kind"] for each in found] == ["execution.refused"] * 2  # none was started
+    assert "line 2 starts a process" in found[0]["reason"]
+    assert "os.system" in found[0]["code"]["text"] and "[EMAIL]" in found[0]["code"]["text"]
+    assert "denied by the person who was asked" in found[1]["reason"] and found[1]["user"] == "anna"
+    asked = [each for each in making.records(tmp_path) if "approval" in each["kind"]]
+    assert [(each["kind"], each["tool"]) for each in asked] == [
+        ("approval.asked", "divingbell.run"), ("approval.answered", "divingbell.run"),
+    ]  # fmt: skip
+    assert asked[1]["answer"] == "no"
 
 
 async def test_without_room_no_tool_is_called_and_code_runs(tmp_path: Path) -> None:
@@ -103,6 +154,25 @@ async def test_without_room_no_skill_is_changed(tmp_path: Path) -> None:
         ("skill.changing", "remove"),
         ("skill.removed", None),
     ]
+
+
+async def test_without_room_no_skill_is_installed_and_no_key_is_remembered(tmp_path: Path) -> None:
+    (tmp_path / "catalogue").mkdir()
+    place = str(tmp_path / "catalogue")
+    said = Reader(tmp_path / "publisher").publish(made(), place).statement
+    async with _bell(tmp_path) as bell:
+        await bell.skills.add(made("another"))  # there is a log
+        with full(tmp_path), pytest.raises(NotRecorded):
+            await bell.skills.install(said.name, place, sha256=said.digest)
+        assert [each.name for each in await bell.skills.list()] == ["another"]
+        with pytest.raises(SkillRefused, match="seen for the first time"):
+            await bell.skills.install(said.name, place)
+        await bell.skills.install(said.name, place, sha256=said.digest)
+    told = [(e["kind"], e["skill"]) for e in making.records(tmp_path) if "skill." in e["kind"]]
+    assert told == [
+        ("skill.changing", "another"), ("skill.saved", "another"),
+        ("skill.changing", said.name), ("skill.saved", said.name),
+    ]  # fmt: skip
 
 
 async def test_a_required_log_without_room_runs_nothing(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from divingbell.audit import reading, verifying
+from divingbell.audit.heads import newest
 from divingbell.audit.signing import load_key
 from tests.waiting import until
 
@@ -15,8 +16,19 @@ WRITER = Path(__file__).parents[2] / "bench" / "audit_writer.py"
 PATIENCE = 60.0
 
 
-def _start(folder: Path, *arguments: str) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, str(WRITER), str(folder), *arguments])
+CLOCK = """
+import itertools, runpy, sys, time
+real, looks = time.time, itertools.count()
+time.time = lambda: real() - 3600 * (next(looks) >= {after})
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""A program whose clock is set back by an hour, once it has looked at it so often."""
+
+
+def _start(folder: Path, *arguments: str, set_back: int | None = None) -> "subprocess.Popen[bytes]":
+    before = () if set_back is None else ("-c", CLOCK.format(after=set_back))
+    return subprocess.Popen([sys.executable, *before, str(WRITER), str(folder), *arguments])
 
 
 def _sent(folder: Path, process: "subprocess.Popen[bytes]") -> list[int]:
@@ -64,3 +76,25 @@ async def test_two_processes_write_to_one_folder(tmp_path: Path) -> None:
     assert [each.records for each in found] == [82, 82]
     times = [record["at"] for record in reading.records(tmp_path / "log")]
     assert len(times) == 164
+
+
+async def test_a_clock_set_back_between_processes_and_in_one_loses_nothing(tmp_path: Path) -> None:
+    verdicts = []
+    for set_back in (None, 0, 60):  # the second is an hour before the first all the time
+        assert _start(tmp_path, "40", set_back=set_back).wait(PATIENCE) == 0
+        verdicts += [each for each in _verified(tmp_path) if each not in verdicts]
+    assert [each.verdict for each in verdicts] == ["whole"] * 3
+    assert [each.records for each in verdicts] == [each.proven for each in verdicts] == [82] * 3
+    assert [each.clock_set_back for each in verdicts] == [0, 0, 1]
+    first, second, third = (each.chain for each in verdicts)
+    assert second < min(first, third)  # names tell the time of the clock, and nothing hangs on it
+    public = load_key(None, tmp_path, {}, None).public
+    for chain in (first, second, third):
+        head, others = newest(tmp_path / "heads", chain, public)
+        assert head is not None and (head.link.number, others) == (82, 0)
+    found = [(each["chain"], each["number"]) for each in reading.records(tmp_path / "log")]
+    assert sorted(found) == [(chain, n) for chain in (second, first, third) for n in range(1, 83)]
+    # Of each process all are in the order in which they were written.
+    for chain in (first, second, third):
+        assert [number for each, number in found if each == chain] == [*range(1, 83)]
+    assert found[0][0] == second

@@ -1,6 +1,8 @@
 """The log as a subscriber: nothing is done that it can't write down."""
 
 import asyncio
+import contextlib
+import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,6 +40,28 @@ async def test_an_intent_is_on_the_disk_before_its_call_leaves(tmp_path: Path) -
         await log.intend(making.sent(1, order=12))
         [_, record] = making.records(tmp_path)
     assert record["kind"] == "call.started" and record["arguments"]["text"] == '{"order": 12}'
+
+
+async def test_whatever_is_written_to_a_file_of_the_log_is_synced(tmp_path: Path) -> None:
+    """The kernel itself says so of the descriptor: a write returns when it is on the disk."""
+    async with making.writing(tmp_path, audit_log={"segment": "1MB"}) as log:
+        for call in range(300):  # into the second file
+            await log.intend(making.sent(call, text="word " * 790))
+            if call in (0, 299):
+                [flags] = _flags(making.files(tmp_path)[-1])
+                assert flags & os.O_DSYNC and flags & os.O_RDWR
+    assert len(making.files(tmp_path)) == 2
+
+
+def _flags(path: Path) -> list[int]:
+    """The flags of each descriptor of this process for a file."""
+    found = []
+    for opened in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):  # the one that lists them is gone by now
+            if opened.readlink() == path:
+                words = Path("/proc/self/fdinfo", opened.name).read_text().split()
+                found.append(int(words[words.index("flags:") + 1], 8))
+    return found
 
 
 async def test_one_sync_serves_all_that_wait(

@@ -7,6 +7,7 @@ import pytest
 
 from divingbell.audit import reading
 from divingbell.audit.chain import Broken, Link, line_of, record_in
+from tests.audit import making
 
 MOST_OPEN = 64
 
@@ -39,3 +40,33 @@ def test_a_number_that_is_none_is_no_record(number: object) -> None:
     line, _ = line_of({"kind": "call.started", "number": number}, Link())
     with pytest.raises(Broken):
         record_in(line, None)
+
+
+async def test_what_was_read_is_not_read_again_and_nothing_is_left_out(tmp_path: Path) -> None:
+    ends: reading.Ends = {}
+
+    def new() -> list[object]:
+        return [
+            record["call"] for record in reading.records(tmp_path / "log", ends) if "call" in record
+        ]
+
+    async with making.writing(tmp_path) as log:
+        await log.intend(making.sent(1))
+        await log.intend(making.sent(2))
+        assert new() == [1, 2] and new() == []
+        [path] = making.files(tmp_path)
+        lines = path.read_bytes().rstrip(b"\0").splitlines(keepends=True)
+        assert ends == {path: sum(map(len, lines))}
+        await log.intend(making.sent(3))
+        assert new() == [3]
+    # A line that is only half there is read when it is whole; those behind one that is damaged are
+    # read each time.
+    whole = path.read_bytes().splitlines(keepends=True)
+    ends.clear()
+    path.write_bytes(b"".join(whole[:2]) + whole[2][:50] + bytes(100))
+    assert new() == [1] and new() == []
+    path.write_bytes(b"".join(whole))
+    assert new() == [2, 3]
+    ends.clear()
+    path.write_bytes(b"".join([*whole[:2], b"damaged\n", *whole[3:]]))
+    assert new() == [1, 3] and new() == [3]

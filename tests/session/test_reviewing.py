@@ -1,14 +1,17 @@
 """Code is looked at before it runs: warnings, questions and refusals reach whoever reads."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from divingbell import Divingbell, Session
+from divingbell import Divingbell, InvalidInput, Session
 from divingbell.events import ApprovalAsked, CellEnded, CellRefused, CellStarted, JournalEvent
 from divingbell.gateway.policy.approvals import Approval, Approver
+from divingbell.surfaces.cli import main
 
 DENIED = {"rules": {"process": "deny"}}
 ASKED = {"rules": {"process": "ask"}}
@@ -100,3 +103,24 @@ async def test_it_can_be_turned_off() -> None:
     async with opened({"enabled": False, **DENIED}) as (session, _):
         result = await session.run("import os\nos.system('true')")
         assert (result.status, result.notes) == ("ok", ())
+
+
+async def test_a_program_sees_what_the_command_shows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = f"import requests\nfrom servers.shop import refund\nopen({str(tmp_path / 'ran')!r}, 'w')"
+    (tmp_path / "plan.py").write_text(code)
+    (tmp_path / "rules.toml").write_text('[review.rules]\nnetwork = "deny"\n')
+    main(["review", str(tmp_path / "plan.py"), "--config", str(tmp_path / "rules.toml"), "--json"])
+    shown = json.loads(capsys.readouterr().out)
+    bell = Divingbell(config=tmp_path / "rules.toml")  # it is not started
+    review = await bell.review(code)
+    assert review.to_dict() | {"enabled": True} == shown
+    assert (review.action, review.tools) == ("deny", ("shop.refund",))
+    off = Divingbell(review={"enabled": False, "rules": {"network": "deny"}})
+    assert await off.review(code) == review
+    assert (await bell.review("x = 1\n" * 10_000)).findings[0].kind == "unread"
+    assert (await bell.review("x = '\ud800'")).findings[0].kind == "syntax"
+    with pytest.raises(InvalidInput, match="must be text, not bytes"):
+        await bell.review(b"1")  # type: ignore[arg-type]
+    assert not (tmp_path / "ran").exists()

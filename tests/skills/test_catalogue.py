@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import skills_ref
 
 from divingbell.errors import ConfigError, SkillMissing, SkillRefused
 from divingbell.settings.review import ReviewRules, ReviewSettings
@@ -68,6 +69,7 @@ def test_the_catalogue_is_plain_files(place: str, publisher: Reader, tmp_path: P
     folder = by_hand(place, tmp_path)
     for path, data in skill.all_files.items():
         assert (folder / NAME / path).read_bytes() == data
+    assert skills_ref.validate(folder / NAME) == []
     said = json.loads((folder / f"{NAME}.signed.json").read_bytes())
     assert said.keys() == {"name", "version", "digest", "key", "signature"}
     assert sorted(each.name for each in folder.iterdir() if each.name != ".git") == [

@@ -92,6 +92,24 @@ def test_settings_of_this_user_do_not_count(
     assert not ran.exists()
 
 
+def test_ssh_has_the_home_of_this_user_and_git_has_none(
+    bare: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "a home; touch ran"
+    home.mkdir()
+    ssh = tmp_path / "bin/ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(f'#!/bin/sh\nprintf "%s\\n" "$HOME" "$@" > "{tmp_path}/told"\nexit 1\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
+    with pytest.raises(GitFailed):
+        bare("ls-remote", "--", "ssh://ann@example.org:22/x")
+    told = (tmp_path / "told").read_text().splitlines()
+    assert told[0] == str(home) and "-oBatchMode=yes" in told and "ann@example.org" in told
+    assert bare("-c", "alias.home=!echo $HOME", "home") == b"/dev/null\n"
+
+
 def test_what_is_larger_than_it_may_be_is_not_fetched(bare: Git, tmp_path: Path) -> None:
     address = repository(tmp_path / "r.git")
     work = clone(address, tmp_path / "work")

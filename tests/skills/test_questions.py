@@ -20,7 +20,7 @@ from divingbell.skills import answers, questions, skill_file, trial
 from divingbell.skills.record import Record
 from divingbell.skills.store import Stores
 from divingbell.text import is_hiding
-from tests.skills.samples import made
+from tests.skills.samples import RUN_BY_PATH, made, of_another_agent
 from tests.waiting import until, until_there
 
 POLICY = {"flow": [{"from": "host.orders", "to": "host.mail", "action": "deny"}]}
@@ -397,6 +397,18 @@ async def test_a_skill_of_another_agent_has_its_files_in_a_folder(
         assert item["import"] == "skills.path('pdf')"
 
 
+async def test_a_script_of_a_skill_that_was_taken_over_is_run_by_its_path(
+    house: Divingbell, ann: Session, tmp_path: Path
+) -> None:
+    folder = of_another_agent(tmp_path)  # where nobody may execute it
+    assert (folder / "greet/scripts/greet.sh").stat().st_mode & 0o111 == 0
+    await house.skills.import_folder(folder, user=ann.principal.user)
+    said = "hello Ann from /workspace/.skills/greet/scripts/greet.sh\n"
+    assert await value(ann, RUN_BY_PATH) == said
+    command = await ann.command("/workspace/.skills/greet/scripts/greet.sh Ann")
+    assert (command.exit_code, command.stdout) == (0, said)
+
+
 async def test_a_syntax_error_in_a_kept_skill_is_shown_where_it_is_imported(
     house: Divingbell, home: Path, ann: Session
 ) -> None:
@@ -481,7 +493,17 @@ async def test_what_code_saves_is_in_the_format_and_any_agent_can_read_it(
     await saved(ann)
     written = await house.skills.export("top-customers", tmp_path, user=ann.principal.user)
     assert skills_ref.validate(written) == []
-    assert "top_customers(limit=3)" in (written / "SKILL.md").read_text()
+    head = skills_ref.read_properties(written)
+    assert head.metadata == {"made-by": "divingbell"}  # what is ours: texts under `metadata`
+    assert (head.name, head.description) == ("top-customers", "Finds the best customers")
+    assert (head.license, head.compatibility, head.allowed_tools) == (None, None, None)
+    _, _, body = (written / "SKILL.md").read_text().split("---\n", 2)
+    assert "The customers with the largest orders." in body
+    parameters, example = body.partition("## Parameters")[2].split("## Example")
+    assert "from skills import top_customers\n\ntop_customers(limit=3)\n" in parameters
+    assert "from skills import top_customers\n\ntop_customers(2)\n" in example
+    assert "- `host.orders`" in example.partition("## Tools")[2]
+    assert [path.name for path in (written / "scripts").iterdir()] == ["top_customers.py"]
 
 
 async def test_names_that_begin_with_a_digit_have_a_module_too(ann: Session) -> None:

@@ -74,7 +74,9 @@ def _newest_first(folder: Path) -> list[tuple[str, Path]]:
 def _records(chain: str, lines: Iterator[bytes]) -> Iterator[tuple[Place, Record]]:
     for line in lines:
         try:
-            record = {"chain": chain} | record_in(line, None)[0]
+            record, _ = record_in(line, None)
         except Broken:  # the first one, of which the start was left out, or what is damaged
             continue
+        record.pop("chain", None)  # a line that somebody has forged may say anything
+        record = {"chain": chain} | record
         yield place_of(record), record

@@ -102,23 +102,36 @@ def _some(file: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def records(folder: Path) -> Iterator[Record]:
+Ends = dict[Path, int]
+"""How many bytes of each file were read."""
+
+
+def records(folder: Path, ends: Ends | None = None) -> Iterator[Record]:
     """Yield the records of all chains by their times; lines that are broken are left out.
+
+    With `ends` they are those behind the ends, which are set to where reading stopped: at the first
+    line of a file that is no record, which may be one that is still being written.
 
     Raises:
         ConfigError: the log can't be read.
     """
-    chains = [_of_chain(chain, files) for chain, files in segments_in(folder).items()]
+    read = {} if ends is None else ends
+    chains = [_of_chain(chain, files, read) for chain, files in segments_in(folder).items()]
     yield from heapq.merge(*chains, key=lambda record: str(record.get("at")))
 
 
-def _of_chain(chain: str, files: dict[int, Path]) -> Iterator[Record]:
+def _of_chain(chain: str, files: dict[int, Path], ends: Ends) -> Iterator[Record]:
     for _, path in sorted(files.items()):
-        for line in lines_of(path):
+        is_whole, end = True, ends.get(path, 0)
+        for line in lines_of(path, end):
             try:
                 record, _ = record_in(line, None)
             except Broken:
+                is_whole = False
                 continue  # `audit verify` tells of it
+            if is_whole:
+                end = ends[path] = end + len(line)
+            record.pop("chain", None)  # a line that somebody has forged may say anything
             yield {"chain": chain} | record
 
 

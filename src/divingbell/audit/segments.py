@@ -40,13 +40,16 @@ _MADE = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_DSYNC | os.O_NOFOLLOW | os.O_C
 
 def now(at: float | None = None) -> str:
     """Return a time as records have it: UTC, with microseconds."""
-    moment = datetime.fromtimestamp(time.time() if at is None else at, UTC)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return _moment(at).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def chain_name() -> str:
     """Return a name that no other chain has; they sort by when they began."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+    return f"{_moment():%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def _moment(at: float | None = None) -> datetime:
+    return datetime.fromtimestamp(time.time() if at is None else at, UTC)
 
 
 class Segments:

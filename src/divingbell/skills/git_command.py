@@ -8,6 +8,7 @@ time, in memory, and in the bytes that it may write to one file, its output incl
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -55,7 +56,6 @@ _CONFIGURATION = {
     "http.lowSpeedTime": "20",
 }
 _PASSED_ON = (
-    "HOME",
     "LOGNAME",
     "PATH",
     "SSH_AUTH_SOCK",
@@ -67,7 +67,9 @@ _PASSED_ON = (
     "GIT_SSL_CAINFO",
     "SSL_CERT_FILE",
 )
-"""Variables that git gets of ours: to find ssh and its keys, and the way out of the house."""
+"""Variables that git gets of ours: to find ssh and its keys, and the way out of the house. HOME is
+for ssh alone: over https git would send what ~/.netrc has, to wherever a server leads it."""
+_SSH = "ssh -oBatchMode=yes -oForwardAgent=no -oPermitLocalCommand=no"
 # `ulimit -f` counts blocks of 512 bytes, `-v` kilobytes. Limits that are set in the child by Python
 # would be set between fork and exec, where a program with threads may hang.
 _LIMITED = 'ulimit -f "$1" && ulimit -v "$2" && ulimit -t "$3" && shift 3 && exec "$@"'
@@ -183,8 +185,10 @@ def _environment() -> dict[str, str]:
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_PROTOCOL_FROM_USER": "0",
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oForwardAgent=no -oPermitLocalCommand=no",
+        "GIT_SSH_COMMAND": f"HOME={shlex.quote(os.environ.get('HOME', '/'))} {_SSH}",
+        "GIT_SSH_VARIANT": "ssh",
         "GIT_TERMINAL_PROMPT": "0",
+        "HOME": "/dev/null",  # where it is not set, the home of the user is looked up
     }
 
 

@@ -16,6 +16,7 @@ from divingbell.models import Limits
 from divingbell.review.finding import Review
 from divingbell.review.reviewer import Reviewer
 from divingbell.settings.review import ReviewAction, worst
+from divingbell.skills import names
 from divingbell.skills.catalogue import Catalogue, Offer
 from divingbell.skills.record import Kept, Record, first_record
 from divingbell.skills.seen import Known, Seen
@@ -160,7 +161,7 @@ class Installer:
 
         Args:
             catalogue: Where it is, within a block of its `reading`.
-            name: Which one.
+            name: Which one, as a folder or as it is written in code.
             key: The publisher's key, if the person has named it.
             digest: The digest of the skill, if the person has named it.
 
@@ -169,6 +170,7 @@ class Installer:
             SkillRefused: it is not what was signed, seen before, or named.
             ConfigError: what was seen of catalogues can't be read.
         """
+        name = names.of_module(name)
         offer = catalogue.offer(name)
         known = self.seen.check(catalogue.place, offer.statement, key)
         if digest and digest.removeprefix("sha256:") != offer.skill.digest.removeprefix("sha256:"):

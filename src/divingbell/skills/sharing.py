@@ -7,7 +7,7 @@ from pathlib import Path
 from divingbell.errors import SkillMissing, SkillRefused
 from divingbell.models import Limits
 from divingbell.review.reviewer import Reviewer
-from divingbell.skills import publishing, statement
+from divingbell.skills import names, publishing, statement
 from divingbell.skills.catalogue import open_catalogue
 from divingbell.skills.installing import Installer, Proposal
 from divingbell.skills.record import Summary
@@ -76,7 +76,9 @@ class Sharing:
 
         Raises:
             SkillMissing: there is none of that name that came from a catalogue.
+            SkillRefused: no skill can have that name.
         """
+        name = names.of_module(name) if name else ""
         found: dict[str, dict[str, Wanted]] = {}
         for each in self.stores.of(user).summaries():
             if each.record.origin == "catalogue" and name in ("", each.name):

@@ -231,8 +231,9 @@ class Skills:
             SkillRefused: the rules of the review forbid it.
             ConfigError: what was seen of catalogues can't be written.
         """
+        await self._changing(proposal.skill.name, "save", user)  # its key is remembered then, too
         record = await asyncio.to_thread(self.sharing.installer(user).agree, proposal)
-        [kept] = await self.keep([(proposal.skill, record)], user)
+        [kept] = await self._keep([(proposal.skill, record)], user)
         return kept
 
     async def rollback(
@@ -243,6 +244,7 @@ class Skills:
         Raises:
             SkillMissing: there is no such version.
         """
+        name = names.of_module(name)
         await self._changing(name, "rollback", user or "")
         kept = await asyncio.to_thread(self.stores.of(user or "").rollback, name, version)
         self._tell(self._saved(kept, user or "", "rollback"))
@@ -261,8 +263,7 @@ class Skills:
         return gone
 
     async def keep(self, given: Iterable[tuple[Skill, Record]], user: str) -> list[Kept]:
-        """Keep skills with what is known of them, all or none. Every skill from outside of a
-        session passes here.
+        """Keep skills with what is known of them, all or none.
 
         Raises:
             SkillRefused: this user has as many skills, versions or bytes as one may have.
@@ -270,6 +271,10 @@ class Skills:
         rows = [*given]
         for skill, _ in rows:
             await self._changing(skill.name, "save", user)
+        return await self._keep(rows, user)
+
+    async def _keep(self, rows: list[tuple[Skill, Record]], user: str) -> list[Kept]:
+        """Every skill from outside of a session passes here."""
         kept = await asyncio.to_thread(self.stores.of(user).save_all, rows)
         for each in kept:
             self._tell(self._saved(each, user, each.record.origin))

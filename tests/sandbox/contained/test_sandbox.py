@@ -16,6 +16,7 @@ import pytest
 from divingbell import Divingbell, Session
 from divingbell.host import profile
 from divingbell.sandbox.contained.sandbox import ContainedSandbox
+from tests.skills.samples import RUN_BY_PATH, of_another_agent
 from tests.waiting import until, until_there
 from tests.walls import CONTAINED, Wall, need
 
@@ -52,6 +53,7 @@ async def walled(wall: Wall, tmp_path_factory: pytest.TempPathFactory) -> AsyncI
         copy_after=0.05,
         interrupt_grace=10,  # a busy machine is no reason to kill
         mounts={"/data": str(shown)},
+        skills="on",
         **wall.settings,
     ) as bell:
         yield bell
@@ -95,6 +97,17 @@ async def test_files_go_in_and_come_out(session: Session) -> None:
     assert counted.value == len(content)
     assert await session.files.get("in/a.bin") == content
     assert [file.path for file in await session.files.list()] == ["in/a.bin"]
+
+
+async def test_a_script_of_a_skill_is_run_by_its_path(walled: Divingbell, tmp_path: Path) -> None:
+    await walled.skills.import_folder(of_another_agent(tmp_path), user="of the walls")
+    try:
+        async with walled.session(user="of the walls") as session:
+            result = await session.run(RUN_BY_PATH)
+            said = "hello Ann from /workspace/.skills/greet/scripts/greet.sh\n"
+            assert (result.status, result.value) == ("ok", said), result
+    finally:
+        await walled.skills.remove("greet", user="of the walls")
 
 
 async def test_a_command_runs_beside_the_cells(session: Session) -> None:

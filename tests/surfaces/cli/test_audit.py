@@ -3,6 +3,7 @@
 import asyncio
 import json
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
@@ -13,9 +14,9 @@ from divingbell.journal.events import SessionOpened
 from divingbell.principal import Principal
 from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import serving
-from tests.audit import making
+from tests.audit import making, test_ocsf
 
-from .command import Bell, runner
+from .command import COMMAND, PATIENCE, Bell, environment, runner
 
 MAIL = "bob@example.org"
 
@@ -119,12 +120,87 @@ def test_a_terminal_that_reads_json_is_told_to_do_nothing(bell: Bell, tmp_path: 
     assert shown.rstrip("\n").isprintable()
 
 
+def test_a_line_that_somebody_else_has_written_hides_none_of_the_others(
+    bell: Bell, tmp_path: Path
+) -> None:
+    [path] = making.files(tmp_path / "divingbell")
+    lines = path.read_bytes().splitlines(keepends=True)
+    _, end = record_in(lines[-1], None)
+    for said in (
+        {"at": [], "kind": [], "chain": []},
+        {"at": "0001-01-01", "kind": "call.x"},
+        {"a": 1},
+    ):
+        line, end = line_of(said, end)
+        lines.append(line)
+    lines.append(line_of({"at": "2026-01-01", "kind": "call.started", "tool": "last"}, end)[0])
+    path.write_bytes(b"".join(lines))
+    for words in (
+        ("tail", "--json"), ("tail",), ("search", "--tool", "last"),
+        ("export",), ("export", "--format", "ocsf"),
+    ):  # fmt: skip
+        done = bell(*words)
+        assert done.returncode == 0 and "last" in done.stdout, (words, done.stderr)
+    done = bell("verify")  # which tells of them
+    assert done.returncode == 1 and "changed" in done.stdout, done.stderr
+
+
 def test_export_gives_lines_of_json(bell: Bell) -> None:
     plain = [json.loads(line) for line in bell("export").stdout.splitlines()]
     events = [json.loads(line) for line in bell("export", "--format=ocsf").stdout.splitlines()]
     assert len(plain) == len(events) == 7
     assert [each["unmapped"] for each in events] == plain
     assert all("hash" in each for each in plain)
+
+
+def test_security_tools_can_read_what_is_exported_for_them(
+    bell: Bell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asyncio.run(test_ocsf.write_every_kind(tmp_path / "divingbell", monkeypatch))
+    done = bell("export", "--format", "ocsf")
+    assert (done.returncode, done.stderr) == (0, "")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    for event in events:
+        test_ocsf.check(event)
+    assert {event["unmapped"]["kind"] for event in events} == test_ocsf.EVERY_KIND
+    assert "count" in str(events)
+
+
+async def test_tail_shows_what_comes_while_it_looks_on(bell: Bell, tmp_path: Path) -> None:
+    home = tmp_path / "divingbell"
+    following = await asyncio.create_subprocess_exec(
+        COMMAND, "audit", "tail", "--follow", "--json", "--lines", "1",
+        "--config", tmp_path / "divingbell.toml",
+        env=environment(XDG_DATA_HOME=str(tmp_path)), stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert following.stdout is not None
+    shown = following.stdout
+
+    async def next_record() -> dict[str, object]:
+        async with asyncio.timeout(PATIENCE):
+            found: dict[str, object] = json.loads(await shown.readline())
+        return found
+
+    try:
+        last = await next_record()
+        assert last["kind"] == "log.closed"
+        async with making.writing(home) as log:  # another process would be no different
+            for call in (7, 8):
+                await log.intend(making.sent(call, order=call))
+                if call == 7:
+                    begun = await next_record()
+                    assert begun["kind"] == "log.begun" and begun["chain"] != last["chain"]
+                record = await next_record()
+                assert (record["kind"], record["call"]) == ("call.started", call)
+        assert (await next_record())["kind"] == "log.closed"
+        following.send_signal(signal.SIGINT)
+        async with asyncio.timeout(PATIENCE):
+            assert await following.wait() == 130
+        assert await shown.read() == b""  # nothing is shown twice
+    finally:
+        if following.returncode is None:
+            following.kill()
+            await following.wait()
 
 
 def test_a_server_keeps_a_log_unless_it_is_told_not_to() -> None:

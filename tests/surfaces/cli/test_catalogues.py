@@ -77,8 +77,9 @@ def test_updates_of_a_known_key_come_without_a_question(
     bell: Bell, tmp_path: Path, place: str
 ) -> None:
     key = published(bell, tmp_path, place, made())["publisher"]
-    bell("bob", "install", NAME, "--from", place, "--yes", "--key", key, "--user", "bob")
-    same = bell("bob", "update", "--yes", "--user", "bob")
+    in_code = "top_customers"  # names are taken as they are written in code, too
+    bell("bob", "install", in_code, "--from", place, "--yes", "--key", key, "--user", "bob")
+    same = bell("bob", "update", in_code, "--yes", "--user", "bob")
     assert same.returncode == 0 and "installed already" in same.stdout
     published(bell, tmp_path, place, made(code=OTHER))
     done = bell("bob", "update", "--yes", "--user", "bob")

@@ -7,14 +7,17 @@ from pathlib import Path
 import pytest
 import skills_ref
 
+from divingbell import Divingbell
 from divingbell.audit import reading
 from divingbell.host.login import login_name
+from divingbell.journal import tokens
 from divingbell.settings.config import Settings
 from divingbell.skills import folder, skill_file
 from divingbell.skills.record import Record, Usage
 from divingbell.skills.store import Store, Stores
 from divingbell.surfaces.cli import serving, skills
 from tests.skills.samples import made
+from tests.small_disk import AS_ROOT, filled, small_disk
 
 from .command import Bell, runner
 
@@ -83,20 +86,58 @@ def test_a_change_is_in_the_log_that_a_server_has(tmp_path: Path, bell: Bell) ->
     assert bell("add", "top-customers").returncode == 0
     assert bell("remove", "top-customers").returncode == 0
     kinds = [record["kind"] for record in reading.records(log) if "skill" in record["kind"]]
-    assert kinds == ["skill.saved", "skill.removed"]
+    assert kinds == ["skill.changing", "skill.saved", "skill.changing", "skill.removed"]
 
 
-def test_every_change_is_in_the_audit_log(tmp_path: Path, bell: Bell) -> None:
-    folder.write(made(), tmp_path)
-    for words in (("add", "top-customers"), ("remove", "top-customers")):
-        assert bell(*words, "--user", "anna", DIVINGBELL_AUDIT="on").returncode == 0
+def test_every_change_is_in_the_audit_log_before_it_is_made_and_after(
+    tmp_path: Path, bell: Bell
+) -> None:
+    first = folder.write(made(), tmp_path)
+    named = ("--user", "anna")
+    assert bell("add", "top-customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
+    (first / "scripts/top_customers.py").write_text("x = 2\n")
+    assert bell("import", "top-customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
+    assert bell("rollback", "top_customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
+    assert bell("remove", "top-customers", *named, DIVINGBELL_AUDIT="on").returncode == 0
     more = {"XDG_DATA_HOME": str(tmp_path / "data"), "DIVINGBELL_AUDIT": "on"}
     lines = runner(tmp_path)("audit", "search", "--kind", "skill", "--json", **more).stdout
     found = [json.loads(line) for line in lines.splitlines()]
-    assert [(each["kind"], each["user"], each["client"]) for each in found] == [
-        ("skill.saved", "anna", "command"), ("skill.removed", "anna", "command"),
+    assert {(each["user"], each["client"], each["skill"]) for each in found} == {
+        ("anna", "command", "top-customers")
+    }
+    about = [each.get("change") or each.get("origin") or each["versions"] for each in found]
+    assert [(each["kind"], said) for each, said in zip(found, about, strict=True)] == [
+        ("skill.changing", "save"), ("skill.saved", "added"),
+        ("skill.changing", "save"), ("skill.saved", "imported"),
+        ("skill.changing", "rollback"), ("skill.saved", "rollback"),
+        ("skill.changing", "remove"), ("skill.removed", 2),
     ]  # fmt: skip
-    assert found[0]["digest"] == made().digest
+    assert found[1]["digest"] == made().digest
+
+
+def test_a_change_that_then_fails_is_in_the_log_all_the_same(tmp_path: Path, bell: Bell) -> None:
+    assert bell("remove", "top-customers", DIVINGBELL_AUDIT="on").returncode == 2
+    kinds = [each["kind"] for each in reading.records(tmp_path / "data/divingbell/audit")]
+    assert kinds == ["log.begun", "skill.changing", "log.closed"]
+
+
+@AS_ROOT
+def test_nothing_is_changed_while_the_disk_of_the_log_is_full(
+    tmp_path: Path, bell: Bell, store: Store
+) -> None:
+    first = folder.write(made(), tmp_path)
+    store.save(made(), Record("added"))
+    (first / "scripts/top_customers.py").write_text("x = 2\n")
+    store.save(folder.read(first), Record("added"))
+    (first / "scripts/top_customers.py").write_text("x = 3\n")
+    before = [(each.version, each.digest) for each in store.summaries()]
+    with small_disk(tmp_path / "data/divingbell/audit", 64 << 10) as disk, filled(disk):
+        changes = (("add", "top-customers"), ("import", "top-customers"),
+                   ("rollback", "top-customers"), ("remove", "top-customers"))  # fmt: skip
+        for words in changes:
+            done = bell(*words)
+            assert (done.returncode, done.stdout) == (3, "") and "No space left" in done.stderr
+    assert [(each.version, each.digest) for each in store.summaries()] == before
 
 
 def test_nothing_is_changed_where_the_log_can_t_be_opened(tmp_path: Path, bell: Bell) -> None:
@@ -121,6 +162,31 @@ def test_the_list_says_what_a_skill_is_worth(
         "top-customers 1 1,200 75% 45,000 Runs top-customers. Use it in tests.",
         "unused 1 0 – 0 [changed] Runs unused. Use it in tests.",
     ]
+
+
+SAVED = 'def doubled(number):\n    "Return it twice as large."\n    return 2 * number\n'
+
+
+async def test_the_list_says_what_sessions_have_saved_by_a_skill(store: Store, bell: Bell) -> None:
+    async with Divingbell(pool=0, preload=(), skills="on") as house:
+        for code in (
+            f"save_skill('doubled', {SAVED!r}, 'Doubles', 'doubled(1)')",
+            "from skills import doubled\n[doubled(1) for _ in range(9)]",
+            "from skills import doubled\ndoubled(2)",
+            "from skills import doubled\ndoubled(None)",
+            "2 + 2",
+        ):
+            async with house.session(user=login_name()) as session:
+                result = await session.run(code)
+                assert (result.status == "ok") is ("None" not in code), result.error
+    shown = " ".join(bell("list").stdout.splitlines()[1].split())
+    # What the code cost whoever wrote it, for each use that went well.
+    saved = 2 * tokens.count(store.get("doubled").skill.code or "")
+    assert saved > 20 and shown == f"doubled 1 3 67% {saved} Doubles"
+    [found] = json.loads(bell("list", "--json").stdout)
+    assert found["usage"] == {
+        "uses": 3, "failures": 1, "tokens_saved": saved, "success_rate": 0.6667,
+    }  # fmt: skip
 
 
 def test_a_list_in_a_pipe_has_whole_descriptions(store: Store, bell: Bell) -> None:

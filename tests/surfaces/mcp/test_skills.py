@@ -13,7 +13,7 @@ import pytest
 from fastmcp import Client as FastClient
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from fastmcp.skills.client import SkillsClientExtension
-from mcp import Client, MCPError
+from mcp import Client, MCPError, StdioServerParameters
 from pydantic import ConfigDict
 
 from divingbell import Divingbell
@@ -26,6 +26,7 @@ from divingbell.skills.tool_digests import ToolDigests
 from divingbell.surfaces.mcp import skills
 from divingbell.surfaces.mcp.server import Surface
 from tests.skills.samples import RECORD, made
+from tests.surfaces.cli.command import environment
 from tests.surfaces.mcp.conftest import Era
 from tests.surfaces.mcp.serving import COMMAND, QUIET, serving
 from tests.waiting import PATIENCE
@@ -90,6 +91,38 @@ async def test_fastmcp_reads_them_over_http_and_each_user_has_their_own(tmp_path
                 await bob.read_resource(URI)
             listed = [str(each.uri) for each in await bob.list_resources()]
             assert listed == ["skill://other-one/SKILL.md"]
+
+
+SAVE = """
+def doubled(numbers):
+    'Return each number twice as large.'
+    return [2 * number for number in numbers]
+
+save_skill("doubled", doubled, "Doubles numbers", "doubled([1])")["import"]
+"""
+
+
+async def test_what_an_agent_has_saved_a_later_session_of_another_server_imports(
+    tmp_path: Path,
+) -> None:
+    told = {**environment(**QUIET), "XDG_DATA_HOME": str(tmp_path)}
+    serve = StdioServerParameters(command=COMMAND, args=["serve"], env=told)
+    async with Client(serve) as agent:
+        saved = await agent.call_tool("execute_python", {"code": SAVE})
+        assert not saved.is_error and "from skills import doubled" in str(saved.content)
+    async with fast(StdioTransport(COMMAND, ["serve"], env=told)) as client:
+        found = await client.call_tool("execute_python", {"code": "search_skills('double')"})
+        assert "'from skills import doubled'" in str(found.content)
+        using = "from skills import doubled\ndoubled([20, 21])"
+        used = await client.call_tool("execute_python", {"code": using})
+        assert not used.is_error and "[40, 42]" in str(used.content)
+        [entry] = await client.list_skills()
+        assert (entry.frontmatter.name, entry.frontmatter.description) == (
+            "doubled", "Doubles numbers",
+        )  # fmt: skip
+        assert dict((await client.read_skill(entry.uri)).files).keys() == {
+            "SKILL.md", "scripts/doubled.py",
+        }  # fmt: skip
 
 
 # In one process, in both eras

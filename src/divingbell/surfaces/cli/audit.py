@@ -39,17 +39,19 @@ def tail(settings: "Settings", count: int, *, follow: bool, as_json: bool) -> in
         raise InvalidInput(f"--lines is a number from 1 to {MOST_LINES:,}, not {count}")
     folder = _folder(settings)
     seen: dict[str, int] = {}
-    if not _print(deque(_unseen(folder, seen), maxlen=count), as_json):
+    ends: reading.Ends = {}
+    if not _print(deque(_unseen(folder, seen, ends), maxlen=count), as_json):
         _tell_nothing(folder)
     while follow:
         time.sleep(PAUSE)
-        _print(_unseen(folder, seen), as_json)
+        _print(_unseen(folder, seen, ends), as_json)
     return exit_status.OK
 
 
-def _unseen(folder: Path, seen: dict[str, int]) -> Iterable[Record]:
-    """Yield the records that came since the last time: a chain only grows at its end."""
-    for record in reading.records(folder):
+def _unseen(folder: Path, seen: dict[str, int], ends: reading.Ends) -> Iterable[Record]:
+    """Yield the records that came since the last time: a chain only grows at its end. What is
+    behind a line that is damaged is read again each time."""
+    for record in reading.records(folder, ends):
         chain, number = record["chain"], record["number"]
         if number > seen.get(chain, 0):
             seen[chain] = number

@@ -5,7 +5,8 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from divingbell.journal.events import JournalEvent
+from divingbell.journal.events import Intent, JournalEvent
+from divingbell.journal.journal import Journal
 
 if TYPE_CHECKING:
     from divingbell.audit.log import AuditLog
@@ -29,29 +30,48 @@ async def record(event: JournalEvent, settings: "Settings") -> None:
 
 
 @asynccontextmanager
-async def recorded(settings: "Settings") -> AsyncIterator[list[JournalEvent]]:
-    """Write the events that the block puts into the list to the audit log, if there is one.
+async def recorded(settings: "Settings", *, first: bool = False) -> AsyncIterator[Journal]:
+    """A journal for the block, which the audit log keeps, if there is one: intents before they take
+    effect, and what has happened when the block is over.
 
-    Where the log can't be written, the block is not entered.
+    With `first` the block is not entered where the log can't be written: it has no intent.
 
     Raises:
-        NotRecorded: they can't be written.
+        NotRecorded: what has happened can't be written.
         ConfigError: the settings can't be used.
     """
-    events: list[JournalEvent] = []
+    journal = Journal()
     log = await _opened(settings)
     if log is None:
-        yield events
+        yield journal
         return
+    happened = _Happened(log)
+    journal.keep(happened)
     try:
-        await log.check()
+        if first:
+            await log.check()
         try:
-            yield events
+            yield journal
         finally:  # what has happened has happened, and a sign-in that has failed is an event, too
-            for event in events:
+            for event in happened.events:
                 await log.keep(event)
     finally:
         await log.close()
+
+
+class _Happened:
+    """Gives intents to the log, and collects what has happened: a command says so where that can't
+    be written."""
+
+    def __init__(self, log: "AuditLog") -> None:
+        self.events: list[JournalEvent] = []
+        self._log = log
+
+    async def intend(self, event: Intent) -> None:
+        await self._log.intend(event)
+
+    def note(self, event: JournalEvent) -> None:
+        self.events.append(event)
 
 
 async def _opened(settings: "Settings") -> "AuditLog | None":

@@ -2,7 +2,6 @@
 
 from divingbell.errors import ConfigError
 from divingbell.host.login import login_name
-from divingbell.journal.journal import Journal
 from divingbell.principal import Principal
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server, UnusableServer
@@ -21,9 +20,7 @@ async def log_in(name: str, settings: Settings) -> int:
     from divingbell.gateway.sign_in import oauth
 
     server, whose = _server(name, settings), Principal(login_name(), client="command")
-    async with recorded(settings) as events:
-        journal = Journal()
-        journal.watch(events.append)
+    async with recorded(settings, first=True) as journal:
         needed = await oauth.login(server, print, principal=whose, journal=journal)
     print(f"signed in at {name}" if needed else f"{name} asks for no sign-in")
     return exit_status.OK

@@ -198,9 +198,9 @@ def export(name: str, folder: Path, version: int | None, user: str) -> int:
 
 @asynccontextmanager
 async def changing(settings: "Settings") -> AsyncIterator[Skills]:
-    """The skills, of whose changes the audit log is told."""
-    async with recorded(settings) as events:
-        yield Skills(stores(), events.append, sharing(settings), client="command")
+    """The skills, of whose changes the audit log is told before and after."""
+    async with recorded(settings) as journal:
+        yield Skills(stores(), journal.note, sharing(settings), "command", journal.intend)
 
 
 async def add(folder: Path, user: str, settings: "Settings") -> int:

@@ -5,7 +5,8 @@ import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import mcp_types as types
 import pytest
@@ -20,10 +21,13 @@ from divingbell.surfaces.mcp.definitions import NAMES
 from divingbell.surfaces.mcp.passthrough.call_contexts import CallContexts
 from divingbell.surfaces.mcp.server import Surface
 from tests import real_servers
+from tests.audit import making
+from tests.audit.test_log import full
 from tests.surfaces.mcp.conftest import Era, Listener, text_of
 from tests.waiting import PATIENCE, until
 
 DENIED = "test_embedded_resource"
+PLACES = {"folder": "log", "heads": "heads"}
 
 
 def _entry(name: str, **more: Any) -> dict[str, Any]:
@@ -492,3 +496,30 @@ async def test_no_server_can_list_a_resource_of_another_as_its_own() -> None:
             assert isinstance(block, types.EmbeddedResource)
             assert block.resource.uri == "divingbell://servers/good/test://embedded-resource"
         await surface.close()
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "direct"])
+async def test_nothing_is_called_without_code_while_the_log_can_t_be_written(
+    mode: Literal["hybrid", "direct"], tmp_path: Path
+) -> None:
+    places = {name: f"{tmp_path}/{place}" for name, place in PLACES.items()}
+    kept: Any = {"audit": "on", "audit_log": places, "preload": ()}
+    servers = {"galley": _entry("galley", direct=["*"])}
+    async with Divingbell(pool=0, mode=mode, servers=servers, **kept) as bell:
+        surface = Surface(bell)
+        async with Client(surface.server, cache=None) as client:
+            assert text_of(await client.call_tool("count", {})) == "1"
+            with full(tmp_path):
+                refused = await client.call_tool("count", {})
+                assert refused.is_error and "the audit log can't be written" in text_of(refused)
+                assert str(tmp_path) not in text_of(refused)
+                for ask in (
+                    client.read_resource("notes://today"),
+                    client.get_prompt("plan", {"topic": "diving"}),
+                ):
+                    with pytest.raises(MCPError, match="the audit log can't be written"):
+                        await ask
+            assert text_of(await client.call_tool("count", {})) == "2"
+        await surface.close()
+    started = [one["tool"] for one in making.records(tmp_path) if one["kind"] == "call.started"]
+    assert started == ["galley.count"] * 2
