@@ -96,6 +96,19 @@ def is_issued_card(number: str) -> bool:
     return has_issuer(digits_of(number)) and is_card(number) and not is_article(number)
 
 
+FEWEST_OF_CARD = 6
+"""Digits of a card that was cut: they say who has issued it."""
+
+
+def begins_card(number: str) -> bool:
+    """Say whether these may be the first digits of the number of a card, but not all of them."""
+    digits = digits_of(number)
+    return len(digits) >= FEWEST_OF_CARD and any(
+        len(digits) < max(lengths) and low <= digits[: len(low)] <= high
+        for low, high, lengths in _ISSUERS
+    )
+
+
 def is_article(number: str) -> bool:
     """Say whether a number is one of an article of trade (EAN), by its check digit."""
     if len(number) != 13 or not number.isdecimal():
@@ -115,9 +128,14 @@ def is_trunk_number(number: str) -> bool:
 def is_ssn(number: str) -> bool:
     """Say whether that is a social security number which may have been given out."""
     digits = digits_of(number)
-    area, group, serial = digits[:3], digits[3:5], digits[5:]
-    never = area in ("000", "666") or area[0] == "9" or group == "00" or serial == "0000"
-    return len(digits) == 9 and not never
+    return len(digits) == 9 and digits[5:] != "0000" and begins_ssn(digits)
+
+
+def begins_ssn(number: str) -> bool:
+    """Say whether a social security number that begins so may have been given out."""
+    digits = digits_of(number)
+    area, group = digits[:3], digits[3:5]
+    return area not in ("000", "666") and area[0] != "9" and group != "00"
 
 
 IBAN_LENGTHS = {
@@ -140,6 +158,12 @@ def is_iban(number: str) -> bool:
     if IBAN_LENGTHS.get(number[:2]) != len(number):
         return False
     return int((number[4:] + number[:4]).translate(_LETTERS)) % 97 == 1
+
+
+def begins_iban(number: str) -> bool:
+    """Say whether a number of an account may begin so, and goes on."""
+    number = number.replace(" ", "").replace("-", "")
+    return len(number) < IBAN_LENGTHS[number[:2]] and 2 <= int(number[2:4]) <= 98
 
 
 _LETTERS = {ord(letter): str(int(letter, 36)) for letter in string.ascii_uppercase}
