@@ -17,6 +17,8 @@ FOUND = {
         "0  [ann@examp…]",
         "[ann@example.org]:hunter2",
         "[ann@example.org].txt",
+        "notes/[ann@example.org.md]",
+        "[ana@empresa.com.py]",
     ),
     "PHONE": (
         "Телефон: [22 45 57 14]",
@@ -224,6 +226,7 @@ NOT_FOUND = (
     "git@github.com:x/y.git",
     "logo@2x.png",
     "getty@tty1.service",
+    "logo@2x.min.js app@1.2.3.zip",
     "left-pad@1.3.0",
     "a[::2] b[1:2:3] std::chrono",
     "127.0.0.1 10.1.2.3 192.168.1.1 172.16.0.1 169.254.1.1 203.0.113.5 0.0.0.0 255.255.255.255",

@@ -28,7 +28,18 @@ def is_email(address: str) -> bool:
         return domain[0] not in ".…"
     labels = domain.lower().split(".")
     is_version = labels[0].isdecimal() and labels[1].isdecimal()
-    return labels[-1] not in FILE_ENDINGS and not is_version
+    if labels[-1] in FILE_ENDINGS:
+        # A file that is named after someone, or an address in Paraguay: both end in .com.py.
+        return len(labels) > 2 and not is_version and _is_top(labels[-2])
+    return not is_version
+
+
+def _is_top(label: str) -> bool:
+    """Whether a domain is likely to end so."""
+    return label in _GENERIC or (len(label) == 2 and label.isalpha())
+
+
+_GENERIC = frozenset(("com", "org", "net", "edu", "gov", "mil", "info", "coop", "example"))
 
 
 def digits_of(text: str) -> str:
