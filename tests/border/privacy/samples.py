@@ -194,6 +194,9 @@ FOUND = {
         "redis://:[s3cret]@cache:6379",
         "AccountKey=[Zm9vYmFyMTIzNDU2Nzg5MA==]",
         "password=[Tr0ub4dor3...]",
+        '7,"db_password = ""[c0rrect-h0rse]""!",x',
+        '"{""api_key"": ""[a8f5f167f44f4964]""}"',
+        "VALUES ('password = ''[c0rrect-h0rse]''')",
     ),
 }
 """By kind; what is to be found stands in brackets."""
@@ -243,6 +246,7 @@ NOT_FOUND = (
     "4111111111111112 1234567812345678",
     "DE88370400440532013000 GB82TEST",
     "password: str = get_password()",
+    """login(password="",username="") connect(password='',user_name='x1')""",
     'token = os.environ["TOKEN"]',
     "api_key=${API_KEY} secret=<your-secret> password=********",
     "self.token = token; password = settings.password",

@@ -150,7 +150,7 @@ _NAMES = (
     r"|access[_-]?key|auth[_-]?key|private[_-]?key|client[_-]?secret|credentials?|account[_-]?key"
 )
 _HTML_QUOTE = "&(?:quot|apos|#39|#34|#x27|#x22);"
-_TO = rf"(?:\\{{0,4}}[\"']|{_HTML_QUOTE})?\]?\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}"
+_TO = rf"(?:\\{{0,4}}[\"']{{1,2}}|{_HTML_QUOTE})?\]?\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}"
 
 
 def _is_opaque(value: str) -> bool:
@@ -180,8 +180,9 @@ _ASSIGNED = Shape(
     rf"(?i)(?:{_NAMES}){_TO}",
     longest=40,
     rest=re.compile(
-        # Quotes may be escaped, in JSON within JSON twice.
-        r"\\{0,4}\"([^\"\\\s]{6,256}+)(?=\\{0,4}\")|\\{0,4}'([^'\\\s]{6,256}+)(?=\\{0,4}')"
+        # Quotes may be escaped, in JSON within JSON twice; CSV and SQL write two for one.
+        r"\"\"(?![,;)\]}=:])([^\"\\\s]{6,256}+)(?=\"\")|''(?![,;)\]}=:])([^'\\\s]{6,256}+)(?='')"
+        r"|\\{0,4}\"([^\"\\\s]{6,256}+)(?=\\{0,4}\")|\\{0,4}'([^'\\\s]{6,256}+)(?=\\{0,4}')"
         rf"|{_HTML_QUOTE}([^\"'\\\s&]{{6,256}}+)(?=&)"
         r"|[^\"'\\\s,;&]{6,256}+(?![\"'(\\])"
     ),
