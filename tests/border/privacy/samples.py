@@ -1,5 +1,48 @@
 """Values of each kind as people and machines write them, and what only looks like one."""
 
+_MIXED = "a1B2c3D4e5F6g7H8i9J0" * 6
+_HEX = "0123456789abcdef" * 4
+KEYS = (
+    "AKIAIOSFODNN7EXAMPLE",
+    f"gho_{_MIXED[:36]}",
+    "github_pat_11ABCDEFG0abcdefghijkl_mnop",
+    f"glsoat-{_MIXED[:20]}",
+    f"xapp-1-{_MIXED[:20]}",
+    f"whsec_{_MIXED[:32]}",
+    f"GOCSPX-{_MIXED[:28]}",
+    f"ya29.{_MIXED[:20]}",
+    f"sk-admin-{_MIXED[:20]}",
+    f"npm_{_MIXED[:36]}",
+    f"pypi-AgE{_MIXED[:50]}",
+    f"hf_{_MIXED[:34]}",
+    f"SG.{_MIXED[:22]}.{_MIXED[:43]}",
+    f"SK{_HEX[:32]}",
+    f"dop_v1_{_HEX}",
+    f"shpat_{_HEX[:32]}",
+    f"key-{_HEX[:32]}",
+    f"123456789:AA{_MIXED[:33]}",
+    f"dapi{_HEX[:32]}-2",
+    f"lin_api_{_MIXED[:32]}",
+    f"ntn_{_MIXED[:40]}",
+    f"PMAK-{_HEX[:24]}-{_HEX[:34]}",
+    f"glsa_{_MIXED[:32]}",
+    f"hvs.{_MIXED[:24]}",
+    f"{_MIXED[:14]}.atlasv1.{_MIXED[:60]}",
+    f"dckr_pat_{_MIXED[:27]}",
+    f"sq0csp-{_MIXED[:22]}",
+    f"gsk_{_MIXED[:48]}",
+    f"r8_{_MIXED[:37]}",
+    f"xai-{_MIXED[:60]}",
+    f"pplx-{_MIXED[:40]}",
+    f"fw_{_MIXED[:22]}",
+    f"NRAK-{_MIXED[:27].upper()}",
+    f"ATATT3{_MIXED[:100]}",
+    f"figd_{_MIXED[:38]}",
+    f"sbp_{_HEX[:40]}",
+    f"sntrys_{_MIXED[:40]}",
+    f"pat{_MIXED[:14]}.{_HEX}",
+)
+"""One of each service and form."""
 FOUND = {
     "EMAIL": (
         "write to [ann@example.org].",
@@ -135,6 +178,8 @@ FOUND = {
         "CPF [39053344705]",
         "National Insurance [AB 12 34 56 C]",
         "NHS [943 476 5870]",
+        "fødselsnummer [151086 95088]",
+        "resident id [360426199101010071]",
     ),
     "TAX_ID": (
         "Steuer-ID [36574261809]",
@@ -175,6 +220,7 @@ FOUND = {
         "[eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx]…",
         "Authorization: Bearer [a1B2c3D4.e5F6-g7H8...]",
         r'"key\n[ghp_abcdefghijklmnopqrstuvwxyz0123456789]\n"',
+        *(f"[{key}]" for key in KEYS[1:]),
     ),
     "PRIVATE_KEY": (
         "[-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG\nabc=\n-----END PRIVATE KEY-----]\n",

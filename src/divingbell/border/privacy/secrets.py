@@ -61,8 +61,8 @@ def _service(expression: str) -> Shape:
 
 
 def _shortened(expression: str) -> str:
-    """The same with the least of all repetitions: an engine need not follow a key to its end."""
-    return re.sub(r"\{(\d+),\d+\}", r"{\1}", expression)
+    """The same with the least of the last repetitions: an engine need not follow a key to its end."""
+    return re.sub(r"\{(\d+),\d+\}(?=\||\Z)", r"{\1}", expression)
 
 
 LEAST_OF_SECRET = 8
