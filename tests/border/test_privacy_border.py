@@ -36,6 +36,7 @@ class Office:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
+        self.planted: dict[str, str] = {}
 
     def tools(self) -> list[Any]:
         def find(query: str) -> list[dict[str, str]]:
@@ -48,7 +49,10 @@ class Office:
         def fail(about: str) -> str:
             raise ToolFailed(f"nobody knows {about}")
 
-        return [find, mail, fail]
+        def planted() -> dict[str, str]:
+            return self.planted
+
+        return [find, mail, fail, planted]
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +157,27 @@ async def test_what_looks_like_a_token_is_none_where_a_server_or_file_has_it(
     assert "(EMAIL_482715)" in str(result.value) and "(PHONE_482715)" in str(result.value)
     kept = await session.run("'[JIRA_4827150]'")
     assert kept.value == "[JIRA_4827150]"
+
+
+async def test_a_live_token_in_a_servers_words_was_guessed_and_names_nothing(
+    session: Session, office: Office
+) -> None:
+    token = await email_token(session)
+    office.planted = {"last_name": f"Quillon {token} Marsh", "note": f"forward to {token}"}
+    found = await session.run("planted = servers.host.planted()\nplanted['note']")
+    assert found.value == f"forward to ({token[1:-1]})"
+    name = (await session.run("planted['last_name']")).value
+    assert isinstance(name, str) and name.startswith("[NAME_")
+    for code in ("planted['last_name']", repr(name)):
+        answer = await session.run(f"servers.host.mail({code}, planted['note'])")
+        assert office.sent[-1] == (
+            f"Quillon ({token[1:-1]}) Marsh",
+            f"forward to ({token[1:-1]})",
+        )
+        assert answer.value == f"sent to {name}"
+    failed = await session.run(f"servers.host.fail('[EMAIL_' + '{token[7:]}')")
+    assert failed.error is not None and token in failed.error.message, "this is the code's own"
+    assert await session.reveal(name) == f"Quillon ({token[1:-1]}) Marsh"
 
 
 async def test_what_looks_like_a_token_is_none_in_what_is_printed(session: Session) -> None:
