@@ -101,9 +101,11 @@ async def test_tokens_of_a_process_that_was_killed_are_gone_at_the_next_start_on
         ended = await process.wait()
     assert ended == -signal.SIGKILL
     options: dict[str, Any] = {"privacy": "personal", "vault": {"keep": 60}}
-    async with Divingbell(pool=0, preload=[], **options) as bell:
-        async with bell.session("open", user="ann") as session:  # it goes on, within that time
-            assert await session.reveal(token) == ANN
+    async with (
+        Divingbell(pool=0, preload=[], **options) as bell,
+        bell.session("open", user="ann") as session,  # it goes on, within that time
+    ):
+        assert await session.reveal(token) == ANN
     with sqlite3.connect(file) as database:
         database.execute("UPDATE conversations SET used = used - 61")
     database.close()
