@@ -28,6 +28,7 @@ ROW = {
     "key": KEY,
 }
 HIDDEN = ("Zelda", "Sayrefitz", "zelda@jazz.org", "Rue de Lappe", "901820", KEY)
+NAME = "Zoë Quästenfloß-Ōe"
 TOKEN = re.compile(r"\[[A-Z_]+_\d{6,}\]")
 
 
@@ -312,6 +313,62 @@ async def test_a_value_with_a_token_in_it_and_one_that_is_shown_twice(session: S
     token = await email_token(session)
     again = await session.run(f"print({token!r}, '<', rows[0]['email'], '>')\nrows[0]['email']")
     assert again.text.split() == [token, "<", token, ">", f"'{token}'"]
+
+
+BY_BYTE = """
+import os
+os.write(1, b"so ")
+for byte in {value!r}.encode():
+    os.write({to}, bytes([byte]))
+_ = os.write(1, b" it is")
+"""
+IN_TWO = """
+import os
+data = {value!r}.encode()
+for cut in range(1, len(data)):
+    os.write(1, data[:cut])
+    os.sched_yield()
+    os.write(1, data[cut:] + b"\\n")
+"""
+
+
+async def shown_of(session: Session, code: str) -> tuple[str, str]:
+    """What is streamed of a cell, and what its result says."""
+    events = [event async for event in session.stream(code)]
+    return "".join(event.text or "" for event in events), events[-1].result.text
+
+
+@pytest.mark.parametrize("to", [1, 2])
+async def test_a_value_that_is_written_byte_by_byte_is_whole_before_it_is_shown(
+    session: Session, office: Office, to: int
+) -> None:
+    office.planted = {"last_name": NAME}
+    await session.run("servers.host.planted()")
+    for text in await shown_of(session, BY_BYTE.format(value=NAME, to=to)):
+        assert re.fullmatch(r"so (?: it is)?\[NAME_\d+\](?: it is)?", text), text
+    for text in await shown_of(session, IN_TWO.format(value=NAME)):
+        assert set(TOKEN.sub("x", text).split()) == {"x"}, text
+
+
+async def test_a_value_is_hidden_wherever_the_limit_of_output_cuts_it(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    office.planted = {"last_name": NAME}
+    options: dict[str, Any] = {"privacy": "personal", "tools": office.tools()}
+    async with (
+        Divingbell(pool=0, preload=[], limits={"output": 600}, **options) as bell,
+        bell.session() as session,
+    ):
+        await session.run("servers.host.planted()")
+        for value in (NAME, "4111 1111 1111 1111", "zelda@jazz.org"):
+            for shift in range(len(f"{value} ".encode())):
+                code = f"print('.' * {shift} + {value + ' '!r} * 60)"
+                for text in await shown_of(session, code):
+                    assert "left out" in text and "[" in text
+                    left = re.sub(r"\[… .* bytes left out.*", "", TOKEN.sub("", text))
+                    for part in (value[:4], value[-4:]):
+                        assert part not in left, (shift, text)
 
 
 async def test_numbers_are_looked_at_too(session: Session) -> None:

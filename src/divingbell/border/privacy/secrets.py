@@ -61,7 +61,7 @@ def _service(expression: str) -> Shape:
 
 
 def _shortened(expression: str) -> str:
-    """The same with the least of its last repetition: an engine need not follow a key to its end."""
+    """The same with the least of the last repetition, so that no key is followed to its end."""
     return re.sub(r"\{(\d+),\d+\}(?=\||\Z)", r"{\1}", expression)
 
 
