@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -16,6 +16,7 @@ from divingbell import Divingbell, Session, ToolFailed, UnknownToken
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy_border import PrivacyBorder
 from divingbell.events import Revealed
+from divingbell.gateway.functions.function import HostFunction
 from divingbell.principal import Principal
 
 KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
@@ -411,6 +412,29 @@ async def test_behind_the_border_of_the_sandbox_code_has_tokens_too(
         assert (await session.run("rows[0]['email'][::-1]")).value == token[::-1]
         await session.run("servers.host.mail(rows[0]['email'], rows[0]['first_name'])")
         assert office.sent[-1] == ("zelda@jazz.org", "Zelda")
+
+
+async def test_a_result_is_checked_before_its_values_are_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    def known() -> Literal["zelda@jazz.org", "bo@jazz.org"]:
+        """Say who is known."""
+        return "zelda@jazz.org"
+
+    schema = HostFunction(known).definition["outputSchema"]
+    assert "zelda@jazz.org" in str(schema), "of which no token is one"
+    rules = {"border": {"host.known": "sandbox"}}
+    async with (
+        Divingbell(
+            privacy="personal", privacy_rules=rules, pool=0, preload=[], tools=[known]
+        ) as bell,
+        bell.session() as session,
+    ):
+        result = await session.run("answer = servers.host.known()\nanswer, len(answer)")
+        assert result.status == "ok" and isinstance(result.value, tuple), result.error
+        assert TOKEN.fullmatch(result.value[0]) and result.value[1] == len(result.value[0])
 
 
 async def test_it_is_kept_in_memory_where_nothing_can_be_written(
