@@ -145,6 +145,7 @@ CUT = "print('.' * {shift} + (texts[{kind!r}] + ' ') * 2000)"
 CHANGE = "open(texts['NAME'] + '.txt', 'a').write('!')"
 FILES = "divingbell://sessions/default/files/"
 HELD = "is held back"
+DESK = "Questions go to desk@quayside.org or +49 30 4401 2290."
 ERAS: tuple[Era, ...] = ("legacy", "auto")
 
 
@@ -238,6 +239,9 @@ class Visit:
         await self.call("wrong", "promise", n=self.ear.tokens["EMAIL"])
         await self.call("send", "send", to=given)
         await self.call("unknown tool", canaries.TEXTS["EMAIL"])
+        await self.ear.take("definitions", self.client.list_tools())
+        asked = {"query": "crm promise questions", "detail_level": "full"}
+        await self.call("found", "search_tools", **asked)
 
     async def cells(self) -> None:
         await self.run("start", START)
@@ -413,6 +417,8 @@ def judge_what_was_said(ear: Ear) -> None:
     assert {what: kinds for what, kinds in missing.items() if kinds} == {}
     assert [what for what in SAY_ONE if not kinds_in(ear.of(what))] == []
     assert [what for what in HOLD_BACK if HELD not in ear.of(what)] == []
+    # Definitions are documentation, and stay as they are.
+    assert [ear.of(what).count(DESK) for what in ("definitions", "found")] == [2, 2]
 
 
 def judge_what_came_back(ear: Ear, place: Place) -> None:
