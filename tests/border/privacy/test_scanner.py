@@ -64,6 +64,7 @@ HOSTILE = {
     "false keys": "sk-aaaaaaaaaaaaaaaaaaaaaa ghp_aaaaaaaa AKIAAAAAAAAAAAAAAAAA ",
     "endless key": "xoxb-a1B2c3D4e5",
     "cut": "4111 11...",
+    "cut in JSON": "4111 11\\u2026",
     "cut cards": "card 4 1 1 1 1 1 ",
     "cut accounts": "GB82WEST...",
     "cut keys": "sk-aB3dE5gH...",
