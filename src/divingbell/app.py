@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack, overload
 from divingbell import logs
 from divingbell.border.border import Border, Masking, OpenBorder
 from divingbell.border.privacy.blotter import BLOTTER
+from divingbell.border.written_names import WrittenNames
 from divingbell.errors import ConfigError, DivingbellError, InvalidInput
 from divingbell.gateway.functions.function import (
     HostFunction,
@@ -320,8 +321,14 @@ class Divingbell:
         undo.callback(gateway.on_change(changed))
         undo.callback(self.journal.watch(ledgers.take))
         if self._scratch is None:
-            path = places.data_folder() / totals.FILE_NAME
-            kept = totals.Totals(path, self.settings.experiment.arm_of, ledgers.is_read)
+            folder = places.data_folder()
+            names = WrittenNames(self.settings.vault, folder, log.warning)
+            kept = totals.Totals(
+                folder / totals.FILE_NAME,
+                self.settings.experiment.arm_of,
+                ledgers.is_read,
+                names.of,
+            )
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -16,6 +16,7 @@ from divingbell import Divingbell, Session, ToolFailed, UnknownToken
 from divingbell.border.conversation import Conversation
 from divingbell.border.privacy_border import PrivacyBorder
 from divingbell.events import Revealed
+from divingbell.gateway.functions.function import HostFunction
 from divingbell.principal import Principal
 
 KEY = "sk-proj-" + "Tq8vXz2Lm4Rw9Kp3Hs7Yd1Fg6Jc5Nb0VaQeUiOtP" * 2
@@ -28,6 +29,7 @@ ROW = {
     "key": KEY,
 }
 HIDDEN = ("Zelda", "Sayrefitz", "zelda@jazz.org", "Rue de Lappe", "901820", KEY)
+NAME = "Zoë Quästenfloß-Ōe"
 TOKEN = re.compile(r"\[[A-Z_]+_\d{6,}\]")
 
 
@@ -36,6 +38,7 @@ class Office:
 
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
+        self.planted: dict[str, str] = {}
 
     def tools(self) -> list[Any]:
         def find(query: str) -> list[dict[str, str]]:
@@ -48,7 +51,10 @@ class Office:
         def fail(about: str) -> str:
             raise ToolFailed(f"nobody knows {about}")
 
-        return [find, mail, fail]
+        def planted() -> dict[str, str]:
+            return self.planted
+
+        return [find, mail, fail, planted]
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +159,27 @@ async def test_what_looks_like_a_token_is_none_where_a_server_or_file_has_it(
     assert "(EMAIL_482715)" in str(result.value) and "(PHONE_482715)" in str(result.value)
     kept = await session.run("'[JIRA_4827150]'")
     assert kept.value == "[JIRA_4827150]"
+
+
+async def test_a_live_token_in_a_servers_words_was_guessed_and_names_nothing(
+    session: Session, office: Office
+) -> None:
+    token = await email_token(session)
+    office.planted = {"last_name": f"Quillon {token} Marsh", "note": f"forward to {token}"}
+    found = await session.run("planted = servers.host.planted()\nplanted['note']")
+    assert found.value == f"forward to ({token[1:-1]})"
+    name = (await session.run("planted['last_name']")).value
+    assert isinstance(name, str) and name.startswith("[NAME_")
+    for code in ("planted['last_name']", repr(name)):
+        answer = await session.run(f"servers.host.mail({code}, planted['note'])")
+        assert office.sent[-1] == (
+            f"Quillon ({token[1:-1]}) Marsh",
+            f"forward to ({token[1:-1]})",
+        )
+        assert answer.value == f"sent to {name}"
+    failed = await session.run(f"servers.host.fail('[EMAIL_' + '{token[7:]}')")
+    assert failed.error is not None and token in failed.error.message, "this is the code's own"
+    assert await session.reveal(name) == f"Quillon ({token[1:-1]}) Marsh"
 
 
 async def test_what_looks_like_a_token_is_none_in_what_is_printed(session: Session) -> None:
@@ -289,6 +316,62 @@ async def test_a_value_with_a_token_in_it_and_one_that_is_shown_twice(session: S
     assert again.text.split() == [token, "<", token, ">", f"'{token}'"]
 
 
+BY_BYTE = """
+import os
+os.write(1, b"so ")
+for byte in {value!r}.encode():
+    os.write({to}, bytes([byte]))
+_ = os.write(1, b" it is")
+"""
+IN_TWO = """
+import os
+data = {value!r}.encode()
+for cut in range(1, len(data)):
+    os.write(1, data[:cut])
+    os.sched_yield()
+    os.write(1, data[cut:] + b"\\n")
+"""
+
+
+async def shown_of(session: Session, code: str) -> tuple[str, str]:
+    """What is streamed of a cell, and what its result says."""
+    events = [event async for event in session.stream(code)]
+    return "".join(event.text or "" for event in events), events[-1].result.text
+
+
+@pytest.mark.parametrize("to", [1, 2])
+async def test_a_value_that_is_written_byte_by_byte_is_whole_before_it_is_shown(
+    session: Session, office: Office, to: int
+) -> None:
+    office.planted = {"last_name": NAME}
+    await session.run("servers.host.planted()")
+    for text in await shown_of(session, BY_BYTE.format(value=NAME, to=to)):
+        assert re.fullmatch(r"so (?: it is)?\[NAME_\d+\](?: it is)?", text), text
+    for text in await shown_of(session, IN_TWO.format(value=NAME)):
+        assert set(TOKEN.sub("x", text).split()) == {"x"}, text
+
+
+async def test_a_value_is_hidden_wherever_the_limit_of_output_cuts_it(
+    office: Office, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    office.planted = {"last_name": NAME}
+    options: dict[str, Any] = {"privacy": "personal", "tools": office.tools()}
+    async with (
+        Divingbell(pool=0, preload=[], limits={"output": 600}, **options) as bell,
+        bell.session() as session,
+    ):
+        await session.run("servers.host.planted()")
+        for value in (NAME, "4111 1111 1111 1111", "zelda@jazz.org"):
+            for shift in range(len(f"{value} ".encode())):
+                code = f"print('.' * {shift} + {value + ' '!r} * 60)"
+                for text in await shown_of(session, code):
+                    assert "left out" in text and "[" in text
+                    left = re.sub(r"\[… .* bytes left out.*", "", TOKEN.sub("", text))
+                    for part in (value[:4], value[-4:]):
+                        assert part not in left, (shift, text)
+
+
 async def test_numbers_are_looked_at_too(session: Session) -> None:
     result = await session.run("{'card': 4111111111111111, 'n': 123456789012, 'x': [1, 2.5]}")
     assert isinstance(result.value, dict)
@@ -329,6 +412,29 @@ async def test_behind_the_border_of_the_sandbox_code_has_tokens_too(
         assert (await session.run("rows[0]['email'][::-1]")).value == token[::-1]
         await session.run("servers.host.mail(rows[0]['email'], rows[0]['first_name'])")
         assert office.sent[-1] == ("zelda@jazz.org", "Zelda")
+
+
+async def test_a_result_is_checked_before_its_values_are_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+    def known() -> Literal["zelda@jazz.org", "bo@jazz.org"]:
+        """Say who is known."""
+        return "zelda@jazz.org"
+
+    schema = HostFunction(known).definition["outputSchema"]
+    assert "zelda@jazz.org" in str(schema), "of which no token is one"
+    rules = {"border": {"host.known": "sandbox"}}
+    async with (
+        Divingbell(
+            privacy="personal", privacy_rules=rules, pool=0, preload=[], tools=[known]
+        ) as bell,
+        bell.session() as session,
+    ):
+        result = await session.run("answer = servers.host.known()\nanswer, len(answer)")
+        assert result.status == "ok" and isinstance(result.value, tuple), result.error
+        assert TOKEN.fullmatch(result.value[0]) and result.value[1] == len(result.value[0])
 
 
 async def test_it_is_kept_in_memory_where_nothing_can_be_written(

@@ -1,13 +1,20 @@
 """Personal columns of tables are learned from, so that what code prints of them has tokens."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from mcp import Client
 
 from divingbell import Divingbell, Session
 from divingbell.border.privacy.fields import Fields
+from divingbell.datasets import datasets
+from divingbell.datasets.opening import opened
 from divingbell.datasets.personal_columns import PersonalColumns
+from divingbell.datasets.sealed_reader import default_limits
+from divingbell.gateway import spooled_tables
+from divingbell.settings.config import Settings
 from tests import walls
 from tests.datasets import making
 
@@ -86,6 +93,30 @@ async def test_fields_within_a_column_are_learned(session: Session) -> None:
         session, "print('first', import_dataset('lines').customer.iloc[0]['first_name'])"
     )
     assert "Sunniva" not in text and "[NAME_" in text
+
+
+async def test_what_breaks_off_leaves_no_values_in_the_spool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, spool = tmp_path / "data", tmp_path / "spool"
+    folder.mkdir()
+    spool.mkdir(mode=0o700)
+    (folder / "guests.csv").write_text("first_name,city\nChiamaka,Lagos\n")
+    making.readable(folder)
+    told = {"server": "data", "fields": {}, "kinds": ["NAME"]}
+    (spool / spooled_tables.RULES).write_text(json.dumps(told))
+    settings = Settings(backend="local", limits=default_limits())
+    async with opened(folder, settings, spool=spool) as (made, _), Client(made.server) as client:
+        whole = await client.call_tool("import_dataset", {"name": "guests"})
+        assert not whole.is_error
+        left = {path.suffix: path for path in spool.iterdir() if path.name != spooled_tables.RULES}
+        assert b"Chiamaka" in left.pop(spooled_tables.VALUES).read_bytes() and len(left) == 1
+        before = set(spool.iterdir())
+        monkeypatch.setattr(datasets, "MOST_VALUES", 3)
+        for given in ({}, {"columns": ["first_name"]}):  # as it is kept, and made anew
+            refused = await client.call_tool("import_dataset", {"name": "guests", **given})
+            assert refused.is_error and "without end" in str(refused.content)
+        assert set(spool.iterdir()) == before
 
 
 async def test_without_privacy_nothing_is_asked_for(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from divingbell.errors import ToolFailed
-from divingbell.gateway.spooled_tables import MOST_VALUES, TABLE, take
+from divingbell.gateway.spooled_tables import MOST_VALUES, TABLE, take, take_values
 
 NAME = "0123456789abcdef" * 2 + ".parquet"
 
@@ -26,14 +26,12 @@ def test_a_table_is_taken_out_of_its_folder(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_values_beside_a_table_are_taken_with_it(tmp_path: Path) -> None:
+def test_the_values_beside_a_table_are_taken_once_and_the_table_stays(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"PAR1")
     (tmp_path / NAME).with_suffix(".json").write_bytes(b'{"first_name": ["Ann"]}')
-    taken = take(tmp_path, meta())
-    assert taken is not None
-    with taken as table:
-        assert table.personal == '{"first_name": ["Ann"]}'
-    assert list(tmp_path.iterdir()) == []
+    assert take_values(tmp_path, meta()) == '{"first_name": ["Ann"]}'
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert take_values(tmp_path, meta()) == ""
 
 
 def test_values_without_end_are_refused(tmp_path: Path) -> None:
@@ -41,12 +39,13 @@ def test_values_without_end_are_refused(tmp_path: Path) -> None:
     with (tmp_path / NAME).with_suffix(".json").open("wb") as values:
         values.truncate(MOST_VALUES + 1)
     with pytest.raises(ToolFailed, match="no list of values"):
-        take(tmp_path, meta())
+        take_values(tmp_path, meta())
+    assert not (tmp_path / NAME).with_suffix(".json").exists()
 
 
 @pytest.mark.parametrize("nothing", [None, {}, {"other": 1}])
 def test_a_result_that_names_none_has_none(tmp_path: Path, nothing: Any) -> None:
-    assert take(tmp_path, nothing) is None
+    assert take(tmp_path, nothing) is None and take_values(tmp_path, nothing) == ""
 
 
 @pytest.mark.parametrize(
@@ -64,8 +63,9 @@ def test_a_result_that_names_none_has_none(tmp_path: Path, nothing: Any) -> None
     ],
 )
 def test_a_name_that_is_none_of_a_table_is_refused(tmp_path: Path, name: Any) -> None:
-    with pytest.raises(ToolFailed, match="none of its own"):
-        take(tmp_path, meta(file=name))
+    for way in (take, take_values):
+        with pytest.raises(ToolFailed, match="none of its own"):
+            way(tmp_path, meta(file=name))
 
 
 def test_a_link_a_folder_and_a_pipe_are_refused(tmp_path: Path) -> None:

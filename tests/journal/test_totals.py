@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult, TextContent
 
+from divingbell.border.written_names import WrittenNames
 from divingbell.errors import ConfigError
 from divingbell.journal import tokens, totals
 from divingbell.journal.answer_totals import AnswerSums
@@ -21,6 +22,7 @@ from divingbell.journal.serve_arm_totals import ServeArmSums
 from divingbell.journal.totals import ToolTotal, Totals, report
 from divingbell.models import Ledger, Result, ToolUse
 from divingbell.principal import Principal
+from divingbell.settings.vault import VaultSettings
 
 PATIENCE = 30.0
 LEDGER = Ledger(
@@ -80,6 +82,32 @@ async def test_ledgers_are_added_up_by_day_user_server_and_tool(path: Path) -> N
     }
     assert found.servers == (ToolTotal("github", 4, 600), ToolTotal("time", 2, 200))
     assert found.tools == (ToolTotal("github.list", 4, 600), ToolTotal("time.now", 2, 200))
+
+
+async def test_users_whose_names_are_personal_are_told_apart_and_not_named(
+    path: Path, tmp_path: Path
+) -> None:
+    ann, bea, carl = "ann@example.org", "bea@example.org", "carl"
+    await recorded(path, (LEDGER, ann), (LEDGER, carl))  # as an earlier version has written them
+    names = WrittenNames(VaultSettings(), tmp_path / "keys", lambda said: None)
+    kept = Totals(path, written=names.of)
+    for user in (ann, bea, ann, carl):
+        kept.record(LEDGER, user)
+    async with asyncio.timeout(PATIENCE):
+        await kept.close()
+
+    written = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert b"example.org" not in written and b"carl" in written
+    users = report(path, 7).users
+    assert len(users) == 3 and users["carl"].executions == 2
+    assert [name.split()[0] for name in users] == ["[EMAIL]", "[EMAIL]", "carl"]
+    # Their own sums are found by those who have the key; another start writes the same names.
+    again = WrittenNames(VaultSettings(), tmp_path / "keys")
+    found = {user: report(path, 7, user, again.of).total.executions for user in (ann, bea, carl)}
+    assert found == {ann: 3, bea: 1, carl: 2}
+    without = WrittenNames(VaultSettings(), tmp_path / "none")
+    assert report(path, 7, ann, without.of).total.executions == 0
+    assert [again.of(name) for name in users] == list(users)
 
 
 def test_without_a_file_there_is_nothing(path: Path) -> None:

@@ -23,6 +23,10 @@ SCHEMA = {"type": "object", "properties": {"name": {"type": "string", "title": A
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 
 
+DESK = "Questions go to desk@quayside.org or +49 30 4401 2290."
+"""Words of a definition: documentation, which stays as it is."""
+
+
 def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
@@ -160,7 +164,8 @@ BY_NAME = {tool.__name__: tool for tool in TOOLS}
 def definition(name: str) -> dict[str, object]:
     made: dict[str, object] = {"name": name, "inputSchema": {"type": "object"}}
     if name == "promise":
-        made |= {"inputSchema": {**NUMBER, "required": []}, "outputSchema": NUMBER}
+        given = {"type": "object", "properties": {"n": {"type": "integer", "description": DESK}}}
+        made |= {"description": DESK, "inputSchema": given, "outputSchema": NUMBER}
     return made
 
 

@@ -39,6 +39,16 @@ def test_an_empty_store_makes_nothing(store: Store) -> None:
     assert not store.folder.exists()
 
 
+@pytest.mark.parametrize(("user", "is_named"), [("anna", True), ("anna@example.org", False)])
+def test_a_user_is_named_in_the_file_unless_the_name_is_an_address(
+    tmp_path: Path, user: str, is_named: bool
+) -> None:
+    store = Stores(tmp_path).of(user)
+    store.save(made(), RECORD)
+    written = b"".join(path.read_bytes() for path in store.folder.iterdir() if path.is_file())
+    assert (user.encode() in written) is is_named and b"example.org" not in written
+
+
 def test_what_was_saved_is_got_again_with_all_that_is_known(store: Store) -> None:
     record = Record(
         "session", "s-1", "key", {"shop.orders": "abc"}, ("shop.orders",), "changed", "why", 120

@@ -335,6 +335,17 @@ class Conversation:
             return texts
         return [tokens.replaced(text, self._known_or_defused) for text in texts]
 
+    def without_tokens(self, texts: list[str]) -> list[str]:
+        """Return the same texts, in which nothing names anything; the same list if nothing did."""
+
+        def defused(token: str) -> str:
+            return tokens.defused(token) if tokens.kind_of(token) in self._kinds else token
+
+        if not any("[" in text for text in texts):
+            return texts
+        changed = [tokens.replaced(text, defused) for text in texts]
+        return texts if changed == texts else changed
+
     def note_origins(self, secrets: Scanner, texts: Iterable[str], origin: str) -> None:
         """Remember of which tool the secrets in these texts are: they go to its server only."""
         whole = BETWEEN.join(texts)

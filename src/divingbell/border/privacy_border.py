@@ -250,6 +250,12 @@ class PrivacyBorder:
         Raises:
             ToolFailed: it can't be told what of it code may have.
         """
+        # No server was ever told a token: one that stands in its words was guessed, perhaps one of
+        # thousands, and code that passes it on would have the value sent.
+        texts = conversation.without_tokens(leaves.texts)
+        if texts is not leaves.texts:
+            value = leaves.replaced_by(texts)
+            leaves = Leaves(value)
         seals = Seals(origin, self._lines_of(origin))
         if seals.is_by_field or seals.whole.reader == "sandbox":
             value = binary.taken_out(value)

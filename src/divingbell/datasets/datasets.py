@@ -1,9 +1,10 @@
 """The datasets of a folder: listed, described, imported and queried."""
 
 import asyncio
+import contextlib
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -198,8 +199,9 @@ class Datasets:
                     table = _table(linked, kept[1])
                     request = self._personal_in(table, definitions.IMPORT, _kept_source(kept[0]))
                     if request is not None:
-                        async with self._reader.ask(request) as answered:
-                            await self._leave_values(answered, answered.facts, table)
+                        with self._dropping(linked):
+                            async with self._reader.ask(request) as answered:
+                                await self._leave_values(answered, answered.facts, table)
                     return table
             source = _kept_source(path)
         part = {"columns": columns, "where": where, "sample": sample, "limit": limit}
@@ -229,7 +231,7 @@ class Datasets:
     async def _made(self, request: Mapping[str, Any]) -> Table:
         async with self._reader.ask(request) as answered:
             path = self._spool.new()
-            try:
+            with self._dropping(path):
                 with path.open("xb") as target:
                     async for piece in answered.table():
                         target.write(piece)
@@ -238,10 +240,16 @@ class Datasets:
                 wanted = self._personal_in(table, tool, [IN_SESSION, "parquet", None])
                 if wanted is not None:
                     await self._leave_values(answered, await answered.ask(wanted), table)
-            except BaseException:
-                path.unlink(missing_ok=True)
-                raise
             return table
+
+    @contextlib.contextmanager
+    def _dropping(self, path: Path) -> Iterator[None]:
+        """Leave nothing of a table in the spool, neither it nor its values, if the block fails."""
+        try:
+            yield
+        except BaseException:
+            self._spool.drop(path)
+            raise
 
     def _personal_in(self, table: Table, tool: str, source: SourceParts) -> dict[str, Any] | None:
         if self._personal is None:

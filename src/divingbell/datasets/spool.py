@@ -36,6 +36,11 @@ class Spool:
         path = self._folder / f"{name}.parquet"
         return path if name.isalnum() and path.is_file() else None
 
+    def drop(self, path: Path) -> None:
+        """Remove a file, together with the values beside it."""
+        path.unlink(missing_ok=True)
+        path.with_suffix(VALUES).unlink(missing_ok=True)
+
     def _make_room(self) -> None:
         found = []
         for path in self._folder.glob("*.parquet"):
@@ -47,5 +52,4 @@ class Spool:
         for number, (_, size, path) in enumerate(found, 1):
             total += size
             if number >= MOST_FILES or total > MOST_BYTES:
-                path.unlink(missing_ok=True)
-                path.with_suffix(VALUES).unlink(missing_ok=True)
+                self.drop(path)

@@ -39,7 +39,7 @@ from divingbell.gateway.policy.preview import preview
 from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
-from divingbell.gateway.spooled_tables import SpooledTable, take
+from divingbell.gateway.spooled_tables import SpooledTable, take, take_values
 from divingbell.gateway.upstream.fleet import Fleet
 from divingbell.gateway.upstream.transport.departure import Departure
 from divingbell.journal.events import (
@@ -128,6 +128,8 @@ class Request:
     spool: Path | None = None
     """The folder in which the server may leave tables; only our own dataset server has one."""
     table: SpooledTable | None = None
+    personal: str = ""
+    """The values of the personal columns of a table, as JSON; they are to be learned."""
     """The result where it is a file."""
     form: Form | None = None
     """The form in which code gets the result, where it is none of a tool."""
@@ -537,10 +539,13 @@ class Pipeline:
     async def check_result(self, request: Request) -> None:
         """Refuse a result that is too large, or for code not what the server has promised."""
         if request.by == "client":
+            if request.is_tool and request.spool is not None:
+                request.personal = take_values(request.spool, request.result.meta)
             size = await weight.beside(_size, request.result)
             self._policy.check_result_size(request.tool.full_name, size)
         elif request.is_tool:
             if request.spool is not None:
+                request.personal = take_values(request.spool, request.result.meta)
                 request.table = take(request.spool, request.result.meta)
             if request.table is None:
                 request.wire = await outcome.wire_of(request.tool, request.result)
@@ -550,9 +555,10 @@ class Pipeline:
     async def screen(self, request: Request) -> None:
         """Pass what goes back into a session over the border; clients have an exit of their own."""
         principal, origin = request.context.principal, request.tool.full_name
-        if request.table is not None and request.table.personal:
-            # A table is a file: what is personal in it is learned from its values, told apart.
-            told = {"content": [{"type": "text", "text": request.table.personal}]}
+        if request.personal:
+            # A table is a file: what is personal in it is learned from its values, told apart. Of
+            # what a client gets of it as text, nobody would know which columns they are.
+            told = {"content": [{"type": "text", "text": request.personal}]}
             await self._border.outward(told, principal, "sandbox", origin)
         if request.wire is not None:
             request.wire = await self._border.outward(request.wire, principal, "sandbox", origin)

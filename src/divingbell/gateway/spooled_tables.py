@@ -34,10 +34,8 @@ MOST_NUMBER = 1 << 62
 class SpooledTable:
     """A table that is a Parquet file, which is gone from its folder already."""
 
-    def __init__(self, file: int, facts: Mapping[str, Any], personal: str = "") -> None:
+    def __init__(self, file: int, facts: Mapping[str, Any]) -> None:
         """Take over an open file; where that fails it is still the caller's."""
-        self.personal = personal
-        """The values of its personal columns as JSON: data, and nothing that is believed."""
         self.rows = _number(facts, "rows")
         self.columns = _number(facts, "columns")
         self.memory = _number(facts, "memory")
@@ -73,13 +71,9 @@ def take(folder: Path, meta: Mapping[str, Any] | None) -> SpooledTable | None:
     Raises:
         ToolFailed: it names what is no table of that folder.
     """
-    facts = (meta or {}).get(TABLE)
-    if facts is None:
+    path = _path_in(folder, meta)
+    if path is None or meta is None:
         return None
-    name = facts.get("file") if isinstance(facts, Mapping) else None
-    if type(name) is not str or _NAME.fullmatch(name) is None:
-        raise ToolFailed("the dataset server named a file that is none of its own", "tool_result")
-    path = folder / name
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -88,13 +82,23 @@ def take(folder: Path, meta: Mapping[str, Any] | None) -> SpooledTable | None:
         if not stat.S_ISREG(os.fstat(file).st_mode):
             raise ToolFailed("the dataset server named what is no file", "tool_result")
         path.unlink(missing_ok=True)
-        return SpooledTable(file, facts, _personal(path.with_suffix(VALUES)))
+        return SpooledTable(file, meta[TABLE])
     except BaseException:
         os.close(file)
         raise
 
 
-def _personal(path: Path) -> str:
+def take_values(folder: Path, meta: Mapping[str, Any] | None) -> str:
+    """Take the values of the personal columns of a table out of the folder: JSON, which is data and
+    not believed; empty if there are none. The table itself stays.
+
+    Raises:
+        ToolFailed: the result names what is no table of that folder.
+    """
+    table = _path_in(folder, meta)
+    if table is None:
+        return ""
+    path = table.with_suffix(VALUES)
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -105,6 +109,16 @@ def _personal(path: Path) -> str:
         if not stat.S_ISREG(status.st_mode) or status.st_size > MOST_VALUES:
             raise ToolFailed("the dataset server left what is no list of values", "tool_result")
         return values.read(MOST_VALUES).decode(errors="replace")
+
+
+def _path_in(folder: Path, meta: Mapping[str, Any] | None) -> Path | None:
+    facts = (meta or {}).get(TABLE)
+    if facts is None:
+        return None
+    name = facts.get("file") if isinstance(facts, Mapping) else None
+    if type(name) is not str or _NAME.fullmatch(name) is None:
+        raise ToolFailed("the dataset server named a file that is none of its own", "tool_result")
+    return folder / name
 
 
 def _number(facts: Mapping[str, Any], name: str) -> int:

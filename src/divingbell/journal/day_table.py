@@ -49,6 +49,24 @@ class DayTable:
             [(*key, *(amounts.get(name, 0) for name in self.counted)) for key, amounts in added],
         )
 
+    def users(self, connection: sqlite3.Connection) -> list[str]:
+        """Return the names of all users in it."""
+        return [name for (name,) in connection.execute(f"SELECT DISTINCT user FROM {self.name}")]
+
+    def rename(self, connection: sqlite3.Connection, user: str, name: str) -> None:
+        """Have the sums of a user be those of another name, together with what that has."""
+        columns = ("day", *self.by, *self.counted)
+        found = connection.execute(
+            f"SELECT {', '.join(columns)} FROM {self.name} WHERE user = ?", (user,)
+        ).fetchall()
+        keys = 1 + len(self.by)
+        added = (
+            ((row[0], name, *row[1:keys]), dict(zip(self.counted, row[keys:], strict=True)))
+            for row in found
+        )
+        self.add_all(connection, added)
+        connection.execute(f"DELETE FROM {self.name} WHERE user = ?", (user,))
+
     def sums(
         self,
         connection: sqlite3.Connection,

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from divingbell import logs
@@ -42,6 +43,8 @@ KEPT_DAYS = 400
 MOST_WAITING = 10_000
 """Ledgers that wait to be written; with a disk that hangs, more are dropped."""
 MAX_NAME = 200
+MOST_USER = 1000
+"""Characters of a user's name that are looked at."""
 GATHERING = 1.0
 """Seconds that ledgers wait to be written together: else each is, just when its answer leaves."""
 BUSY_TIMEOUT, PAUSE = 5.0, 0.02
@@ -122,6 +125,8 @@ class Report:
     """What clients of `serve` have used, by the arm of an experiment."""
 
 
+Written = Callable[[str], str]
+"""What is written of the name of a user: nothing that is personal."""
 _Counted = Ledger | AnswerEnded | Used | None
 _Row = tuple[str, str, _Counted]
 """A day, a user, and a ledger, an answer or what an arm has used; None for an execution that was
@@ -137,12 +142,15 @@ class Totals:
         path: Path,
         arm_of: Callable[[str], str | None] = lambda user: None,
         is_read: Callable[[str], bool] = lambda key: False,
+        written: Written = str,
     ) -> None:
         """`arm_of` says which arm of an experiment a user is in; `is_read`, whether a model reads
-        what the session with this key shows, although no client of `serve` has it."""
+        what the session with this key shows, although no client of `serve` has it; `written`, what
+        is written of the name of a user."""
         self._path = path
         self._arm_of = arm_of
         self._is_read = is_read
+        self._written = written
         self._connection: sqlite3.Connection | None = None
         self._behind = WriteBehind("divingbell-ledger", self._write, self._finish, GATHERING)
 
@@ -180,7 +188,7 @@ class Totals:
         """Have a ledger, an answer or what an arm has used added, or with None a refusal; returns
         at once."""
         day = datetime.now(UTC).date().isoformat()
-        if not self._behind.add((day, _storable(user), ledger), MOST_WAITING):
+        if not self._behind.add((day, user[:MOST_USER], ledger), MOST_WAITING):
             log.warning("the tokens of an execution are not added to the totals")
 
     async def close(self) -> None:
@@ -195,8 +203,10 @@ class Totals:
         try:
             if self._connection is None:
                 self._connection = _open_patiently(self._path)
+                _rename_users(self._connection, self._written)
             with self._connection:
-                for day, user, ledger in batch:
+                for day, name, ledger in batch:
+                    user = _storable(self._written(name))
                     if ledger is None:
                         _REFUSED.add(self._connection, (day, user), {"executions": 1})
                     elif isinstance(ledger, AnswerEnded):
@@ -224,6 +234,20 @@ def _open_patiently(path: Path) -> sqlite3.Connection:
         time.sleep(PAUSE)
 
 
+def _rename_users(connection: sqlite3.Connection, written: Written) -> None:
+    """Have users written as they are now: an earlier version wrote their names as they are."""
+    with connection:
+        for table in _TABLES:
+            for user in table.users(connection):
+                if (name := _storable(written(user))) != user:
+                    table.rename(connection, user, name)
+        for old in filter(partial(is_there, connection), (_OLD_DAYS, _OLD_TOOLS, _OLD_ARMS)):
+            for (user,) in connection.execute(f"SELECT DISTINCT user FROM {old}").fetchall():
+                change = f"UPDATE OR REPLACE {old} SET user = ? WHERE user = ? AND user != ?"
+                name = _storable(written(user))
+                connection.execute(change, (name, user, name))
+
+
 def _open(path: Path) -> sqlite3.Connection:
     owned_folder.make(path.parent, 0o700)
     # Made by us, for its mode: what SQLite puts beside it gets the same. Never opened when it is
@@ -235,6 +259,7 @@ def _open(path: Path) -> sqlite3.Connection:
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")  # of names that are written otherwise now
         connection.executescript("".join(table.schema for table in _TABLES))
         with connection:
             oldest = _first_day(KEPT_DAYS)
@@ -263,9 +288,9 @@ def _storable(name: str) -> str:
     return name[:MAX_NAME].encode("utf-8", "replace").decode()
 
 
-def report(path: Path, days: int, user: str | None = None) -> Report:
-    """Return the sums of the last days, today among them; with a user, of that one alone. It blocks
-    for some milliseconds.
+def report(path: Path, days: int, user: str | None = None, written: Written = str) -> Report:
+    """Return the sums of the last days, today among them; with a user, of that one alone, whose
+    name is `written` so. It blocks for some milliseconds.
 
     Raises:
         ConfigError: there is a file, and it is not one of ours or can't be read.
@@ -276,7 +301,7 @@ def report(path: Path, days: int, user: str | None = None) -> Report:
         with _reading(path) as connection:
             since = (_first_day(days),)
             if user is not None:
-                return _report_of(connection, since[0], user)
+                return _report_of(connection, since[0], written(user[:MOST_USER]))
             return Report(
                 older=_older(connection, since),
                 answers=answer_totals.read(connection, *since, "model"),

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.errors import SkillMissing, SkillRefused
 from divingbell.host import owned_folder
 from divingbell.skills import names, skill_file
@@ -381,8 +382,8 @@ class Store:
 
     @property
     def _shown(self) -> str:
-        """The user for people who look into the file."""
-        return self._user.encode("utf-8", "replace").decode()[:1_000]
+        """The user for people who look into the file; of one that is an address, its kind."""
+        return BLOTTER.blotted(self._user.encode("utf-8", "replace").decode()[:1_000])
 
 
 def _is_full(error: Exception) -> bool:

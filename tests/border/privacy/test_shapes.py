@@ -78,6 +78,12 @@ def test_a_typographic_dash_or_space_between_digits_hides_nothing(scanner: Scann
         assert [value for _, value in found(scanner, text)] == [text]
 
 
+@pytest.mark.parametrize("value", ["4111 1111 1", "DE89 3704 0", "sk-ant-api03-a1B2c3D4"])
+def test_what_a_table_has_cut_is_found_in_json_too(scanner: Scanner, value: str) -> None:
+    for mark in ("...", "…"):
+        assert [each for _, each in found(scanner, json.dumps(f"0  {value}{mark}"))] == [value]
+
+
 def test_every_kind_is_personal_or_secret_and_has_samples() -> None:
     assert {*KINDS} == PERSONAL | SECRETS
     assert not PERSONAL & SECRETS

@@ -32,6 +32,9 @@ mcp.run()
 """
 
 
+KEY = "ghp_1A2b3C4d5E6f7G8h9I0jKlMnOpQrStUvWxYz"
+
+
 @pytest.fixture
 def bell(tmp_path: Path) -> Bell:
     return runner(tmp_path)
@@ -178,6 +181,8 @@ def test_personal_data_is_kept_from_whoever_reads_the_output(bell: Bell, tmp_pat
     more = {"XDG_DATA_HOME": str(tmp_path / "data")}
     plain = bell("run", "letter.py", "ann@example.org", **more)
     assert plain.stdout == "to ann@example.org False\n", plain.stderr
+    plain = bell("exec", f"print('to ann@example.org'); {KEY!r}", **more)
+    assert plain.stdout == f"to ann@example.org\n'{KEY}'\n", "a person reads this"
     for options in (["--private"], ["--privacy", "personal"], ["--privacy=personal"]):
         done = bell("run", *options, "letter.py", "ann@example.org", "sk", **more)
         assert re.fullmatch(r"to \[EMAIL_\d+\] True\n", done.stdout), done.stderr

@@ -45,6 +45,14 @@ def test_variables_stay_and_values_are_shown(screen: Screen) -> None:
     assert screen.run("x + 1").endswith("\n42")
 
 
+def test_a_person_is_shown_what_there_is(screen: Screen) -> None:
+    """Unless --private is given: what the prompt keeps for the next time is another matter."""
+    shown = screen.run(
+        "print('ann@' + 'example.org', 'ghp_' + '1A2b3C4d5E6f7G8h9I0jKlMnOpQrStUvWxYz')"
+    )
+    assert "ann@example.org ghp_1A2b3C4d5E6f7G8h9I0jKlMnOpQrStUvWxYz" in shown.replace("\n", "")
+
+
 def test_a_block_is_typed_line_by_line(screen: Screen) -> None:
     screen.type("for i in range(3):", ENTER)
     screen.type("print('line', i)", ENTER)

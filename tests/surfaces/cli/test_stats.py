@@ -88,9 +88,9 @@ async def test_what_an_earlier_version_has_counted_is_told_and_left_out(
 ) -> None:
     path = tmp_path / "ledger.db"
     connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE days (day TEXT, executions INTEGER)")
+    connection.execute("CREATE TABLE days (day TEXT, user TEXT, executions INTEGER)")
     with connection:
-        connection.execute("INSERT INTO days VALUES ('9999-01-01', 1234)")
+        connection.execute("INSERT INTO days VALUES ('9999-01-01', 'anna', 1234)")
     connection.close()
     kept = Totals(path)
     for _ in range(new):

@@ -7,7 +7,9 @@ transports, for every value in every writing. What comes back has to be the valu
 
 import asyncio
 import base64
+import csv
 import html
+import io
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,11 +20,17 @@ import mcp_types as types
 import pytest
 from mcp import Client
 
+from divingbell.host.login import login_name
 from divingbell.settings.kinds import KINDS, PERSONAL
+from divingbell.skills import skill_file
+from divingbell.skills.store import FOLDER_NAME, Stores
+from tests.datasets import making
+from tests.skills.samples import RECORD
 from tests.surfaces.mcp import canaries, wire
 from tests.surfaces.mcp.canaries import VALUES, kinds_in, tokens_in
 from tests.surfaces.mcp.conftest import Era
 from tests.surfaces.mcp.serving import fixture, serving, settings
+from tests.surfaces.mcp.test_skills import Ask, Told
 from tests.waiting import PATIENCE, until
 
 MORE = """
@@ -115,10 +123,29 @@ QUIETLY = {
     ),
 }
 """Cells that show some of them, or none."""
+IN_SKILL = """
+import pathlib
+folder = skills.path("shown")
+for file in sorted(folder.rglob("*")):
+    print(file, file.is_file() and file.read_text())
+"""
+TABLES = {
+    "datasets": "servers.data.list_datasets()",
+    "described": "servers.data.describe_dataset('people')",
+    "imported": "servers.data.import_dataset('people')",
+    "printed table": "print(*servers.data.import_dataset('people').text)",
+    "queried": (
+        "sql = \"SELECT kind, text || '!' AS said, street FROM people\"\n"
+        "print(servers.data.query_dataset(sql).to_csv())"
+    ),
+    "no query": """servers.data.query_dataset("SELECT nothing FROM '{EMAIL}'")""",
+    "no dataset": "servers.data.describe_dataset('{EMAIL}')",
+}
 CUT = "print('.' * {shift} + (texts[{kind!r}] + ' ') * 2000)"
 CHANGE = "open(texts['NAME'] + '.txt', 'a').write('!')"
 FILES = "divingbell://sessions/default/files/"
 HELD = "is held back"
+DESK = "Questions go to desk@quayside.org or +49 30 4401 2290."
 ERAS: tuple[Era, ...] = ("legacy", "auto")
 
 
@@ -182,8 +209,8 @@ class Visit:
     def __init__(self, client: Client, ear: Ear) -> None:
         self.client, self.ear = client, ear
 
-    async def call(self, what: str, name: str, **arguments: Any) -> Any:
-        way = self.client.call_tool(name, arguments, progress_callback=self.ear.progress)
+    async def call(self, what: str, tool: str, /, **arguments: Any) -> Any:
+        way = self.client.call_tool(tool, arguments, progress_callback=self.ear.progress)
         return await self.ear.take(what, way)
 
     async def run(self, what: str, code: str, **more: Any) -> Any:
@@ -199,6 +226,8 @@ class Visit:
         await self.resources()
         await self.subscription()
         await self.prompts()
+        await self.skills()
+        await self.datasets()
 
     async def tools(self) -> None:
         for name in ("say", "measure", "link", "embed", "picture", "fail", "refuse", "murmur"):
@@ -210,6 +239,9 @@ class Visit:
         await self.call("wrong", "promise", n=self.ear.tokens["EMAIL"])
         await self.call("send", "send", to=given)
         await self.call("unknown tool", canaries.TEXTS["EMAIL"])
+        await self.ear.take("definitions", self.client.list_tools())
+        asked = {"query": "crm promise questions", "detail_level": "full"}
+        await self.call("found", "search_tools", **asked)
 
     async def cells(self) -> None:
         await self.run("start", START)
@@ -249,6 +281,23 @@ class Visit:
         await take("no file", read(f"{FILES}{quote(address, safe='')}.none"))
         await take("no resource", read(f"other://{address}"))
 
+    async def skills(self) -> None:
+        async def ask(what: str, method: str, **params: Any) -> Any:
+            request = Ask(method=method, params=params)
+            return await self.ear.take(what, self.client.session.send_request(request, Told))
+
+        listed = await ask("skills", "skills/list")
+        for entry in listed.model_extra["skills"]:
+            await ask("skill", "skills/get", uri=entry["uri"])
+            for each in entry["resources"]:
+                await self.ear.take("file of skill", self.client.read_resource(each["uri"]))
+        await ask("no skill", "skills/get", uri=f"skill://{self.ear.tokens['EMAIL']}/SKILL.md")
+        await self.run("skill in code", IN_SKILL)
+
+    async def datasets(self) -> None:
+        for what, code in TABLES.items():
+            await self.run(what, code.replace("{EMAIL}", self.ear.tokens["EMAIL"]))
+
     async def subscription(self) -> None:
         name = self.ear.tokens["NAME"]
         listed = (await self.client.list_resources()).resources
@@ -285,10 +334,12 @@ SAY_ALL = (
     *("find", "say", "measure", "link", "embed", "fail", "refuse", "echo", "send", "cut", "given"),
     *("progress", "log", "elicitation", "sampling"),
     *("resources", "templates", "resource", "file", "missing", "prompts", "prompt", "complete"),
+    *("file of skill", "skill in code", "imported", "printed table", "queried"),
 )
 SAY_ONE = (
     *("sample", "unknown tool", "attribute", "traced", "approved", "named session", "sessions"),
     *("files of it", "closed", "closed again", "no server", "no file", "no resource", "message"),
+    *("skills", "skill", "no skill", "datasets", "described", "no query", "no dataset"),
 )
 HOLD_BACK = ("picture", "prompt", "sampling", "resource", "file", "png", "pdf", "svg", "data")
 
@@ -305,9 +356,41 @@ class Place:
         values.write_text(json.dumps(given))
         entry = fixture("crm", direct=["*"])
         entry["args"] = [*entry["args"], str(values), str(self.folder / "record")]
-        self.file = settings(self.folder, {"crm": entry}, "hybrid")
-        self.file.write_text(f"{self.file.read_text()}\n{MORE}")
+        self.data = {"datasets": str(self.folder / "tables")}
+        self.file = settings(self.folder, {"crm": entry, "data": self.data}, "hybrid")
+        self.file.write_text(f'skills = "on"\n{self.file.read_text()}\n{MORE}')
         self.environment = {"XDG_DATA_HOME": str(self.folder / "data")}
+        self._keep_skills()
+        self._write_tables()
+
+    def _keep_skills(self) -> None:
+        """As they are kept that came in otherwise than by code: nobody has looked for values."""
+        whole = "\n\n".join(canaries.TEXTS.values())
+        head = "---\nname: {}\ndescription: Says {}.\n---\n"
+        shown = skill_file.parse(
+            f"{head.format('shown', 'much')}\n{whole}\n".encode(),
+            {
+                f"notes/{VALUES['EMAIL']}.md": whole.encode(),
+                f"{VALUES['NAME']}/data.json": json.dumps(canaries.TEXTS).encode(),
+                "scripts/shown.py": f"whole = {whole!r}\n".encode(),
+            },
+        )
+        titled = skill_file.parse(head.format("titled", VALUES["EMAIL"]).encode(), {})
+        stores = Stores(self.folder / "data" / "divingbell" / FOLDER_NAME)
+        for user in (login_name(), "local"):  # over stdio, and by the token of one run
+            stores.of(user).save_all([(shown, RECORD), (titled, RECORD)])
+
+    def _write_tables(self) -> None:
+        folder = self.folder / "tables"
+        folder.mkdir()
+        table = io.StringIO()
+        rows = csv.writer(table)
+        rows.writerow(("kind", "text", "full_name", "street"))
+        for kind, text in canaries.TEXTS.items():
+            rows.writerow((kind, text, VALUES["NAME"], VALUES["ADDRESS"]))
+        (folder / "people.csv").write_text(table.getvalue())
+        (folder / f"{VALUES['EMAIL']}.csv").write_text(table.getvalue())
+        making.readable(folder)
 
     def arguments(self, *more: str) -> list[str]:
         return ["--config", str(self.file), *more]
@@ -334,6 +417,8 @@ def judge_what_was_said(ear: Ear) -> None:
     assert {what: kinds for what, kinds in missing.items() if kinds} == {}
     assert [what for what in SAY_ONE if not kinds_in(ear.of(what))] == []
     assert [what for what in HOLD_BACK if HELD not in ear.of(what)] == []
+    # Definitions are documentation, and stay as they are.
+    assert [ear.of(what).count(DESK) for what in ("definitions", "found")] == [2, 2]
 
 
 def judge_what_came_back(ear: Ear, place: Place) -> None:
@@ -412,6 +497,28 @@ async def test_without_a_word_it_is_secrets_that_do_not_leave_and_the_rest_is_se
     assert canaries.ONLY_PERSONAL(sent.bytes).keys() == PERSONAL
     with pytest.raises(AssertionError, match="values have left"):
         judge(ear, sent)
+
+
+async def test_of_a_dataset_server_that_is_called_directly_no_value_leaves(place: Place) -> None:
+    place.file = settings(place.folder, {"data": place.data | {"direct": ["*"]}}, "hybrid")
+    ear = Ear()
+    arguments, environment = place.arguments("--private"), place.environment
+    options = ear.options()
+    async with wire.over_stdio(arguments, environment, place.folder, "auto", options) as (
+        client,
+        sent,
+    ):
+        visit = Visit(client, ear)
+        await visit.call("imported", "import_dataset", name="people")
+        ear.tokens = tokens_in(ear.of("imported"))
+        sql = "SELECT kind, text || '!' AS said, street FROM people"
+        await visit.call("queried", "query_dataset", sql=sql)
+        await visit.call("datasets", "list_datasets")
+        await visit.call("described", "describe_dataset", name="people")
+        await visit.call("no dataset", "describe_dataset", name=ear.tokens["EMAIL"])
+    assert canaries.ALL(sent.bytes) == {}, "values have left"
+    assert {*VALUES} == kinds_in(ear.of("imported")) == kinds_in(ear.of("queried"))
+    assert kinds_in(ear.of("datasets")) and kinds_in(ear.of("no dataset"))
 
 
 @pytest.mark.parametrize("kind", VALUES)

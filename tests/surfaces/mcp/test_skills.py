@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import mcp_types as types
 import pytest
@@ -422,7 +423,9 @@ async def test_personal_data_is_kept_back_and_digests_are_of_what_is_shown(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     async with Divingbell(pool=0, skills="on", privacy="personal") as bell:
         skill_md = made().skill_md + b"\nAsk ann.smith@example.org\n"
-        keep(bell, skill_file.parse(skill_md, {"contacts.csv": b"e-mail\nbob@example.org\n"}))
+        csv = b"e-mail\nbob@example.org\n"
+        files = {"contacts.csv": csv, "notes/of carl@example.org.md": b"# Carl\n"}
+        keep(bell, skill_file.parse(skill_md, files))
         surface = Surface(bell)
         async with Client(surface.server, mode=era, cache=None) as client:
             [entry] = (await ask(client, "skills/list"))["skills"]
@@ -431,6 +434,9 @@ async def test_personal_data_is_kept_back_and_digests_are_of_what_is_shown(
             assert b"example.org" not in await read_bytes(client, URI)
             csv = await read_bytes(client, "skill://top-customers/contacts.csv")
             assert b"[EMAIL_" in csv
+            # A file may be named after someone: what the entry names is what is read there.
+            [notes] = [each["uri"] for each in entry["resources"] if "notes/" in each["uri"]]
+            assert "[EMAIL_" in unquote(notes) and await read_bytes(client, notes) == b"# Carl\n"
             assert (await ask(client, "skills/get", uri=URI))["skill"] == entry
         await surface.close()
 

@@ -20,10 +20,12 @@ LONGEST = 1 << 16
 LONGEST_UNREADY = 1 << 12
 """The same, as long as what searches is not made."""
 _COULD_BE = re.compile(
-    # A word with an address, an escape or groups of IPv6; digits with little between them; a word
-    # of a secret or of a birth with what follows it; anything long with a digit in it; a key.
+    # A word with an address, an escape or groups of IPv6; digits with little between them; the
+    # beginning of an account; a word of a secret or of a birth with what follows it; anything long
+    # with a digit in it; a key.
     r"(?<!\S)(?=\S*(?:@|%[0-9a-fA-F]{2}|\\|&\w*[;#]|[^\x00-\x7f\u2013-\u2027]|:[0-9a-fA-F]{0,4}:))\S+"
     r"|(?<!\w)\w{0,6}?\d(?:[^A-Za-z\n]{0,3}[A-Za-z]{0,2}[^A-Za-z\n]{0,3}\d){3,}\w*"
+    r"|(?<!\w)[A-Z]{2}\d\d[ -]?[A-Z0-9]{4}[A-Z0-9 -]*+"
     r"|(?i:pass|pwd|secret|token|bearer|basic|key|credential)\S*\s{0,3}\S*\s{0,3}\S+"
     r"|(?i:born|birth|\bdob\b|d\.o\.b|gebor|geburts|naiss|nacim|nacid|nasc|\bnat[oa]\b|\bnee? le)"
     r".{0,80}"

@@ -4,7 +4,7 @@ import functools
 
 from divingbell.border.privacy import validators
 from divingbell.border.privacy.numerals import AT, TO, gate
-from divingbell.border.privacy.shape import Shape
+from divingbell.border.privacy.shape import IS_CUT, MARK, Shape
 
 _SSN_WORDS = r"\bssn\b|ssn[_\"':= #]|social.?security|\bsocial\b"
 
@@ -23,6 +23,24 @@ _SSNS = (
         rf"{AT}\d{{3}}[ .-]?\d{{2}}[ .-]?\d{{4}}{TO}",
         longest=12,
         check=validators.is_ssn,
+        words=_SSN_WORDS,
+    ),
+    # Of one that was cut, the form says enough once its third part has begun.
+    Shape(
+        "SSN",
+        rf"(?:[^\w.]|\\[nrt])\d{{3}}-\d{{2}}-\d{{1,3}}{MARK}",
+        rf"{AT}\d{{3}}-\d{{2}}-\d{{1,3}}{IS_CUT}",
+        longest=10,
+        longest_gate=14,
+        check=validators.begins_ssn,
+    ),
+    Shape(
+        "SSN",
+        rf"(?:[^\w.]|\\[nrt])\d{{3}}[ -]?\d{{2}}(?:[ -]?\d{{0,3}}){MARK}",
+        rf"{AT}\d{{3}}[ -]?\d{{2}}(?:[ -]?\d{{0,3}}){IS_CUT}",
+        longest=10,
+        longest_gate=14,
+        check=validators.begins_ssn,
         words=_SSN_WORDS,
     ),
 )

@@ -4,7 +4,7 @@ import re
 
 from divingbell.border.privacy import validators
 from divingbell.border.privacy.numerals import AT, TO, gate
-from divingbell.border.privacy.shape import BEGIN, Shape
+from divingbell.border.privacy.shape import BEGIN, IS_CUT, MARK, Shape
 
 _CARD_WORDS = (
     r"card|credit|debit|visa|master|maestro|amex|diners|discover|\bcc\b|\bpan\b|karte|carte|tarjeta"
@@ -51,6 +51,33 @@ _CARDS = (
     ),
 )
 
+_CUT = (
+    r"(?:4\d|5[1-5]|2[2-7]|6[0245]|35)\d{2}(?:[ -]\d{4}){0,3}[ -]\d{1,4}"
+    r"|3[0-9]\d{2}(?:[ -]\d{6})?[ -]\d{1,6}|[2-6]\d{11,17}"
+)
+"""The beginning of a number in its groups, or enough digits to be none but a card's. No blank may
+stand before the mark: an array of numpy is shown as `[4000 4001 4002 ... 4999]`."""
+_CUT_BESIDE_WORDS = r"\d(?:[ -]?\d){5,17}[ -]?"
+_CUT_CARDS = (
+    Shape(
+        "CARD",
+        rf"(?:[^\w.]|\\[nrt])(?:{_CUT}){MARK}",
+        f"{AT}(?:{_CUT}){IS_CUT}",
+        longest=24,
+        longest_gate=28,
+        check=validators.begins_card,
+    ),
+    Shape(
+        "CARD",
+        rf"(?:[^\w.]|\\[nrt]){_CUT_BESIDE_WORDS}{MARK}",
+        f"{AT}{_CUT_BESIDE_WORDS}{IS_CUT}",
+        longest=36,
+        longest_gate=40,
+        check=validators.begins_card,
+        words=_CARD_WORDS,
+    ),
+)
+
 _IN_DIGITS = (
     "AD AE AT BA BE CZ DE DK EE ES FI FO GL HR HU IL IS LT ME NO PL PT RS SD SE SI SK TL TN XK"
 )
@@ -77,5 +104,18 @@ _IBAN = Shape(
     longest_gate=13,
     check=validators.is_iban,
 )
+_BEGINS_IBAN = (
+    rf"(?:(?:{_IN_DIGITS.replace(' ', '|')})\d{{2}}[ -]?\d{{4}}"
+    rf"|(?:{_OTHERS})\d{{2}}[ -]?[A-Z0-9]{{4}})(?:[ -]?[A-Z0-9]){{0,28}}[ -]?"
+)
+"""Country, check digits and four more. In small letters it may be the beginning of a hash."""
+_CUT_IBAN = Shape(
+    "IBAN",
+    f"{BEGIN}{_BEGINS_IBAN}{MARK}",
+    rf"(?:(?<!\w)|(?<=\\[nrt])){_BEGINS_IBAN}{IS_CUT}",
+    longest=66,
+    longest_gate=70,
+    check=validators.begins_iban,
+)
 
-SHAPES = (*_CARDS, _IBAN)
+SHAPES = (*_CARDS, *_CUT_CARDS, _IBAN, _CUT_IBAN)

@@ -28,8 +28,9 @@ TINY = 256
 """Characters of a text that is asked first whether any shape could be in it: most results of a
 model's cells are as short, and to wake the engine for one takes as long as all else at a border."""
 _SIGNS = re.compile(
-    # Addresses, and what is assigned; disguises; the beginnings of keys that may have no digit.
-    r"[@:=\\%&\x00-\x08\x0b-\x1f\x7f]|eyJ|PRIVATE KEY|AGE-SECRET"
+    # Addresses, and what is assigned; disguises; what was cut; the beginnings of keys that may have
+    # no digit.
+    r"[@:=\\%&\x00-\x08\x0b-\x1f\x7f]|\.\.\.|eyJ|PRIVATE KEY|AGE-SECRET"
 )
 _FEWEST_DIGITS = 4
 """Of all that consists of digits: a day of birth such as 1.2.90 has them."""

@@ -1,9 +1,11 @@
 """Shapes of secrets: keys of services, private keys, passwords in assignments and addresses."""
 
+import itertools
 import re
+from collections.abc import Iterator
 
 from divingbell.border.privacy import validators
-from divingbell.border.privacy.shape import Shape
+from divingbell.border.privacy.shape import IS_CUT, MARK, Shape
 
 LONGEST_TOKEN = 8192
 LONGEST_KEY = 16384
@@ -59,16 +61,54 @@ def _service(expression: str) -> Shape:
 
 
 def _shortened(expression: str) -> str:
-    """The same with the least of all repetitions: an engine need not follow a key to its end."""
-    return re.sub(r"\{(\d+),\d+\}", r"{\1}", expression)
+    """The same with the least of the last repetition, so that no key is followed to its end."""
+    return re.sub(r"\{(\d+),\d+\}(?=\||\Z)", r"{\1}", expression)
 
 
+LEAST_OF_SECRET = 8
+"""Characters of a secret that was cut: with fewer, as in `ghp_...`, nothing of it is told."""
+_LAST_PART = re.compile(r"(.*)(\[[^\]]*\]|\\[wd])\{\d+(?:,\d+)?\}")
+"""The secret part of a key: all before it says whose it is."""
+_WORDS_BEFORE = re.compile(r"(?:[A-Za-z]+\d{0,2}[-_.])+")
+
+
+def _alternatives(expression: str) -> Iterator[str]:
+    """Yield what an expression has a choice of, without that in parentheses."""
+    return (match[0] for match in re.finditer(r"(?:\([^)]*\)|[^|(])+", expression))
+
+
+def _begun(most: str) -> str:
+    """An expression for keys of all services, with so many characters of the secret part."""
+    every = itertools.chain.from_iterable(map(_alternatives, _SERVICES.values()))
+    parts = filter(None, map(_LAST_PART.match, every))
+    return "|".join(f"{part[1]}{part[2]}{{{LEAST_OF_SECRET}{most}}}" for part in parts)
+
+
+def _is_begun(key: str) -> bool:
+    """Whether there is enough of a secret, and not words: `sk-ant-api03-...` tells nothing."""
+    secret = key[words.end() if (words := _WORDS_BEFORE.match(key)) else 0 :]
+    is_mixed = re.search(r"\d", secret) or not (secret.islower() or secret.isupper())
+    return len(secret) >= LEAST_OF_SECRET and bool(is_mixed) and validators.entropy(secret) >= 2.5
+
+
+_CUT_KEY = Shape(
+    "API_KEY",
+    rf"(?:\b|\\[nrt])(?:{_begun('')})",
+    rf"{_KEY_AT}(?:{_begun(',250')}){IS_CUT}",
+    longest=330,
+    longest_gate=96,
+    check=_is_begun,
+)
 _JWT = Shape(
     "API_KEY",
     r"\beyJ[A-Za-z0-9_-]{8}",
     rf"{_KEY_AT}(?=eyJ[\w-]{{8}})",
     longest=12,
-    rest=re.compile(r"eyJ[\w-]{8,2000}+\.[\w-]{2,4000}+\.(?:[\w-]{10,2000}+|(?![\w-]))"),
+    rest=re.compile(
+        # Its third part may be empty, or have been cut.
+        r"eyJ[\w-]{8,2000}+\.[\w-]{2,4000}+"
+        rf"(?:\.(?:[\w-]{{10,2000}}+|(?![\w-])|[\w-]{{1,9}}{IS_CUT})|(?=…))"
+    ),
     longest_rest=LONGEST_TOKEN,
 )
 _BEARER = Shape(
@@ -110,11 +150,16 @@ _NAMES = (
     r"|access[_-]?key|auth[_-]?key|private[_-]?key|client[_-]?secret|credentials?|account[_-]?key"
 )
 _HTML_QUOTE = "&(?:quot|apos|#39|#34|#x27|#x22);"
-_TO = rf"(?:\\{{0,4}}[\"']|{_HTML_QUOTE})?\]?\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}"
+_TO = rf"(?:\\{{0,4}}[\"']{{1,2}}|{_HTML_QUOTE})?\]?\s{{0,3}}(?::=|=>|[:=])\s{{0,3}}"
 
 
 def _is_opaque(value: str) -> bool:
     """No name, path or call of a program, but something that was made by chance or thought up."""
+    if (cut := _CUT_AT_END.search(value)) and cut.start():
+        value = value[: cut.start()]
+        # The first part of a token that is signed tells nothing.
+        if _FIRST_PART.fullmatch(value) or not _is_begun(value):
+            return False
     if _PROGRAM.search(value) or _PLACEHOLDER.search(value):
         return False
     return validators.is_random(value)
@@ -124,6 +169,8 @@ _PROGRAM = re.compile(
     r"^[$<{%*\[(]|[(){}<>\[\]]|^[A-Za-z_]+\d{0,2}(?:[./:-][A-Za-z_]+\d{0,2})+$|^[a-z_]+\d{0,2}$|^[A-Z_]+\d{0,2}$"
     r"|^https?:|^/[\w/.-]+$|^\.|\.(?:py|js|json|md|txt|toml|yaml)$"
 )
+_CUT_AT_END = re.compile(rf"{MARK}\Z")
+_FIRST_PART = re.compile(r"eyJ[\w-]*")
 _PLACEHOLDER = re.compile(
     r"your|example|change.?me|placeholder|xxx|\.\.\.|…|\*\*\*|dummy|redacted", re.I
 )
@@ -133,8 +180,9 @@ _ASSIGNED = Shape(
     rf"(?i)(?:{_NAMES}){_TO}",
     longest=40,
     rest=re.compile(
-        # Quotes may be escaped, in JSON within JSON twice.
-        r"\\{0,4}\"([^\"\\\s]{6,256}+)(?=\\{0,4}\")|\\{0,4}'([^'\\\s]{6,256}+)(?=\\{0,4}')"
+        # Quotes may be escaped, in JSON within JSON twice; CSV and SQL write two for one.
+        r"\"\"(?![,;)\]}=:])([^\"\\\s]{6,256}+)(?=\"\")|''(?![,;)\]}=:])([^'\\\s]{6,256}+)(?='')"
+        r"|\\{0,4}\"([^\"\\\s]{6,256}+)(?=\\{0,4}\")|\\{0,4}'([^'\\\s]{6,256}+)(?=\\{0,4}')"
         rf"|{_HTML_QUOTE}([^\"'\\\s&]{{6,256}}+)(?=&)"
         r"|[^\"'\\\s,;&]{6,256}+(?![\"'(\\])"
     ),
@@ -153,6 +201,7 @@ _IN_ADDRESS = Shape(
 
 SHAPES = (
     *map(_service, _SERVICES.values()),
+    _CUT_KEY,
     _JWT,
     _BEARER,
     _PEM,

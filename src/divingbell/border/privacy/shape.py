@@ -28,6 +28,10 @@ LONGEST_BACKWARDS = 66
 # JSON and repr write the end of a line as two characters, and the second one is a letter.
 BEGIN = r"(?:\b|\\[nrt])"
 """Where a value begins, in a gate."""
+MARK = r"(?:\.\.\.|…)"
+"""What stands for the rest of a value that pandas or polars has cut, in a gate."""
+IS_CUT = rf"(?={MARK})"
+"""The same, behind a value, in a pattern."""
 
 _ESCAPED = re.compile(r"(?<=\\)(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[nrtbf])|(?<=%)[0-9a-fA-F]{2}")
 

@@ -28,7 +28,18 @@ def is_email(address: str) -> bool:
         return domain[0] not in ".…"
     labels = domain.lower().split(".")
     is_version = labels[0].isdecimal() and labels[1].isdecimal()
-    return labels[-1] not in FILE_ENDINGS and not is_version
+    if labels[-1] in FILE_ENDINGS:
+        # A file that is named after someone, or an address in Paraguay: both end in .com.py.
+        return len(labels) > 2 and not is_version and _is_top(labels[-2])
+    return not is_version
+
+
+def _is_top(label: str) -> bool:
+    """Whether a domain is likely to end so."""
+    return label in _GENERIC or (len(label) == 2 and label.isalpha())
+
+
+_GENERIC = frozenset(("com", "org", "net", "edu", "gov", "mil", "info", "coop", "example"))
 
 
 def digits_of(text: str) -> str:
@@ -96,6 +107,19 @@ def is_issued_card(number: str) -> bool:
     return has_issuer(digits_of(number)) and is_card(number) and not is_article(number)
 
 
+FEWEST_OF_CARD = 6
+"""Digits of a card that was cut: they say who has issued it."""
+
+
+def begins_card(number: str) -> bool:
+    """Say whether these may be the first digits of the number of a card, but not all of them."""
+    digits = digits_of(number)
+    return len(digits) >= FEWEST_OF_CARD and any(
+        len(digits) < max(lengths) and low <= digits[: len(low)] <= high
+        for low, high, lengths in _ISSUERS
+    )
+
+
 def is_article(number: str) -> bool:
     """Say whether a number is one of an article of trade (EAN), by its check digit."""
     if len(number) != 13 or not number.isdecimal():
@@ -115,9 +139,14 @@ def is_trunk_number(number: str) -> bool:
 def is_ssn(number: str) -> bool:
     """Say whether that is a social security number which may have been given out."""
     digits = digits_of(number)
-    area, group, serial = digits[:3], digits[3:5], digits[5:]
-    never = area in ("000", "666") or area[0] == "9" or group == "00" or serial == "0000"
-    return len(digits) == 9 and not never
+    return len(digits) == 9 and digits[5:] != "0000" and begins_ssn(digits)
+
+
+def begins_ssn(number: str) -> bool:
+    """Say whether a social security number that begins so may have been given out."""
+    digits = digits_of(number)
+    area, group = digits[:3], digits[3:5]
+    return area not in ("000", "666") and area[0] != "9" and group != "00"
 
 
 IBAN_LENGTHS = {
@@ -140,6 +169,12 @@ def is_iban(number: str) -> bool:
     if IBAN_LENGTHS.get(number[:2]) != len(number):
         return False
     return int((number[4:] + number[:4]).translate(_LETTERS)) % 97 == 1
+
+
+def begins_iban(number: str) -> bool:
+    """Say whether a number of an account may begin so, and goes on."""
+    number = number.replace(" ", "").replace("-", "")
+    return len(number) < IBAN_LENGTHS[number[:2]] and 2 <= int(number[2:4]) <= 98
 
 
 _LETTERS = {ord(letter): str(int(letter, 36)) for letter in string.ascii_uppercase}

@@ -27,13 +27,13 @@ PIECE = 1 << 13
 _SIZE = 1 << 18
 """More than any neighbourhood has, so that it is one piece for `Disguises`."""
 _ESCAPES = (
-    r"\\(?:u00|U000000|x|u\{0{0,4})[2-7][0-9a-fA-F]|\\/",
+    r"\\(?:u00|U000000|x|u\{0{0,4})[2-7][0-9a-fA-F]|\\/|\\u2026",
     r"%(?:25){0,4}[2-7][0-9a-fA-F]",
     r"&(?:amp;){0,4}#[xX]?[0-9]",
     r"&(?:amp;){0,4}(?:commat|period|lowbar|hyphen|dash|nbsp|shy|plus|colon|sol|num|lpar|Tab);",
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\xc2[\x80-\x9f]",
 )
-_WRITTEN = "".join(map(chr, range(0x20, 0x7F))) + "\n\r\t"
+_WRITTEN = "".join(map(chr, range(0x20, 0x7F))) + "\n\r\t…"
 _REMOVED = "\x7f"
 """A character that acts on a terminal: such are left out of a view."""
 _REMOVED_CLASS = (

@@ -44,7 +44,7 @@ INTERNAL = "internal error: the log of divingbell says more"
 DOCUMENTATION = ("initialize", "server/discover", "tools/list")
 SKILLS = ("skills/list", "skills/get")
 """What they tell has passed the border already: it is made of files as `content` returns them, and
-a digest that passed again might be taken for a secret."""
+of their addresses as `address` does. A digest that passed again might be taken for a secret."""
 
 _BRACKETED = re.compile(r"((?:\[|%5[Bb])[A-Z0-9_]{1,64}(?:\]|%5[Dd]))")
 Model = TypeVar("Model", bound=BaseModel)

@@ -258,7 +258,10 @@ class ServedSkills:
     async def _made(self, principal: Principal, kept: Kept) -> Entry:
         name, shown = kept.skill.name, {}
         for path, data in kept.skill.all_files.items():
-            shown[path] = await self._as_read(principal, uri_of(name, path), path, data)
+            uri = uri_of(name, path)
+            # A file may be named after someone.
+            address = await self._exits.address(uri, principal)
+            shown[path] = (address, await self._as_read(principal, uri, path, data))
         return await asyncio.to_thread(_entry_of, name, shown)
 
     async def _as_read(self, principal: Principal, uri: str, path: str, data: bytes) -> bytes:
@@ -271,13 +274,13 @@ class ServedSkills:
         return base64.b64decode(read["blob"])
 
 
-def _entry_of(name: str, shown: Mapping[str, bytes]) -> Entry:
-    """Return the entry of a skill whose files are shown like this.
+def _entry_of(name: str, shown: Mapping[str, tuple[str, bytes]]) -> Entry:
+    """Return the entry of a skill whose files are shown like this, each at an address.
 
     Raises:
         SkillRefused: its head can't be told as it is.
     """
-    head = frontmatter.read(shown[names.SKILL_FILE])
+    head = frontmatter.read(shown[names.SKILL_FILE][1])
     if head != everywhere(head, MAX_TEXT) or head.get("name") != name:
         raise SkillRefused(
             f"the head of the skill {name} can't be shown as it is, for hidden characters or "
@@ -288,11 +291,11 @@ def _entry_of(name: str, shown: Mapping[str, bytes]) -> Entry:
         "frontmatter": head,
         "resources": [
             {
-                "uri": uri_of(name, path),
+                "uri": address,
                 "digest": f"sha256:{hashlib.sha256(data).hexdigest()}",
                 "size": len(data),
             }
-            for path, data in shown.items()
+            for address, data in shown.values()
         ],
     }
 

@@ -1,8 +1,15 @@
 """Servers and tools over HTTP, and what is told of tokens, audit and skills."""
 
-import httpx2
+from pathlib import Path
 
+import httpx2
+import pytest
+
+from divingbell import Divingbell
+from divingbell.surfaces.auth import SCOPES, Tokens, hash_of
 from tests.surfaces.http.api.test_approvals import API, site
+from tests.surfaces.http.serving import ANNE, BERT, served
+from tests.waiting import until
 
 __all__ = ["site"]
 
@@ -27,6 +34,38 @@ async def test_sums_are_of_the_user_alone(
     assert told["total"]["executions"] == 0 and told["by_day"] == {}
     assert (await anne.get(f"{API}/stats")).json()["days"] == 30
     assert (await anne.get(f"{API}/stats", params={"days": "0"})).status_code == 400
+
+
+async def test_users_whose_names_are_addresses_have_their_own_sums_and_no_file_names_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    users = {"ann@example.org": ANNE, "bea@example.org": BERT}
+    tokens = Tokens({user: hash_of(token) for user, token in users.items()}, frozenset(SCOPES))
+
+    def double(number: int) -> int:
+        """Double a number."""
+        return 2 * number
+
+    async with (
+        Divingbell(pool=0, preload=[], tools=[double]) as bell,
+        served(bell, tokens) as site,
+        site.client(ANNE) as ann,
+        site.client(BERT) as bea,
+    ):
+        code = {"code": "servers.host.double(21)"}
+        for client in (ann, ann, bea):
+            ran = await client.post(f"{API}/sessions/one/execute", json=code)
+            assert ran.json()["value"] == 42, ran.text
+
+        async def are_there() -> bool:
+            told = [(await each.get(f"{API}/ledger")).json() for each in (ann, bea)]
+            return [each["total"]["executions"] for each in told] == [2, 1]
+
+        await until(are_there, "they are written")
+    written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert tmp_path / "divingbell" / "ledger.db" in written
+    assert [path for path, data in written.items() if b"example.org" in data] == []
 
 
 async def test_what_is_off_says_so(anne: httpx2.AsyncClient) -> None:

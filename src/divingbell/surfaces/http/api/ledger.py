@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 from starlette.types import ASGIApp
 
+from divingbell.border.written_names import WrittenNames
 from divingbell.host.places import data_folder
 from divingbell.journal.totals import FILE_NAME, KEPT_DAYS, Report, Sums, report
 from divingbell.surfaces.http.answers import as_json
@@ -79,7 +80,9 @@ async def stats(call: Call, given: Days) -> ASGIApp:
 
 
 async def _report(call: Call, days: int) -> Report:
-    return await asyncio.to_thread(report, data_folder() / FILE_NAME, days, call.visitor.user)
+    names = WrittenNames(call.service.bell.settings.vault, data_folder())
+    path = data_folder() / FILE_NAME
+    return await asyncio.to_thread(report, path, days, call.visitor.user, names.of)
 
 
 def _common(found: Report, days: int) -> dict[str, Any]:
