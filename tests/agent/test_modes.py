@@ -15,7 +15,8 @@ from divingbell.agent.code_tool import DEFINITION
 from divingbell.agent.direct_tools import LONG, Offer, shape_of
 from divingbell.agent.events import AgentEvent, CellEvent, Notice, ToolEnded, ToolStarted
 from divingbell.agent.history import Answered, Call
-from divingbell.agent.modes import Circumstances, ModeChoice, decide, definition_tokens, signatures
+from divingbell.agent.mode_choice import ModeChoice
+from divingbell.agent.modes import Circumstances, decide, definition_tokens, signatures
 from divingbell.agent.opening import open_agent
 from divingbell.agent.prompt import instructions
 from divingbell.agent.scripted import Line, Says, ScriptedModel
@@ -286,6 +287,22 @@ async def test_auto_says_once_why(bell: Divingbell) -> None:
         await session.files.put("sales.csv", "a,b\n1,2\n")
         agent = await open_agent(bell, session, ScriptedModel([]))
         assert agent.mode == ModeChoice("code", "there is data to compute with")
+
+
+async def test_a_mode_that_was_chosen_stays_and_is_not_told_again(bell: Divingbell) -> None:
+    chosen = ModeChoice("direct", "the tools are few", "half")
+    async with bell.session() as session:
+        await session.files.put("sales.csv", "a,b\n1,2\n")  # `auto` would take code for it
+        agent = await open_agent(bell, session, ScriptedModel([Says("ok")]), mode=chosen)
+        assert agent.mode == chosen
+        assert not [event for event in await all_of(agent) if isinstance(event, Notice)]
+        fences = ScriptedModel([], calls_tools=False)
+        agent = await open_agent(bell, session, fences, mode=chosen)
+        assert agent.mode is not None and agent.mode.mode == "code", "it can't call any"
+        assert agent.tells_mode
+    async with Divingbell(pool=0, preload=()) as bare, bare.session() as session:
+        agent = await open_agent(bare, session, ScriptedModel([]), mode=chosen)
+        assert agent.mode == ModeChoice("code", "there are no tools to call directly")
 
 
 def test_the_shape_of_a_long_text() -> None:

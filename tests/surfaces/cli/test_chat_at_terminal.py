@@ -258,6 +258,48 @@ def test_an_exchange_is_taken_back_written_down_and_gone_on_with(
     assert b"First." in last and b"Second." not in last
 
 
+TELLING = """
+import sys
+from pathlib import Path
+from divingbell.surfaces.cli.main import main
+from divingbell.surfaces.cli.terminal.chat_prompt import ChatPrompt
+
+def told(app):
+    if not found:
+        found.extend(sys.modules)
+        Path("loaded").write_text(" ".join(found))
+
+def made(self, *given, **more):
+    make(self, *given, **more)
+    self._prompt.app.after_render += told
+
+found, make = [], ChatPrompt.__init__
+ChatPrompt.__init__ = made
+sys.exit(main())
+"""
+LATER = {"pydantic_ai", "openai", "mcp", "hyperscan", "cryptography", "pygments"}
+"""What takes long to load, and has to wait until one can type."""
+
+
+def test_the_prompt_is_there_before_anything_is_loaded_that_takes_long(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    ours = {
+        "divingbell.app",
+        "divingbell.agent.agent",
+        "divingbell.border.privacy.scanner",
+        "divingbell.gateway.gateway",
+    }
+    told = ["-c", TELLING, *to(provider)]
+    with at_a_terminal(tmp_path, *told, program=sys.executable) as screen:
+        screen.expect("›")
+        provider.says = [Say("Hello.")]
+        screen.type("hello", ENTER)
+        screen.expect("Hello.")
+    loaded = set((tmp_path / "loaded").read_text().split())
+    assert "prompt_toolkit" in loaded and not (LATER | ours) & loaded
+
+
 def test_a_sandbox_that_can_not_start_ends_the_prompt(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
