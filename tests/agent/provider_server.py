@@ -295,6 +295,17 @@ def hangs(seconds: float = 600) -> Fault:
     return lambda _: StreamingResponse(nothing(), media_type="text/event-stream")
 
 
+def stalls(text: str) -> Fault:
+    """A fault: a reply that says nothing more after its first words."""
+
+    async def half() -> Lines:
+        async for piece in _openai(Say(text, ends=False)):
+            yield piece
+        await asyncio.sleep(600)
+
+    return lambda _: StreamingResponse(half(), media_type="text/event-stream")
+
+
 def pinging(_: Request) -> Response:
     """A fault: signs of life, for ever, and no word."""
 

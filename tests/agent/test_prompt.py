@@ -16,12 +16,14 @@ async def test_a_prompt_of_ones_own_takes_the_place_of_the_usual_one(tmp_path: P
     file = tmp_path / "prompt.md"
     file.write_text("You count fish – nothing else.")
     model = ScriptedModel([Says("Three."), Says("Four.")])
-    async with Divingbell(pool=0, preload=(), agent={"prompt": str(file)}) as bell:
-        async with bell.session() as session:
-            agent = await open_agent(bell, session, model)
-            for question in ("how many?", "and now?"):
-                async for _ in agent.ask(question):
-                    file.write_text("Another one.")  # is for the next conversation
+    async with (
+        Divingbell(pool=0, preload=(), agent={"prompt": str(file)}) as bell,
+        bell.session() as session,
+    ):
+        agent = await open_agent(bell, session, model)
+        for question in ("how many?", "and now?"):
+            async for _ in agent.ask(question):
+                file.write_text("Another one.")  # is for the next conversation
     [first, second] = [request.instructions for request in model.requests]
     assert first == second
     own, at_hand = first.split("\n", 1)

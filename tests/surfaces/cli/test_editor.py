@@ -377,12 +377,14 @@ async def command(
 async def test_the_command_talks_and_goes_on_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("a\n1\n2\n")
     with serving_beside() as provider:
-        provider.says = [Say("Looking.", "print(open('data.csv').read())"), Say("Two rows.")]
+        code = "print(open('data.csv').read())"
+        provider.says = [Say("Looking.", code, thinking="Rows first."), Say("Two rows.")]
         editor = Editor()
         async with command(editor, provider, tmp_path, "data.csv") as agent:
             session = await begun(agent, tmp_path)
             assert await ask(agent, session, "how many rows?") == "end_turn"
         assert editor.text() == "Looking.Two rows."
+        assert editor.text("agent_thought_chunk") == "Rows first."
         provider.says = [Say("Still two.")]
         again = Editor()
         async with command(again, provider, tmp_path) as agent:

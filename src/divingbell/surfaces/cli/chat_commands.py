@@ -25,8 +25,16 @@ if TYPE_CHECKING:
 
 _COMMAND = re.compile(r"/[a-z]+(\s|$)")
 _SAVING = """\
-print(save_skill({name!r}, {name}, ({name}.__doc__ or {name!r}).strip().partition("\\n")[0]))
+try:
+    print(save_skill(
+        {name!r}, {name}, ({name}.__doc__ or {name!r}).strip().partition("\\n")[0], {call!r}
+    ))
+except Exception as refused:
+    print("not saved:", refused)
 """
+NO_CALL = (
+    "a skill is saved with a call of it as its example, which is tried: /save {name} {name}(…)"
+)
 MOST_TOOLS = 200
 MAX_DESCRIPTION = 100
 Run = Callable[[str], Awaitable[None]]
@@ -63,7 +71,7 @@ class Commands:
             "/undo": Command(self._undo, "", "take back the last exchange; variables stay"),
             "/reset": Command(self._reset, "", "begin anew: no conversation, no variables"),
             "/skills": Command(self._skills, "", "the skills that were saved"),
-            "/save": Command(self._save, "NAME", "save a function as a skill"),
+            "/save": Command(self._save, "NAME [CALL]", "save a function as a skill, and try it"),
             "/export": Command(
                 self._export, "FILE", "write it down as a notebook, a script or Markdown"
             ),
@@ -190,14 +198,19 @@ class Commands:
         if not found:
             self._printer.note("there are none yet: /save NAME saves a function of that name")
 
-    async def _save(self, name: str) -> None:
+    async def _save(self, words: str) -> None:
         """Save a function of the session as a skill, by code: it is looked at as any other."""
+        name, _, call = words.partition(" ")
         place = await self._conversation.room.place()
         if not name.isidentifier():
-            self._printer.note("name a function that there is in the session: /save NAME")
+            self._printer.note("name a function that there is in the session: /save NAME [CALL]")
             return
-        async for event in place.session.stream(_SAVING.format(name=name)):
+        said = ""
+        async for event in place.session.stream(_SAVING.format(name=name, call=call or None)):
+            said += event.text
             self._printer.show(event)
+        if "there is no example" in said:
+            self._printer.note(NO_CALL.format(name=name))
 
     async def _undo(self, _: str) -> None:
         place = await self._conversation.room.place()

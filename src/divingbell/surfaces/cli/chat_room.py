@@ -89,6 +89,8 @@ class Room:
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._place: asyncio.Future[Place] = self._loop.create_future()
+        self._entered: Place | None = None
+        """The last that was open, until there is another one."""
         self._done_with_session = asyncio.Event()
         self._leaving = False
         self.failure: BaseException | None = None
@@ -149,8 +151,12 @@ class Room:
         place = Place(before.bell, before.session, agent, _keeper(agent, kept, before.bell))
         await place.keep()
         self._place = asyncio.get_running_loop().create_future()
-        self._place.set_result(place)
+        self._enter(place)
         return place
+
+    def _enter(self, place: Place) -> None:
+        self._entered = place
+        self._place.set_result(place)
 
     def on_failure(self, call: Callable[[BaseException], None]) -> None:
         """Call this if it can't be opened."""
@@ -230,10 +236,10 @@ class Room:
                     if before is not None:
                         agent.purse.total = before.purse.total
                     self._on_state("")
-                    self._place.set_result(Place(bell, session, agent, _keeper(agent, kept, bell)))
-                    place = self._place
+                    self._enter(Place(bell, session, agent, _keeper(agent, kept, bell)))
                     await self._done_with_session.wait()
-                    before = (self._place if self._place.done() else place).result().agent
+                    assert self._entered is not None
+                    before = self._entered.agent  # another one than above, if the mode was changed
                     history, model, mode = before.history, before.model, before.mode
         finally:
             if model is not None:
