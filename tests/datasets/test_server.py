@@ -174,8 +174,7 @@ async def test_a_file_that_does_not_fit_is_queried_and_its_import_refused_in_wor
 ) -> None:
     """As one of five gigabytes is, which nobody wants to write here.
 
-    What a session does that is full is tested behind every wall with the sessions themselves; what
-    is said of it is the same.
+    Behind one wall: that a full disk is reported is a promise, which is checked behind each.
     """
     monkeypatch.setattr("divingbell.datasets.datasets.KEPT_UP_TO", 1 * MB)
     limits = with_limits(default_limits(), {"disk": 4 * MB})
@@ -544,7 +543,7 @@ async def test_a_query_that_is_a_bomb_ends_and_the_next_is_answered(client: Clie
 async def test_a_query_that_computes_without_end_is_told_to_ask_for_less(
     tmp_path: Path, limits: dict[str, Any], words: str
 ) -> None:
-    """Behind one wall: that limits end a cell is tested behind each with the sessions themselves."""
+    """Behind one wall: that limits end a cell is a promise, which is checked behind each."""
     settings = Settings(limits=with_limits(default_limits(), limits))
     (tmp_path / "flights.csv").write_text(making.FLIGHTS)
     making.readable(tmp_path)
