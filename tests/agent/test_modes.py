@@ -75,6 +75,13 @@ async def test_a_mode_that_the_model_can_not_do_is_refused() -> None:
     assert (await decide("code", Circumstances(offer_of(), 1, calls_tools=False))).mode == "code"
 
 
+async def test_a_mode_in_which_nothing_can_be_done_says_so() -> None:
+    nothing = await decide("direct", Circumstances(offer_of(), 1))
+    assert nothing.mode == "direct" and "no tools to call directly" in nothing.why
+    assert (await decide("direct", Circumstances(offer_of(tool("a")), 1))).why == ""
+    assert (await decide("hybrid", Circumstances(offer_of(), 1))).why == ""
+
+
 async def test_signatures_stand_in_the_prompt_where_all_of_them_fit() -> None:
     few = await signatures(offer_of(tool("a"), tool("b")))
     assert few.splitlines()[0] == "# from servers.shop import …" and "a(" in few and "b(" in few

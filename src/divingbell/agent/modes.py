@@ -21,6 +21,7 @@ DIRECT_SHARE, HYBRID_SHARE = 0.02, 0.05
 the second beside the tool for code; larger ones are left to searches in code."""
 SIGNATURES = 1_000
 """Tokens. Up to so many the signatures of all tools stand in the prompt, and save the search."""
+NOTHING = "there are no tools to call directly, and in this mode the model writes no code"
 SHORTEST = 3
 """Tokens of a signature, at least: where there are too many, none has to be made."""
 
@@ -50,7 +51,7 @@ async def decide(asked: AgentMode, found: Circumstances) -> ModeChoice:
                 f'mode = "{asked}" needs a model that calls tools, and this one does not: '
                 'write mode = "code"'
             )
-        return ModeChoice(asked)
+        return ModeChoice(asked, NOTHING if asked == "direct" and not found.offer.tools else "")
     if not found.calls_tools:
         return ModeChoice("code", "the model calls no tools: its code is read from its answers")
     if found.has_data:

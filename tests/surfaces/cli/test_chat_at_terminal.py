@@ -329,6 +329,7 @@ def test_commands_tell_and_change_how_the_conversation_goes(
         command("/cost", "100 tokens read, 24 written", "the price of this model is not known")
         command("/skills", "there are none yet")
         command("/save", "name a function")
+        command("/save import", "name a function")
         command("/save nothing", "not saved: name 'nothing' is not defined")
         command("/save double", "not saved: ", "/save double double(…)")
         command("/save double double(4)", "from skills import double")

@@ -1,6 +1,7 @@
 """The commands of a chat, which begin with a slash."""
 
 import asyncio
+import keyword
 import os
 import re
 import textwrap
@@ -108,8 +109,8 @@ class Commands:
 
     async def _help(self, _: str) -> None:
         for name, command in self._all.items():
-            self._printer.words(f"{f'{name} {command.takes}':<16} {command.help}")
-        self._printer.words(f"{'/quit':<16} leave (also Ctrl-D, or Ctrl-C twice)")
+            self._printer.words(f"{f'{name} {command.takes}':<17} {command.help}")
+        self._printer.words(f"{'/quit':<17} leave (also Ctrl-D, or Ctrl-C twice)")
         self._printer.words(
             "Enter sends; Alt-Enter, or \\ at the end of a line, begins another line. "
             "Ctrl-C ends an answer and keeps the variables."
@@ -202,7 +203,7 @@ class Commands:
         """Save a function of the session as a skill, by code: it is looked at as any other."""
         name, _, call = words.partition(" ")
         place = await self._conversation.room.place()
-        if not name.isidentifier():
+        if not name.isidentifier() or keyword.iskeyword(name):
             self._printer.note("name a function that there is in the session: /save NAME [CALL]")
             return
         said = ""
