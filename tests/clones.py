@@ -61,7 +61,7 @@ class Clone:
         ours.setdefault("DIVINGBELL_HOME", os.path.expanduser("~/.cache/divingbell"))
         return ours
 
-    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
         """Run a command where nobody can be asked."""
         return subprocess.run(
             [COMMAND, *arguments],
@@ -69,7 +69,7 @@ class Clone:
             capture_output=True,
             text=True,
             cwd=self.folder,
-            env=self.command_environment,
+            env=self.command_environment | variables,
             timeout=PATIENCE,
             start_new_session=True,
             check=False,

@@ -160,6 +160,11 @@ def _loaded_by(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
+def test_importing_it_loads_no_name_of_it_yet() -> None:
+    loaded = _loaded_by("import divingbell") - _loaded_by("import importlib")
+    assert loaded == {"divingbell"}, "not even typing, which takes 10 ms"
+
+
 def test_importing_it_loads_nothing_heavy() -> None:
     heavy = {"rich", "prompt_toolkit", "cyclopts", "IPython", "numpy", "pandas", "docker", "mcp"}
     assert not heavy & _loaded_by("from divingbell import Divingbell")

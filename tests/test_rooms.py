@@ -157,6 +157,15 @@ def test_what_runs_inside_is_imported_where_the_table_says(module: str) -> None:
             assert _room(module)[0] in INSIDE.get(name, ()), f"{module} imports {imported}"
 
 
+def test_one_file_knows_the_model_layer() -> None:
+    """Another library in its place is then a change of one file, and nothing else waits for it."""
+    assert [
+        module
+        for module, path in MODULES.items()
+        if any(each.partition(".")[0] == "pydantic_ai" for each in _imported(path))
+    ] == ["divingbell.agent.providers"]
+
+
 def test_what_runs_inside_imports_nothing_of_the_host() -> None:
     for path in (ROOT / "divingbell_inside").rglob("*.py"):
         assert not [each for each in _imported(path) if each.partition(".")[0] == "divingbell"]

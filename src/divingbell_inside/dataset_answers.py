@@ -73,6 +73,8 @@ def _plain(words: str) -> str:
             "sessions can't read it: they run as another user; let everyone read the file and "
             "enter its folder (chmod -R o+rX)"
         )
+    if "does not support a full read" in words:  # and advises what nobody here can do
+        return "a line of it is too long to be read, so it may be damaged: split or mend the file"
     if "disabled by configuration" in words or "disabled through configuration" in words:
         return f"a query reads datasets by their names, and nothing else. {words}"
     return words

@@ -22,20 +22,30 @@ from starlette.routing import Route
 
 from tests.waiting import PATIENCE, until
 
+SIGNATURE = "c2lnbmVk"
+"""What a provider wants back with the thoughts of its model."""
 Lines = AsyncIterator[bytes]
 Fault = Callable[[Request], Response]
 
 
 @dataclass
 class Say:
-    """A reply: text, then code in a call of execute_python."""
+    """A reply: thoughts, text, then code in a call of execute_python."""
 
     text: str = ""
     code: str | None = None
     ends: bool = True
     """False: the connection ends before the reply does."""
+    thinking: str = ""
+    arguments: str | None = None
+    """What the call has in the place of its arguments, as JSON or what is none."""
     stop: Literal["", "length", "refused"] = ""
     """Why the provider ends it, where it is not whole: too long, or not allowed."""
+
+    @property
+    def written(self) -> str:
+        """The arguments of its call, as they are written."""
+        return json.dumps({"code": self.code}) if self.arguments is None else self.arguments
 
 
 @dataclass
@@ -96,10 +106,21 @@ async def _anthropic(say: Say) -> Lines:
         "stop_sequence": None,
         "usage": usage,
     }
+    block: dict[str, Any]
     yield event("message_start", message=message)
     index = 0
+    if say.thinking:
+        block = {"type": "thinking", "thinking": "", "signature": ""}
+        yield event("content_block_start", index=index, content_block=block)
+        for piece in _pieces(say.thinking):
+            delta = {"type": "thinking_delta", "thinking": piece}
+            yield event("content_block_delta", index=index, delta=delta)
+        delta = {"type": "signature_delta", "signature": SIGNATURE}
+        yield event("content_block_delta", index=index, delta=delta)
+        yield event("content_block_stop", index=index)
+        index += 1
     if say.text:
-        block: dict[str, Any] = {"type": "text", "text": ""}
+        block = {"type": "text", "text": ""}
         yield event("content_block_start", index=index, content_block=block)
         for piece in _pieces(say.text):
             delta = {"type": "text_delta", "text": piece}
@@ -109,7 +130,7 @@ async def _anthropic(say: Say) -> Lines:
     if say.code is not None:
         block = {"type": "tool_use", "id": "toolu_1", "name": "execute_python", "input": {}}
         yield event("content_block_start", index=index, content_block=block)
-        for piece in _pieces(json.dumps({"code": say.code})):
+        for piece in _pieces(say.written):
             delta = {"type": "input_json_delta", "partial_json": piece}
             yield event("content_block_delta", index=index, delta=delta)
             if not say.ends:
@@ -139,13 +160,15 @@ async def _openai(say: Say) -> Lines:
         )
 
     yield chunk({"role": "assistant", "content": ""})
+    for piece in _pieces(say.thinking):
+        yield chunk({"reasoning_content": piece})
     for piece in _pieces(say.text):
         yield chunk({"content": piece})
     if say.code is not None:
         called: dict[str, Any] = {"name": "execute_python", "arguments": ""}
         call: dict[str, Any] = {"index": 0, "id": "call_1", "type": "function", "function": called}
         yield chunk({"tool_calls": [call]})
-        for piece in _pieces(json.dumps({"code": say.code})):
+        for piece in _pieces(say.written):
             yield chunk({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]})
             if not say.ends:
                 return
@@ -178,11 +201,26 @@ async def _responses(say: Say) -> Lines:
             **more,
         }
 
+    where: dict[str, Any]
     yield event("response.created", response=response("in_progress"))
     place = 0
+    if say.thinking:
+        thought: dict[str, Any] = {"id": "rs_1", "type": "reasoning", "summary": []}
+        yield event("response.output_item.added", output_index=place, item=thought)
+        where = {"item_id": "rs_1", "output_index": place, "summary_index": 0}
+        part = {"type": "summary_text", "text": ""}
+        yield event("response.reasoning_summary_part.added", **where, part=part)
+        for piece in _pieces(say.thinking):
+            yield event("response.reasoning_summary_text.delta", **where, delta=piece)
+        yield event("response.reasoning_summary_text.done", **where, text=say.thinking)
+        part = {**part, "text": say.thinking}
+        yield event("response.reasoning_summary_part.done", **where, part=part)
+        done = {**thought, "summary": [part], "encrypted_content": SIGNATURE}
+        yield event("response.output_item.done", output_index=place, item=done)
+        place += 1
     if say.text:
         item = {"id": "msg_1", "type": "message", "role": "assistant", "content": []}
-        where: dict[str, Any] = {"item_id": "msg_1", "output_index": place, "content_index": 0}
+        where = {"item_id": "msg_1", "output_index": place, "content_index": 0}
         added = {**item, "status": "in_progress"}
         yield event("response.output_item.added", output_index=place, item=added)
         for piece in _pieces(say.text):
@@ -196,7 +234,7 @@ async def _responses(say: Say) -> Lines:
         call = {"id": "fc_1", "type": "function_call", "call_id": "call_1"}
         call |= {"name": "execute_python", "arguments": ""}
         yield event("response.output_item.added", output_index=place, item=call)
-        arguments = json.dumps({"code": say.code})
+        arguments = say.written
         where = {"item_id": "fc_1", "output_index": place}
         for piece in _pieces(arguments):
             yield event("response.function_call_arguments.delta", **where, delta=piece)
@@ -229,10 +267,14 @@ async def _google(say: Say) -> Lines:
         )
 
     reason = {"": "STOP", "length": "MAX_TOKENS", "refused": "SAFETY"}[say.stop]
+    for piece in _pieces(say.thinking):
+        yield chunk([{"text": piece, "thought": True}])
     for piece in _pieces(say.text):
         yield chunk([{"text": piece}])
     if say.code is not None:
-        called = {"name": "execute_python", "args": {"code": say.code}}
+        # Its arguments are an object: of those that are broken nothing comes.
+        arguments = {"code": say.code} if say.arguments is None else {}
+        called = {"name": "execute_python", "args": arguments}
         yield chunk([{"functionCall": called}], reason if say.ends else None)
     elif say.ends:
         yield chunk([{"text": ""}], reason)
@@ -251,6 +293,17 @@ def hangs(seconds: float = 600) -> Fault:
         await asyncio.sleep(seconds)
 
     return lambda _: StreamingResponse(nothing(), media_type="text/event-stream")
+
+
+def stalls(text: str) -> Fault:
+    """A fault: a reply that says nothing more after its first words."""
+
+    async def half() -> Lines:
+        async for piece in _openai(Say(text, ends=False)):
+            yield piece
+        await asyncio.sleep(600)
+
+    return lambda _: StreamingResponse(half(), media_type="text/event-stream")
 
 
 def pinging(_: Request) -> Response:

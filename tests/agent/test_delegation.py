@@ -36,7 +36,10 @@ WORKSHOP = Path(__file__).parents[1] / "servers" / "workshop.py"
 SERVERS = {"workshop": {"command": sys.executable, "args": [str(WORKSHOP)]}}
 POLICY = {
     "calls_per_cell": 50,
-    "rules": [{"tools": "workshop.complain", "action": "ask"}],
+    "rules": [
+        {"tools": "workshop.complain", "action": "ask"},
+        {"tools": "workshop.echo", "users": "visitor-*", "action": "deny", "reason": "a visitor"},
+    ],
     "flow": [{"from": "workshop.tell", "to": "workshop.fail", "action": "deny"}],
 }
 
@@ -142,12 +145,27 @@ result = [attempt(name, arguments) for name, arguments in json.loads(given)]
 """
 
 
-async def tried(bell: Divingbell, tools: list[str], *calls: tuple[str, dict[str, Any]]) -> Any:
+async def tried(
+    bell: Divingbell,
+    tools: list[str],
+    *calls: tuple[str, dict[str, Any]],
+    user: str | None = None,
+) -> Any:
     """What a helper with these tools gets for calls that it makes by hand."""
     context = {"given": json.dumps(calls)}
     code = f"import json\nprint(json.dumps(delegate('Try.', {context!r}, {tools!r})))"
-    async with agent_of(bell, code, steps(Says("", TRY), Says("ok"))) as (agent, _):
+    async with agent_of(bell, code, steps(Says("", TRY), Says("ok")), user=user) as (agent, _):
         return json.loads(output(await all_of(agent)))
+
+
+async def test_a_rule_for_some_users_counts_for_their_helpers_too(bell: Divingbell) -> None:
+    echo = ("workshop.echo", {"text": "hello"})
+    allowed = ["workshop.echo", "workshop.count"]
+    assert await tried(bell, allowed, echo, user="ada") == ["hello"]
+    [refused, counted] = await tried(
+        bell, allowed, echo, ("workshop.count", {"to": 2}), user="visitor-1"
+    )
+    assert refused.startswith("ToolDenied: ") and "a visitor" in refused and counted == "2"
 
 
 async def test_it_has_fewer_tools_at_the_door(bell: Divingbell) -> None:

@@ -21,6 +21,7 @@ from divingbell.agent.history import Answered, Asked, Replied
 from divingbell.agent.keeper import FULL, Keeper
 from divingbell.agent.keeping import Conversation, Conversations
 from divingbell.agent.kept_log import ENDED, Lines
+from divingbell.agent.mode_choice import ModeChoice
 from divingbell.agent.names import bound_in
 from divingbell.agent.resuming import Resumed, gone_names, resume
 from divingbell.agent.scripted import Line, Says, ScriptedModel
@@ -120,6 +121,30 @@ async def test_it_can_go_on_several_times(bell: Divingbell, kept: Conversations)
     asked = [entry.text for entry in last.entries() if isinstance(entry, Asked)]
     assert asked[0] == "first" and "new session" in asked[1] and asked[2].startswith("second")
     last.close()
+
+
+async def test_the_mode_that_was_chosen_comes_back(
+    bell: Divingbell, kept: Conversations, tmp_path: Path
+) -> None:
+    direct, code = ModeChoice("direct", "few tools", "half"), ModeChoice("code")
+    begun = kept.begin()
+    async with keeper_of(bell, begun, Says("one")) as keeper:
+        keeper.agent.mode = direct
+        await all_of(keeper, "first")
+    for _ in range(2):  # the log is written anew each time
+        again = kept.load()
+        assert again.mode == direct
+        again.close()
+    async with resumed(bell, kept.load()) as (keeper, _):
+        keeper.agent.mode = code
+        await keeper.save()  # it was changed, and nothing was asked since
+    last = kept.load()
+    assert last.mode == code
+    last.log.add({"mode": "of a later version"})
+    last.close()
+    unknown = kept.load()
+    assert unknown.mode is None and len(unknown.entries()) == 3
+    unknown.close()
 
 
 async def test_only_the_owner_can_read_what_is_kept(

@@ -15,7 +15,8 @@ from divingbell.agent.code_tool import DEFINITION
 from divingbell.agent.direct_tools import LONG, Offer, shape_of
 from divingbell.agent.events import AgentEvent, CellEvent, Notice, ToolEnded, ToolStarted
 from divingbell.agent.history import Answered, Call
-from divingbell.agent.modes import Circumstances, ModeChoice, decide, definition_tokens, signatures
+from divingbell.agent.mode_choice import ModeChoice
+from divingbell.agent.modes import Circumstances, decide, definition_tokens, signatures
 from divingbell.agent.opening import open_agent
 from divingbell.agent.prompt import instructions
 from divingbell.agent.scripted import Line, Says, ScriptedModel
@@ -72,6 +73,13 @@ async def test_a_mode_that_the_model_can_not_do_is_refused() -> None:
         with pytest.raises(ConfigError, match="calls tools"):
             await decide(mode, Circumstances(offer_of(tool("a")), 1, calls_tools=False))
     assert (await decide("code", Circumstances(offer_of(), 1, calls_tools=False))).mode == "code"
+
+
+async def test_a_mode_in_which_nothing_can_be_done_says_so() -> None:
+    nothing = await decide("direct", Circumstances(offer_of(), 1))
+    assert nothing.mode == "direct" and "no tools to call directly" in nothing.why
+    assert (await decide("direct", Circumstances(offer_of(tool("a")), 1))).why == ""
+    assert (await decide("hybrid", Circumstances(offer_of(), 1))).why == ""
 
 
 async def test_signatures_stand_in_the_prompt_where_all_of_them_fit() -> None:
@@ -286,6 +294,22 @@ async def test_auto_says_once_why(bell: Divingbell) -> None:
         await session.files.put("sales.csv", "a,b\n1,2\n")
         agent = await open_agent(bell, session, ScriptedModel([]))
         assert agent.mode == ModeChoice("code", "there is data to compute with")
+
+
+async def test_a_mode_that_was_chosen_stays_and_is_not_told_again(bell: Divingbell) -> None:
+    chosen = ModeChoice("direct", "the tools are few", "half")
+    async with bell.session() as session:
+        await session.files.put("sales.csv", "a,b\n1,2\n")  # `auto` would take code for it
+        agent = await open_agent(bell, session, ScriptedModel([Says("ok")]), mode=chosen)
+        assert agent.mode == chosen
+        assert not [event for event in await all_of(agent) if isinstance(event, Notice)]
+        fences = ScriptedModel([], calls_tools=False)
+        agent = await open_agent(bell, session, fences, mode=chosen)
+        assert agent.mode is not None and agent.mode.mode == "code", "it can't call any"
+        assert agent.tells_mode
+    async with Divingbell(pool=0, preload=()) as bare, bare.session() as session:
+        agent = await open_agent(bare, session, ScriptedModel([]), mode=chosen)
+        assert agent.mode == ModeChoice("code", "there are no tools to call directly")
 
 
 def test_the_shape_of_a_long_text() -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any, Literal, get_args
 
@@ -12,12 +13,21 @@ from pydantic_ai.models import KnownModelName
 from divingbell import Divingbell
 from divingbell.agent import choosing
 from divingbell.agent.agent import Agent
-from divingbell.agent.events import CellEnded, CodeWritten, Done, Notice, UsageTold
+from divingbell.agent.events import (
+    CellEnded,
+    CodeWritten,
+    Done,
+    Notice,
+    Text,
+    Thinking,
+    UsageTold,
+)
 from divingbell.agent.model import ModelFailed
 from divingbell.agent.providers import connect
 from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentSettings
 from tests.agent.provider_server import (
+    SIGNATURE,
     ProviderServer,
     Say,
     breaks_off,
@@ -83,6 +93,39 @@ async def test_a_reply_is_streamed_run_and_answered(
 
 
 @pytest.mark.parametrize("format", FORMATS)
+async def test_thoughts_are_shown_as_such_and_go_back_signed_where_they_are_wanted(
+    bell: Divingbell, server: ProviderServer, format: str
+) -> None:
+    thoughts = "First I add, then I look."
+    server.says = [Say("Adding.", "print(20 + 22)", thinking=thoughts), Say("It is 42.")]
+    async with agent_of(bell, server, format) as agent:
+        events = [event async for event in agent.ask("add")]
+    assert "".join(event.text for event in events if isinstance(event, Thinking)) == thoughts
+    assert "".join(event.text for event in events if isinstance(event, Text)) == "Adding.It is 42."
+    assert isinstance(events[-1], Done) and events[-1].text == "It is 42."
+    back = server.bodies[1].decode()
+    assert (SIGNATURE in back) == (format in ("anthropic", "responses"))
+    assert thoughts in back or format in ("google", "openai")
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_call_with_broken_arguments_in_a_whole_reply_is_never_run(
+    bell: Divingbell, server: ProviderServer, format: str
+) -> None:
+    half = json.dumps({"code": "print('no')"})[:-4]
+    server.says = [Say("", "print('no')", arguments=half), Say("", "print('yes')"), Say("Done.")]
+    async with agent_of(bell, server, format) as agent:
+        events = [event async for event in agent.ask("go")]
+    assert isinstance(events[-1], Done) and events[-1].reason == "answered"
+    assert [event.result.text for event in events if isinstance(event, CellEnded)] == ["yes\n"]
+    for body in map(json.loads, server.bodies[1:]):
+        called, answered = _calls_in(body)
+        assert called and called == answered, "the model is told"
+        written = [part["arguments"] for part in _objects(body) if "arguments" in part]
+        assert all(isinstance(json.loads(each), dict) for each in written), "servers read it"
+
+
+@pytest.mark.parametrize("format", FORMATS)
 async def test_each_request_begins_with_the_bytes_of_the_one_before(
     bell: Divingbell, server: ProviderServer, format: str
 ) -> None:
@@ -91,12 +134,12 @@ async def test_each_request_begins_with_the_bytes_of_the_one_before(
         for text in ("one", "two"):
             async for _ in agent.ask(text):
                 pass
-    said = [_without_marks(json.loads(body)) for body in server.bodies]
     key = CONVERSATION.get(format, "messages")
-    for before, after in itertools.pairwise(said):
-        assert after[key][: len(before[key])] == before[key]
-        rest = {name: value for name, value in after.items() if name != key}
-        assert rest == {name: value for name, value in before.items() if name != key}
+    said = [_parted(body, key) for body in server.bodies]
+    assert len(said) == 4
+    for (rest, before), (rest_after, after) in itertools.pairwise(said):
+        assert rest_after == rest
+        assert after.startswith(before) and len(after) > len(before)
 
 
 async def test_anthropic_is_told_what_to_keep_in_its_cache(
@@ -306,6 +349,36 @@ async def test_an_address_of_ones_own_is_sent_no_key_of_the_environment(
         assert "sk-secret-of-the-environment" not in str(server.headers[-1]), format
 
 
+def test_windows_are_those_that_the_model_layer_knows_or_that_were_said() -> None:
+    def window(name: str, said: int | None = None) -> int | None:
+        return connect(name, base_url="http://localhost:1/v1", window=said).window
+
+    known = window("anthropic:claude-sonnet-5")
+    assert known is not None and known >= 200_000
+    assert window("openai-chat:local") is None
+    assert window("openai-chat:local", 8_000) == 8_000
+    assert window("anthropic:claude-sonnet-5", 100_000) == 100_000
+
+
+async def test_ollama_is_asked_at_its_address(
+    bell: Divingbell, server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OLLAMA_BASE_URL", raising=False)
+    with pytest.raises(ConfigError, match="OLLAMA_BASE_URL"):
+        connect("ollama:qwen3")
+    monkeypatch.setenv("OLLAMA_API_KEY", "sk-secret-of-the-environment")
+    server.says = [Say("Adding.", "print(20 + 22)"), Say("It is 42.")]
+    model = connect("ollama:qwen3", base_url=f"{server.url}/v1")
+    async with bell.session() as session:
+        events = [event async for event in Agent(session, model, "You are tested.").ask("add")]
+    await model.close()
+    [ended] = [event for event in events if isinstance(event, CellEnded)]
+    assert ended.result.text == "42\n"
+    assert isinstance(events[-1], Done) and events[-1].text == "It is 42."
+    assert [json.loads(body)["model"] for body in server.bodies] == ["qwen3"] * 2
+    assert "sk-secret-of-the-environment" not in str(server.headers)
+
+
 @pytest.mark.parametrize("name", ["gpt-5", "nobody:x", "anthropic", "", "a:b:c"])
 def test_a_name_that_is_none_says_how_one_looks(name: str) -> None:
     with pytest.raises(ConfigError):
@@ -387,8 +460,16 @@ def _objects(value: object) -> Iterator[dict[str, Any]]:
         yield from _objects(each)
 
 
-def _without_marks(value: object) -> object:
-    """Marks for the cache move on with each request; the provider does not count them."""
-    if isinstance(value, dict):
-        return {k: _without_marks(v) for k, v in value.items() if k != "cache_control"}
-    return [_without_marks(each) for each in value] if isinstance(value, list) else value
+_MARK = re.compile(rb',"cache_control":\{[^{}]*\}')
+"""Marks for the cache move on with each request; the provider does not count them."""
+
+
+def _parted(body: bytes, key: str) -> tuple[bytes, bytes]:
+    """Return a body without its conversation, and the conversation without the end of its list, in
+    the bytes that were sent."""
+    found = _MARK.sub(b"", body)
+    before, said, text = found.decode().partition(f'"{key}":')
+    conversation, size = json.JSONDecoder().raw_decode(text.lstrip())
+    assert isinstance(conversation, list)
+    size += len(text) - len(text.lstrip())
+    return (before + said + text[size:]).encode(), text[: size - 1].encode()

@@ -37,6 +37,7 @@ async def session(
     folder = tmp_path_factory.mktemp("people")
     (folder / "people.csv").write_text(_people())
     (folder / "lines.jsonl").write_text(LINES)
+    (folder / "guests.csv").write_text("first_name,city\nChiamaka,Lagos\n")
     making.readable(folder)
     rules = {"fields": {"data.*.helped_by": "person"}}
     servers = {"data": {"datasets": str(folder)}}
@@ -131,12 +132,8 @@ def test_a_table_without_personal_columns_costs_no_second_request() -> None:
     assert asked is not None and asked["columns"] == ["price"]
 
 
-async def test_a_description_shows_no_values_of_personal_columns(tmp_path: Path) -> None:
-    (tmp_path / "guests.csv").write_text("first_name,city\nChiamaka,Lagos\n")
-    making.readable(tmp_path)
-    servers = {"data": {"datasets": str(tmp_path)}}
-    async with Divingbell(privacy="personal", servers=servers) as bell, bell.session() as session:
-        text = await shown(session, "print(describe_dataset('guests'))")
+async def test_a_description_shows_no_values_of_personal_columns(session: Session) -> None:
+    text = await shown(session, "print(describe_dataset('guests'))")
     assert "Chiamaka" not in text
     assert "first_name" in text and "Lagos" in text
 

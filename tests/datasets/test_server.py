@@ -2,6 +2,7 @@
 
 import base64
 import os
+import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from mcp import Client, MCPError
 from divingbell import Divingbell
 from divingbell.datasets.opening import opened
 from divingbell.datasets.sealed_reader import default_limits
+from divingbell.models import MB
 from divingbell.settings.config import Settings, with_limits
 from tests import walls
 from tests.datasets import making
@@ -36,10 +38,21 @@ async def folder(wall: str, tmp_path_factory: pytest.TempPathFactory, bell: Divi
 
 
 @pytest.fixture(scope="module")
-async def client(wall: str, folder: Path) -> AsyncIterator[Client]:
+async def opening(wall: str, folder: Path) -> AsyncIterator[tuple[Client, Divingbell]]:
     settings = Settings(backend=wall, backend_minimum=wall, limits=default_limits())
-    async with opened(folder, settings) as (made, _), Client(made.server) as client:
-        yield client
+    async with opened(folder, settings) as (made, sealed), Client(made.server) as client:
+        yield client, sealed
+
+
+@pytest.fixture(scope="module")
+def client(opening: tuple[Client, Divingbell]) -> Client:
+    return opening[0]
+
+
+@pytest.fixture(scope="module")
+def sealed(opening: tuple[Client, Divingbell]) -> Divingbell:
+    """That which has the sessions of the server."""
+    return opening[1]
 
 
 async def call(client: Client, tool: str, /, **given: Any) -> mcp_types.CallToolResult:
@@ -139,6 +152,46 @@ async def test_a_file_of_five_gigabytes_is_described_without_being_read(
     assert found is not None
     assert "estimate" in found["rows_are"]
     assert text_of(some).splitlines() == ["2 rows × 2 columns:", "a,b", "1,2", "1,2"]
+
+
+async def test_a_file_with_a_hole_is_refused_in_words(client: Client, folder: Path) -> None:
+    path = folder / "hollow.csv"
+    with path.open("wb") as file:
+        file.write(b"a,b\n" + b"1,2\n" * 300_000)
+        file.seek(256 << 20)
+        file.write(b"\n1,2\n")
+    path.chmod(0o644)
+    try:
+        whole = await refusal(client, "import_dataset", name="hollow")
+        summed = await refusal(client, "query_dataset", sql="SELECT sum(a) FROM hollow")
+    finally:
+        path.unlink()
+    assert "a line of it is too long" in whole and "a line of it is too long" in summed
+
+
+async def test_a_file_that_does_not_fit_is_queried_and_its_import_refused_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of five gigabytes is, which nobody wants to write here.
+
+    Behind one wall: that a full disk is reported is a promise, which is checked behind each.
+    """
+    monkeypatch.setattr("divingbell.datasets.datasets.KEPT_UP_TO", 1 * MB)
+    limits = with_limits(default_limits(), {"disk": 4 * MB})
+    numbers = random.Random(1)
+    lines = (f"{numbers.random()},{n % 7}\n" for n in range(600_000))
+    (tmp_path / "large.csv").write_text("a,b\n" + "".join(lines))
+    making.readable(tmp_path)
+    async with (
+        opened(tmp_path, Settings(limits=limits)) as (made, _),
+        Client(made.server) as client,
+    ):
+        whole = await refusal(client, "import_dataset", name="large")
+        sql = "SELECT b, count(*) FROM large GROUP BY b HAVING b < 2 ORDER BY b"
+        assert await rows(client, sql) == ["0,85715", "1,85715"]
+        some = await call(client, "import_dataset", name="large", where="b = 0", limit=1_000)
+    assert "it takes more memory or disk than there is: ask for fewer rows or columns" in whole
+    assert text_of(some).startswith("1,000 rows × 2 columns")
 
 
 # Tables
@@ -241,6 +294,72 @@ async def test_sql_that_is_no_query_of_datasets_is_refused(
     before = sorted(folder.iterdir())
     assert await refusal(client, "query_dataset", sql=sql)
     assert sorted(folder.iterdir()) == before
+
+
+DIRECTLY = """
+import duckdb
+database = duckdb.connect()
+def told(sql):
+    try:
+        return str(database.execute(sql).fetchall())
+    except Exception as error:
+        return f"refused: {error}"
+[told(sql) for sql in statements]
+"""
+
+
+async def directly(sealed: Divingbell, *statements: str) -> list[str]:
+    """What SQL gives in a session of the server with none of DuckDB's settings in its way."""
+    async with sealed.session() as session:
+        result = await session.run(DIRECTLY, context={"statements": list(statements)})
+        assert result.status == "ok", result.error
+        found: list[str] = result.value
+        return found
+
+
+async def test_the_session_is_the_wall_and_not_the_settings_of_duckdb(
+    sealed: Divingbell, folder: Path, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret.txt"
+    secret.write_text("of the host")
+    for above in (secret, *secret.parents[:2]):
+        above.chmod(0o755)
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    folder.chmod(0o777)  # so that nothing but the wall keeps it from being written to
+    (folder / "flights.csv").chmod(0o666)
+    writing = [
+        "COPY (SELECT 1) TO '/data/out.csv'",
+        "COPY (SELECT 1) TO '/data/flights.csv'",
+        "COPY (SELECT 1) TO '/cache/out.parquet'",
+        "ATTACH '/data/new.db'; CREATE TABLE new.t AS SELECT 1",
+        "INSTALL httpfs FROM 'http://127.0.0.1:9'",
+    ]
+    reading = [
+        f"SELECT content FROM read_text('{secret}')",
+        f"SELECT content FROM read_text('/proc/*/root{secret}')",
+        f"SELECT file FROM glob('{secret.parent}/*')",
+        f"SELECT content FROM read_text('{secret}/../secret.txt')",
+    ]
+    try:
+        whole = "SELECT count(*) FROM '/data/flights.csv'"
+        *written, passed = await directly(sealed, *writing, whole)
+    finally:
+        making.readable(folder)
+    assert all(each.startswith("refused: ") for each in written), written
+    assert passed == "[(3,)]", "settings are off, and the folder is there"
+    for each in await directly(sealed, *reading):
+        assert each == "[]" or each.startswith("refused: "), each
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+async def test_nothing_of_an_earlier_query_is_found(client: Client, sealed: Divingbell) -> None:
+    await rows(client, "SELECT 'planted' AS planted")
+    places = ("/workspace", "/tmp", "/dev/shm", "/var/tmp")
+    planted = [f"COPY (SELECT 1) TO '{place}/planted.csv'" for place in places]
+    assert "[(1,)]" in await directly(sealed, *planted), "some can be written to"
+    look = [f"SELECT file FROM glob('{place}/**')" for place in (*places, "/cache")]
+    for found in await directly(sealed, *look):
+        assert "planted" not in found and "table.parquet" not in found
 
 
 async def test_sql_that_names_no_dataset_is_told_which_there_are(client: Client) -> None:
@@ -424,6 +543,7 @@ async def test_a_query_that_is_a_bomb_ends_and_the_next_is_answered(client: Clie
 async def test_a_query_that_computes_without_end_is_told_to_ask_for_less(
     tmp_path: Path, limits: dict[str, Any], words: str
 ) -> None:
+    """Behind one wall: that limits end a cell is a promise, which is checked behind each."""
     settings = Settings(limits=with_limits(default_limits(), limits))
     (tmp_path / "flights.csv").write_text(making.FLIGHTS)
     making.readable(tmp_path)

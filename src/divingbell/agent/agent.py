@@ -26,6 +26,7 @@ from divingbell.agent.events import (
 from divingbell.agent.history import OUTPUT, Answered, Asked, Call, Entry, Replied, is_output
 from divingbell.agent.inventory import inventory, with_inventory
 from divingbell.agent.limits import AgentLimits
+from divingbell.agent.mode_choice import ModeChoice
 from divingbell.agent.model import (
     CallPiece,
     Ending,
@@ -38,7 +39,6 @@ from divingbell.agent.model import (
     TextPiece,
     ThinkingPiece,
 )
-from divingbell.agent.modes import ModeChoice
 from divingbell.agent.purse import Purse
 from divingbell.agent.tools import AgentTool, BadArguments, arguments_of
 from divingbell.errors import ConfigError
@@ -108,7 +108,8 @@ class Agent:
         self._on_end = on_end
         self._happened: list[AgentEvent] = []
         """What others have told, and is yielded between the events of the cell."""
-        self._told_mode = mode is None or not mode.why
+        self.tells_mode = mode is not None and bool(mode.why)
+        """Whether the next answer tells the person how tools are used."""
         self._hide = hide
         self._folders = folders
         self._begun = [place for place, entry in enumerate(self.history) if _is_question(entry)]
@@ -151,8 +152,8 @@ class Agent:
         self._turns = 0
         self.purse.begin()
         self._code.failed_in_a_row = 0
-        if not self._told_mode:
-            self._told_mode = True
+        if self.tells_mode:
+            self.tells_mode = False
             assert self.mode is not None
             yield Notice(f"mode {self.mode.mode}: {self.mode.why}")
         ended = "interrupted"

@@ -55,6 +55,7 @@ class Keeper:
         self._told: set[str] = set()
         self._failed = False
         self._model = ""
+        self._mode = conversation.mode
 
     async def ask(self, text: str) -> AsyncGenerator[AgentEvent]:
         """Yield what `Agent.ask` does, and `Notice` where something can't be kept.
@@ -98,7 +99,7 @@ class Keeper:
 
     async def _clear(self) -> list[str]:
         self.conversation.clear()
-        self._synced, self._model = [], ""
+        self._synced, self._model, self._mode = [], "", None
         return await self._save()
 
     async def _guarded(self, keeping: Coroutine[Any, Any, list[str]]) -> list[Notice]:
@@ -121,10 +122,17 @@ class Keeper:
         if self._model != self.agent.model.name:
             self._model = self.agent.model.name
             self.conversation.log.add({"model": self._model})
+        self._keep_mode()
         await self._sync()
         [shown] = await self._screened([text])
         self.conversation.log.add({"asking": shown})
         return []
+
+    def _keep_mode(self) -> None:
+        mode = self.agent.mode
+        if mode is not None and mode != self._mode:
+            self._mode = self.conversation.mode = mode
+            self.conversation.log.add(mode.as_data())
 
     async def _take(self, event: AgentEvent) -> list[str]:
         """Write down what an event shows; the entry that has all of it follows when it is there."""
@@ -172,6 +180,7 @@ class Keeper:
         return await self._border.outward(texts, self._principal)
 
     async def _save(self) -> list[str]:
+        self._keep_mode()
         await self._sync()
         session = self.agent.session
         told: list[str] = []

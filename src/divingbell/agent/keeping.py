@@ -218,6 +218,8 @@ class Conversation:
         """What it said when it was opened."""
         self.cells: dict[int, ShownCell] = dict(written.cells)
         """Its cells with all that they showed, by the place of the entry that has their output."""
+        self.mode = written.mode
+        """How tools are used in it, where that was decided; it stays so when it goes on."""
         self.synced: list[Entry] | None = None
         """The history that the log has by now; None before an agent goes on with it."""
         self.log = kept

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from divingbell.agent.history import OUTPUT, Answered, Asked, Entry, Replied
+from divingbell.agent.mode_choice import ModeChoice
 from divingbell.agent.records import ShownCell, as_data, from_data
 from divingbell.host import private_file
 
@@ -35,6 +36,8 @@ class Written:
 
     model: str = ""
     """The model that was asked last."""
+    mode: ModeChoice | None = None
+    """How tools are used, where that was decided."""
     entries: list[Entry] = field(default_factory=list)
     cells: dict[int, ShownCell] = field(default_factory=dict)
     """Cells that ran to their end, by the place of the entry that has their output."""
@@ -61,6 +64,8 @@ class Written:
             self.forget(int(data["forget"]))
         elif "model" in data:
             self.model = str(data["model"])
+        elif "mode" in data:
+            self.mode = ModeChoice.of(data)
         elif "names" in data:
             self.names = {str(name): str(kind) for name, kind in data["names"]}
             self.named = len(self.entries)
@@ -97,6 +102,8 @@ class Written:
     def lines(self) -> list[dict[str, Any]]:
         """Return the lines of a log that says the same, without the pieces."""
         made: list[dict[str, Any]] = [{"model": self.model, "version": VERSION}]
+        if self.mode is not None:
+            made.append(dict(self.mode.as_data()))
         for place, entry in enumerate(self.entries):
             if place == self.named:
                 made.append(_names_line(self.names))

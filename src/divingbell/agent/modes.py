@@ -6,10 +6,10 @@ providers had cached of the conversation would be lost.
 
 import json
 from dataclasses import dataclass
-from typing import Literal
 
 from divingbell.agent.context import DEFAULT_BUDGET
 from divingbell.agent.direct_tools import Offer
+from divingbell.agent.mode_choice import Mode, ModeChoice
 from divingbell.errors import ConfigError
 from divingbell.gateway.catalog import wrappers
 from divingbell.journal import tokens
@@ -21,29 +21,9 @@ DIRECT_SHARE, HYBRID_SHARE = 0.02, 0.05
 the second beside the tool for code; larger ones are left to searches in code."""
 SIGNATURES = 1_000
 """Tokens. Up to so many the signatures of all tools stand in the prompt, and save the search."""
+NOTHING = "there are no tools to call directly, and in this mode the model writes no code"
 SHORTEST = 3
 """Tokens of a signature, at least: where there are too many, none has to be made."""
-
-Mode = Literal["code", "direct", "hybrid"]
-
-
-@dataclass(frozen=True, slots=True)
-class ModeChoice:
-    """The mode of a conversation, and why it is that one."""
-
-    mode: Mode
-    why: str = ""
-    """For the person; empty where the settings say it."""
-    arm: str = ""
-    """The arm of an experiment that the user is in; empty where there is none."""
-
-    @property
-    def has_code(self) -> bool:
-        return self.mode != "direct"
-
-    @property
-    def has_tools(self) -> bool:
-        return self.mode != "code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +51,7 @@ async def decide(asked: AgentMode, found: Circumstances) -> ModeChoice:
                 f'mode = "{asked}" needs a model that calls tools, and this one does not: '
                 'write mode = "code"'
             )
-        return ModeChoice(asked)
+        return ModeChoice(asked, NOTHING if asked == "direct" and not found.offer.tools else "")
     if not found.calls_tools:
         return ModeChoice("code", "the model calls no tools: its code is read from its answers")
     if found.has_data:
@@ -96,6 +76,13 @@ def _by_share(size: int, found: Circumstances) -> ModeChoice:
         f"{share:.1%} of the model's window ({window}): up to {DIRECT_SHARE:.0%} they are called "
         f"directly, up to {HYBRID_SHARE:.0%} from code as well, beyond that from code only",
     )
+
+
+def can_go_on(choice: ModeChoice, found: Circumstances) -> bool:
+    """Whether a conversation can go on in its mode: else the model could do nothing at all."""
+    if choice.has_tools and not found.calls_tools:
+        return False
+    return choice.has_code or bool(found.offer.tools)
 
 
 async def definition_tokens(offer: Offer) -> int:

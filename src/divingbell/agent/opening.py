@@ -11,8 +11,9 @@ from divingbell.agent.delegation import Delegation
 from divingbell.agent.direct_tools import DirectCalls, Offer, offered
 from divingbell.agent.history import Entry
 from divingbell.agent.limits import AgentLimits
+from divingbell.agent.mode_choice import ModeChoice
 from divingbell.agent.model import Model, ModelUsage
-from divingbell.agent.modes import Circumstances, ModeChoice, decide, signatures
+from divingbell.agent.modes import Circumstances, can_go_on, decide, signatures
 from divingbell.agent.prompt import instructions
 from divingbell.agent.tools import AgentTool
 from divingbell.app import Divingbell
@@ -56,11 +57,12 @@ async def open_agent(
     *,
     asker: Asker | None = None,
     history: Iterable[Entry] = (),
-    mode: AgentMode | None = None,
+    mode: AgentMode | ModeChoice | None = None,
 ) -> Agent:
     """Return an agent for a session, as the settings of the Divingbell say.
 
-    `mode` takes the place of that in the settings and of an experiment.
+    `mode` takes the place of that in the settings and of an experiment. One that was chosen before
+    stays, as long as anything can be done in it, and the person is not told of it again.
 
     Raises:
         ConfigError: the prompt that they name can't be read, or the model can't do what the mode
@@ -112,6 +114,7 @@ async def open_agent(
         hide=hide,
         folders=dataset_folders(bell.settings.servers),
     )
+    agent.tells_mode = agent.tells_mode and choice is not mode
     read = {tool.full_name for tool in offer.tools.values()} if choice.has_tools else set()
     bell.ledgers.open_agent(
         session.key,
@@ -124,13 +127,21 @@ async def open_agent(
 
 
 async def _mode(
-    bell: Divingbell, session: SessionHandle, model: Model, offer: Offer, given: AgentMode | None
+    bell: Divingbell,
+    session: SessionHandle,
+    model: Model,
+    offer: Offer,
+    given: AgentMode | ModeChoice | None,
 ) -> ModeChoice:
     """Return the mode: the one that is given, else that of an experiment, else the settings'."""
+    found = Circumstances(offer, model.window, model.calls_tools, await _has_data(session, offer))
+    if isinstance(given, ModeChoice):
+        if can_go_on(given, found):
+            return given
+        given = "auto"
     # Who has no name is another one in each conversation.
     user = session.principal.user or session.id
     arm = None if given else bell.settings.experiment.arm_of(user)
-    found = Circumstances(offer, model.window, model.calls_tools, await _has_data(session, offer))
     if arm is not None and not model.calls_tools:
         arm = None
     choice = await decide(given or arm or bell.settings.agent.mode, found)

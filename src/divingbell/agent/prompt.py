@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 
-from divingbell.agent.modes import Mode
+from divingbell.agent.mode_choice import Mode
 from divingbell.errors import ConfigError
 
 MAX_PROMPT = 100_000

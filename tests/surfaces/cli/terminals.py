@@ -74,7 +74,9 @@ class Screen:
 
 
 @contextmanager
-def at_a_terminal(folder: Path, *arguments: str, **more: str) -> Iterator[Screen]:
+def at_a_terminal(
+    folder: Path, *arguments: str, program: str | Path = COMMAND, **more: str
+) -> Iterator[Screen]:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 200, 0, 0))
     variables = {"TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1", "XDG_STATE_HOME": str(folder)}
@@ -84,7 +86,7 @@ def at_a_terminal(folder: Path, *arguments: str, **more: str) -> Iterator[Screen
         if key not in ("TERM_PROGRAM", "KITTY_WINDOW_ID", "TMUX")
     }
     process = subprocess.Popen(
-        [sys.executable, "-c", _ON_A_TERMINAL, COMMAND, *arguments],
+        [sys.executable, "-c", _ON_A_TERMINAL, program, *arguments],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,

@@ -1,5 +1,7 @@
 """`divingbell chat` at a real terminal: what a person sees and types."""
 
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,7 +14,16 @@ from pathlib import Path
 import pytest
 
 from divingbell.surfaces.cli import exit_status
-from tests.agent.provider_server import ProviderServer, Say, hangs, raw, serving_beside, status
+from tests.agent.provider_server import (
+    Fault,
+    ProviderServer,
+    Say,
+    hangs,
+    raw,
+    serving_beside,
+    stalls,
+    status,
+)
 
 from .command import COMMAND, PATIENCE, environment
 from .terminals import CTRL_C, CTRL_D, ENTER, TAB, UP, Screen, at_a_terminal
@@ -46,10 +57,13 @@ def chatting(
 def test_code_output_and_answer_are_shown_and_what_it_cost(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
-    provider.says = [Say("Adding it.", "total = 40 + 2\nprint(total)"), Say("It is **42**.")]
+    code = "total = 40 + 2\nprint(total)"
+    provider.says = [Say("Adding it.", code, thinking="Two *numbers*."), Say("It is **42**.")]
     with chatting(tmp_path, provider) as screen:
         screen.type("what is it?", ENTER)
+        screen.expect("Two *numbers*.")
         screen.expect("Adding it.")
+        assert "\x1b[2mTwo *numbers*." in screen.raw, "thoughts are told from answers"
         screen.expect("┃ total = 40 + 2\n┃ print(total)\n42\n")
         screen.expect("It is 42.")
         screen.expect("2 requests, 100 tokens read, 24 written")
@@ -63,12 +77,15 @@ def test_the_person_sees_real_values_with_marks_and_the_model_tokens(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
     plot = "import matplotlib.pyplot as plt\nplt.plot([1])\nplt.show()"
-    code = f"print('anna.bell' + '@example.com')\n{plot}"
+    table = "import pandas\npandas.DataFrame({'who': ['anna.bell' + '@example.com'], 'n': [77]})"
+    code = f"print('anna.bell' + '@example.com')\n{plot}\n{table}"
     provider.says = [Say("", code), Say("Done.")]
-    with chatting(tmp_path, provider) as screen:
+    with chatting(tmp_path, provider, TERM_PROGRAM="WezTerm") as screen:
         screen.type(f"write to {EMAIL}", ENTER)
         shown = screen.expect("Done.")
         assert f"\n‹{EMAIL}›\n" in shown
+        assert re.search(rf"\n0 +‹{EMAIL}› +77\n", shown), "in the cells of tables, too"
+        assert "\x1b]1337;File=inline=1" in shown
         assert "plot saved as plot-1.png\n· the model has not seen this plot" in shown
         screen.type("/privacy", ENTER)
         screen.expect("privacy is personal")
@@ -145,6 +162,32 @@ def test_approvals_and_questions_of_servers_are_asked_in_place(
         screen.type("Nobody", ENTER)
         screen.expect("answer")
         assert "Nobody" in screen.expect("So it is.")
+
+
+def test_output_waits_while_the_person_is_asked(tmp_path: Path, provider: ProviderServer) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(
+        f'[servers.workshop]\ncommand = "{sys.executable}"\n'
+        f'args = ["{SERVERS / "workshop.py"}"]\n[agent]\nmode = "code"\n'
+        '[[policy.rules]]\ntools = ["workshop.echo"]\naction = "ask"\n'
+    )
+    code = (
+        "import threading, time\nfrom servers.workshop import echo\ndone = threading.Event()\n"
+        "def tick():\n    while not done.wait(0.001): print('tick', flush=True)\n"
+        "thread = threading.Thread(target=tick)\nthread.start()\ntime.sleep(0.2)\n"
+        "print(echo('the answer'))\ndone.set()\nthread.join()"
+    )
+    provider.says = [Say("", code), Say("So it is.")]
+    with chatting(tmp_path, provider, "--config", str(settings)) as screen:
+        screen.type("go", ENTER)
+        screen.expect("tick\ntick")
+        screen.expect("ession? ")
+        for _ in range(2):
+            screen.type("what", ENTER)
+            assert "tick" not in screen.expect("ession? ")
+        screen.type("y", ENTER)
+        screen.expect("tick\ntick")
+        assert "the answer" in screen.expect("So it is.")
 
 
 def test_tools_are_listed_as_far_as_the_person_may_call_them(
@@ -258,6 +301,133 @@ def test_an_exchange_is_taken_back_written_down_and_gone_on_with(
     assert b"First." in last and b"Second." not in last
 
 
+MAKING = """
+def double(x: int) -> int:
+    '''Double a number.'''
+    return 2 * x
+open("made.txt", "w").write("abc")
+print(double(4))
+"""
+
+
+def test_commands_tell_and_change_how_the_conversation_goes(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    provider.says = [Say("", MAKING), Say("Eight."), Say("From another.")]
+    with chatting(tmp_path, provider) as screen:
+
+        def command(text: str, *expected: str) -> None:
+            screen.type(text, ENTER)
+            for each in expected:
+                screen.expect(each)
+            screen.expect(SIGN)
+
+        command("/files", "/workspace has no files")
+        command("/cost", "openai-chat:local: ", "in this chat")
+        command("double four", "8\n", "Eight.")
+        command("/files", "made.txt")
+        command("/cost", "100 tokens read, 24 written", "the price of this model is not known")
+        command("/skills", "there are none yet")
+        command("/save", "name a function")
+        command("/save import", "name a function")
+        command("/save nothing", "not saved: name 'nothing' is not defined")
+        command("/save double", "not saved: ", "/save double double(…)")
+        command("/save double double(4)", "from skills import double")
+        command("/skills", "double  Double a number.")
+        command("/mode", "the mode is code: there are no tools to call directly")
+        command("/mode sideways", "the modes are auto, code, direct, hybrid")
+        command("/model", "openai-chat:local")
+        command("/model nobody:x", "names no provider")
+        command("/model openai-chat:other", "from now on openai-chat:other is asked")
+        command("who are you?", "From another.")
+        assert b'"model":"other"' in provider.bodies[-1] and b"Eight." in provider.bodies[-1]
+        command("/export talk.ipynb", "written to talk.ipynb")
+        command("/export talk.py", "written to talk.py")
+        command("/export talk.txt", "")
+        command("/reset", "a new conversation")
+        command("/vars", "there are no variables yet")
+        command("/files", "made.txt")
+        provider.says = [Say("Hello.")]
+        command("anew", "Hello.")
+        assert b"Eight." not in provider.bodies[-1]
+    cells = json.loads((tmp_path / "talk.ipynb").read_text())["cells"]
+    assert MAKING.strip() in ["".join(each["source"]).strip() for each in cells]
+    done = subprocess.run([sys.executable, tmp_path / "talk.py"], cwd=tmp_path, check=True)
+    assert done.returncode == 0 and (tmp_path / "made.txt").read_text() == "abc"
+
+
+SLEEPING = "open('f', 'w').write('1')\nimport time\nprint('begun', flush=True)\ntime.sleep(600)"
+
+
+@pytest.mark.parametrize(
+    ("say", "shown"),
+    [(Say("Let me see.", SLEEPING), "begun\n"), (stalls("These are the first words"), "words")],
+    ids=["in a cell", "in a reply"],
+)
+def test_what_was_killed_in_mid_answer_comes_back(
+    tmp_path: Path, provider: ProviderServer, say: Say | Fault, shown: str
+) -> None:
+    provider.says = [Say("Hello."), say]
+    with chatting(tmp_path, provider) as screen:
+        screen.type("an early question", ENTER)
+        screen.expect("Hello.")
+        screen.expect(SIGN)
+        screen.type("a later question", ENTER)
+        screen.expect(shown)
+    # It was killed with SIGKILL there.
+    provider.says = [Say("I am back.")]
+    with chatting(tmp_path, provider, "--resume") as screen:
+        screen.expect("goes on in a new session")
+        screen.type("go on", ENTER)
+        screen.expect("I am back.")
+    last = provider.bodies[-1].decode()
+    for words in ("an early question", "Hello.", "a later question", "[interrupted: the program"):
+        assert words in last
+    assert ("begun" in last) == (shown == "begun\n")
+
+
+TELLING = """
+import sys
+from pathlib import Path
+from divingbell.surfaces.cli.main import main
+from divingbell.surfaces.cli.terminal.chat_prompt import ChatPrompt
+
+def told(app):
+    if not found:
+        found.extend(sys.modules)
+        Path("loaded").write_text(" ".join(found))
+
+def made(self, *given, **more):
+    make(self, *given, **more)
+    self._prompt.app.after_render += told
+
+found, make = [], ChatPrompt.__init__
+ChatPrompt.__init__ = made
+sys.exit(main())
+"""
+LATER = {"pydantic_ai", "openai", "mcp", "hyperscan", "cryptography", "pygments"}
+"""What takes long to load, and has to wait until one can type."""
+
+
+def test_the_prompt_is_there_before_anything_is_loaded_that_takes_long(
+    tmp_path: Path, provider: ProviderServer
+) -> None:
+    ours = {
+        "divingbell.app",
+        "divingbell.agent.agent",
+        "divingbell.border.privacy.scanner",
+        "divingbell.gateway.gateway",
+    }
+    told = ["-c", TELLING, *to(provider)]
+    with at_a_terminal(tmp_path, *told, program=sys.executable) as screen:
+        screen.expect("›")
+        provider.says = [Say("Hello.")]
+        screen.type("hello", ENTER)
+        screen.expect("Hello.")
+    loaded = set((tmp_path / "loaded").read_text().split())
+    assert "prompt_toolkit" in loaded and not (LATER | ours) & loaded
+
+
 def test_a_sandbox_that_can_not_start_ends_the_prompt(
     tmp_path: Path, provider: ProviderServer
 ) -> None:
@@ -298,11 +468,19 @@ def screen_with(tmux: list[str], text: str) -> str:
         time.sleep(0.05)
 
 
-@pytest.mark.skipif(TMUX is None, reason="tmux is not installed")
+def need_tmux() -> None:
+    """Skip the test where it is not installed; in CI that is a failure."""
+    if TMUX is None:
+        if os.environ.get("CI"):
+            pytest.fail("tmux is not installed")
+        pytest.skip("tmux is not installed")
+
+
 @pytest.mark.parametrize("variables", [(), ("NO_COLOR=1",), ("TERM=dumb",)])
 def test_each_word_stands_on_the_screen_once_however_narrow_it_is(
     tmp_path: Path, provider: ProviderServer, variables: tuple[str, ...]
 ) -> None:
+    need_tmux()
     words = f"{' '.join(WORDS)}\n\n- one\n- two\n\nThe code."
     provider.says = [Say(words, f"text = '{' '.join(WORDS[:12])}'"), Say("The end.")]
     inherited = environment()

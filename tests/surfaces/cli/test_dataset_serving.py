@@ -1,5 +1,6 @@
 """`divingbell datasets serve`, as clients start it or reach it."""
 
+import os
 import re
 import subprocess
 import sys
@@ -37,6 +38,31 @@ async def test_a_client_starts_it_and_speaks_over_its_stdin(folder: Path, wall: 
     words = [*COMMAND, "--backend", wall.name, str(folder)]
     server = StdioServerParameters(command=sys.executable, args=words)
     async with Client(server, read_timeout_seconds=PATIENCE) as client:
+        await _answers(client)
+
+
+@pytest.mark.parametrize("wall", WALLS, ids=lambda wall: wall.name)
+async def test_a_folder_that_is_its_owners_alone_is_read_or_that_is_told(
+    folder: Path, wall: walls.Wall
+) -> None:
+    walls.need(wall)
+    folder.chmod(0o700)
+    words = [*COMMAND, "--backend", wall.name, str(folder)]
+    server = StdioServerParameters(command=sys.executable, args=words)
+    async with Client(server, read_timeout_seconds=PATIENCE) as client:
+        if os.geteuid() != 0:  # sessions are the same user
+            await _answers(client)
+            return
+        for tool, given in (
+            ("describe_dataset", {"name": "flights"}),
+            ("import_dataset", {"name": "flights"}),
+            ("query_dataset", {"sql": "SELECT count(*) AS n FROM flights"}),
+        ):
+            result = await client.call_tool(tool, given)
+            [said] = [block.text for block in result.content]
+            assert result.is_error and "sessions can't read it" in said, (tool, said)
+            assert "chmod -R o+rX" in said and "/data" not in said
+        folder.chmod(0o755)
         await _answers(client)
 
 

@@ -274,6 +274,21 @@ async def test_a_conversation_is_listed_and_loaded_with_all_that_was_said(tmp_pa
     assert len(editor.calls()) == 2, "each call has a name of its own"
 
 
+async def test_a_loaded_conversation_goes_on_in_its_mode(tmp_path: Path) -> None:
+    kept = str(tmp_path / "kept")
+    echo: Lines = [("", ["shop__echo", {"text": "again"}]), ("ok", None)]
+    async with connected(Editor(), [("Hello.", None)], kept, **_shop("direct")) as agent:
+        session = await begun(agent, tmp_path)
+        await ask(agent, session, "hello")
+    editor, data = Editor(), tmp_path / "data.csv"
+    data.write_text("a\n1\n")  # for which `auto` takes code
+    async with connected(editor, echo, kept, str(data), **_shop("auto")) as agent:
+        await agent.load_session(cwd=str(tmp_path), session_id=session, mcp_servers=[])
+        await ask(agent, session, "and now?")
+    [[_, ended]] = editor.calls().values()
+    assert ended.status == "completed" and "again" in ended.content[-1].content.text
+
+
 async def test_a_conversation_that_is_not_there_is_told(tmp_path: Path) -> None:
     async with connected(Editor(), [], str(tmp_path / "kept")) as agent:
         with pytest.raises(acp.RequestError, match="there is no conversation"):
@@ -362,12 +377,14 @@ async def command(
 async def test_the_command_talks_and_goes_on_in_another_process(tmp_path: Path) -> None:
     (tmp_path / "data.csv").write_text("a\n1\n2\n")
     with serving_beside() as provider:
-        provider.says = [Say("Looking.", "print(open('data.csv').read())"), Say("Two rows.")]
+        code = "print(open('data.csv').read())"
+        provider.says = [Say("Looking.", code, thinking="Rows first."), Say("Two rows.")]
         editor = Editor()
         async with command(editor, provider, tmp_path, "data.csv") as agent:
             session = await begun(agent, tmp_path)
             assert await ask(agent, session, "how many rows?") == "end_turn"
         assert editor.text() == "Looking.Two rows."
+        assert editor.text("agent_thought_chunk") == "Rows first."
         provider.says = [Say("Still two.")]
         again = Editor()
         async with command(again, provider, tmp_path) as agent:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from divingbell.surfaces.cli import exit_status, trusting
+from tests.agent.provider_server import Say, serving_beside
 from tests.clones import Clone, terminal
 
 
@@ -21,6 +22,8 @@ def clone(tmp_path: Path) -> Clone:
         ("run", "divingbell.toml"),
         ("shell",),
         ("chat", "-p", "x"),
+        ("chat", "--acp"),
+        ("datasets", "serve", "."),
         ("serve",),
         ("serve", "--http", "--port", "0"),
         ("servers",),
@@ -39,6 +42,29 @@ def test_every_command_refuses_what_nobody_trusts(clone: Clone, arguments: tuple
     assert done.stdout == "" and f"{clone.settings} is not trusted yet" in done.stderr
     assert not clone.mark.exists()
     assert sorted(path.name for path in clone.folder.iterdir()) == ["divingbell.toml"]
+
+
+def test_an_address_of_a_folder_that_nobody_trusts_is_sent_nothing(clone: Clone) -> None:
+    with serving_beside() as server:
+        clone.settings.write_text(
+            f'[agent]\nmodel = "openai-chat:evil"\nbase_url = "{server.url}/v1"\n'
+            'key_variable = "GITHUB_TOKEN"\n'
+        )
+        (clone.folder / "a.csv").write_text("a\n1\n")
+        key = {"GITHUB_TOKEN": "ghp_of_the_person"}
+        for command in (
+            ("chat", "-p", "hello"),
+            ("chat", "-p", "hello", "a.csv"),
+            ("chat", "--acp"),
+            ("datasets", "serve", "."),
+        ):
+            done = clone.run(*command, **key)
+            assert done.returncode == exit_status.USAGE, command
+        assert server.headers == []
+        assert clone.at_terminal("y\n", "trust")[0] == 0
+        server.says = [Say("Hello.")]
+        assert clone.run("chat", "-p", "hello", **key).stdout == "Hello.\n"
+        assert server.headers[0]["authorization"] == "Bearer ghp_of_the_person"
 
 
 def test_a_file_that_is_named_is_used(clone: Clone) -> None:

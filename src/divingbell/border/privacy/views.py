@@ -7,7 +7,6 @@ one pass of an engine.
 import functools
 import itertools
 import re
-import sys
 import unicodedata
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol, TypeVar
@@ -40,6 +39,8 @@ _REMOVED_CLASS = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u2069"
     "\u206a-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"
 )
+_BEYOND_SCRIPTS = 0x20000
+"""Where the planes of Unicode begin that have no digits."""
 _DISGUISED = re.compile(r"[\\%&\x00-\x1f\x7f]")
 _SPACES = "\u00a0\u2000-\u200a\u202f\u205f\u3000"
 _DASHES = "\u2010-\u2015\u2212\ufe63"
@@ -173,9 +174,13 @@ def _disguises() -> Disguises:
 
 @functools.cache
 def _digits() -> dict[int, str]:
-    """Decimal digits of all scripts but ours."""
-    others = (number for number in range(0x80, sys.maxunicode + 1) if chr(number).isdecimal())
-    return {number: str(unicodedata.decimal(chr(number))) for number in others}
+    """Decimal digits of all scripts but ours.
+
+    They come in rows of ten, so that one look in ten finds each: looking at all takes 30 ms.
+    """
+    looks = map(chr, range(0x80, _BEYOND_SCRIPTS, 10))
+    zeros = {ord(look) - unicodedata.decimal(look) for look in looks if look.isdecimal()}
+    return {zero + value: str(value) for zero in sorted(zeros) for value in range(10)}
 
 
 @functools.cache

@@ -1,6 +1,7 @@
 """The commands of a chat, which begin with a slash."""
 
 import asyncio
+import keyword
 import os
 import re
 import textwrap
@@ -25,8 +26,16 @@ if TYPE_CHECKING:
 
 _COMMAND = re.compile(r"/[a-z]+(\s|$)")
 _SAVING = """\
-print(save_skill({name!r}, {name}, ({name}.__doc__ or {name!r}).strip().partition("\\n")[0]))
+try:
+    print(save_skill(
+        {name!r}, {name}, ({name}.__doc__ or {name!r}).strip().partition("\\n")[0], {call!r}
+    ))
+except Exception as refused:
+    print("not saved:", refused)
 """
+NO_CALL = (
+    "a skill is saved with a call of it as its example, which is tried: /save {name} {name}(…)"
+)
 MOST_TOOLS = 200
 MAX_DESCRIPTION = 100
 Run = Callable[[str], Awaitable[None]]
@@ -63,7 +72,7 @@ class Commands:
             "/undo": Command(self._undo, "", "take back the last exchange; variables stay"),
             "/reset": Command(self._reset, "", "begin anew: no conversation, no variables"),
             "/skills": Command(self._skills, "", "the skills that were saved"),
-            "/save": Command(self._save, "NAME", "save a function as a skill"),
+            "/save": Command(self._save, "NAME [CALL]", "save a function as a skill, and try it"),
             "/export": Command(
                 self._export, "FILE", "write it down as a notebook, a script or Markdown"
             ),
@@ -100,8 +109,8 @@ class Commands:
 
     async def _help(self, _: str) -> None:
         for name, command in self._all.items():
-            self._printer.words(f"{f'{name} {command.takes}':<16} {command.help}")
-        self._printer.words(f"{'/quit':<16} leave (also Ctrl-D, or Ctrl-C twice)")
+            self._printer.words(f"{f'{name} {command.takes}':<17} {command.help}")
+        self._printer.words(f"{'/quit':<17} leave (also Ctrl-D, or Ctrl-C twice)")
         self._printer.words(
             "Enter sends; Alt-Enter, or \\ at the end of a line, begins another line. "
             "Ctrl-C ends an answer and keeps the variables."
@@ -190,14 +199,19 @@ class Commands:
         if not found:
             self._printer.note("there are none yet: /save NAME saves a function of that name")
 
-    async def _save(self, name: str) -> None:
+    async def _save(self, words: str) -> None:
         """Save a function of the session as a skill, by code: it is looked at as any other."""
+        name, _, call = words.partition(" ")
         place = await self._conversation.room.place()
-        if not name.isidentifier():
-            self._printer.note("name a function that there is in the session: /save NAME")
+        if not name.isidentifier() or keyword.iskeyword(name):
+            self._printer.note("name a function that there is in the session: /save NAME [CALL]")
             return
-        async for event in place.session.stream(_SAVING.format(name=name)):
+        said = ""
+        async for event in place.session.stream(_SAVING.format(name=name, call=call or None)):
+            said += event.text
             self._printer.show(event)
+        if "there is no example" in said:
+            self._printer.note(NO_CALL.format(name=name))
 
     async def _undo(self, _: str) -> None:
         place = await self._conversation.room.place()

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from divingbell.agent.keeper import Keeper
     from divingbell.agent.keeping import Conversation as KeptConversation
     from divingbell.agent.keeping import Conversations
+    from divingbell.agent.mode_choice import ModeChoice
     from divingbell.agent.model import Model
     from divingbell.app import Divingbell
     from divingbell.gateway.context import Asker
@@ -87,6 +89,8 @@ class Room:
         self._on_progress = on_progress
         self._loop = asyncio.get_running_loop()
         self._place: asyncio.Future[Place] = self._loop.create_future()
+        self._entered: Place | None = None
+        """The last that was open, until there is another one."""
         self._done_with_session = asyncio.Event()
         self._leaving = False
         self.failure: BaseException | None = None
@@ -142,11 +146,17 @@ class Room:
             before.bell, before.session, before.agent.model, before.agent.history, mode
         )
         agent.purse.total = before.agent.purse.total
+        agent.tells_mode = False  # whoever changes it is told at once
         kept = None if before.keeper is None else before.keeper.conversation
         place = Place(before.bell, before.session, agent, _keeper(agent, kept, before.bell))
+        await place.keep()
         self._place = asyncio.get_running_loop().create_future()
-        self._place.set_result(place)
+        self._enter(place)
         return place
+
+    def _enter(self, place: Place) -> None:
+        self._entered = place
+        self._place.set_result(place)
 
     def on_failure(self, call: Callable[[BaseException], None]) -> None:
         """Call this if it can't be opened."""
@@ -162,8 +172,10 @@ class Room:
         try:
             if after is not None:
                 await after()
+            # What is loaded makes no garbage: to look for some takes a seventh of all this.
+            gc.disable()
             # Beside the event loop, which draws what is typed meanwhile.
-            await asyncio.to_thread(_load)
+            await asyncio.to_thread(_load_sandbox)
             from divingbell.app import Divingbell
             from divingbell.session.needs import Needs
             from divingbell.surfaces.cli.approving import TerminalApprover
@@ -175,7 +187,7 @@ class Room:
                 settings, progress=self._progress, on_approval=TerminalApprover(), needs=needs
             )
             async with bell.starting():
-                # What speaks with it is loaded in a thread, while a session is made and furnished.
+                # The agent and its model are loaded in a thread, while a session is made.
                 making = asyncio.create_task(_made(self._make_model))
                 await self._sessions(bell, making)
         except (DivingbellError, OSError, asyncio.CancelledError) as error:
@@ -187,6 +199,7 @@ class Room:
                     self._place.set_exception(error)
                     self._place.exception()  # whoever asks is told; nobody has to ask
         finally:
+            gc.enable()
             if making is not None:
                 await _closed(making)
 
@@ -200,6 +213,8 @@ class Room:
         kept = await asyncio.to_thread(self._kept) if self._keeps else None
         history: Sequence[Entry] = ()
         model: Model | None = None
+        before: Agent | None = None
+        mode = None if kept is None else kept.mode
         try:
             is_resumed = kept is not None and bool(kept.written.entries)
             while not self._leaving:
@@ -208,19 +223,24 @@ class Room:
                 async with bell.session(name, idle_timeout=math.inf) as session:
                     told = None
                     if kept is not None and is_resumed:
+                        await asyncio.to_thread(_load_agent)
                         told = await self._resume(kept, session, bell)
                         is_resumed = False
                     await self._furnish(session)
-                    model = model or await making
+                    if model is None:
+                        model = await making
+                        _settle()
                     if kept is not None and told is not None:
                         history = [*kept.entries(model.name), told]
-                    agent = await self._agent(bell, session, model, history)
+                    agent = await self._agent(bell, session, model, history, mode)
+                    if before is not None:
+                        agent.purse.total = before.purse.total
                     self._on_state("")
-                    self._place.set_result(Place(bell, session, agent, _keeper(agent, kept, bell)))
-                    place = self._place
+                    self._enter(Place(bell, session, agent, _keeper(agent, kept, bell)))
                     await self._done_with_session.wait()
-                    agent = (self._place if self._place.done() else place).result().agent
-                    history, model = agent.history, agent.model
+                    assert self._entered is not None
+                    before = self._entered.agent  # another one than above, if the mode was changed
+                    history, model, mode = before.history, before.model, before.mode
         finally:
             if model is not None:
                 await model.close()  # the one that was asked last
@@ -245,7 +265,7 @@ class Room:
         session: "SessionHandle",
         model: "Model",
         history: "Sequence[Entry]",
-        mode: "AgentMode | None" = None,
+        mode: "AgentMode | ModeChoice | None" = None,
     ) -> "Agent":
         from divingbell.agent.opening import open_agent
 
@@ -269,6 +289,7 @@ def _keeper(agent: "Agent", kept: "KeptConversation | None", bell: "Divingbell")
 
 
 async def _made(make_model: MakeModel) -> "Model":
+    await asyncio.to_thread(_load_agent)
     return await make_model()
 
 
@@ -280,10 +301,20 @@ async def _closed(making: "asyncio.Task[Model]") -> None:
         await making.result().close()
 
 
-def _load() -> None:
-    """Load what takes long."""
-    import divingbell.agent.keeper
-    import divingbell.agent.opening
-    import divingbell.agent.resuming
+def _load_sandbox() -> None:
+    """Load what has to be there before the sandbox can start."""
     import divingbell.app
     import divingbell.surfaces.cli.approving  # noqa: F401
+
+
+def _load_agent() -> None:
+    """Load what can be loaded while the sandbox starts."""
+    import divingbell.agent.keeper
+    import divingbell.agent.opening
+    import divingbell.agent.resuming  # noqa: F401
+
+
+def _settle() -> None:
+    """Once all is loaded: collect garbage again, and never look for it in what stays anyway."""
+    gc.freeze()
+    gc.enable()

@@ -256,7 +256,10 @@ class EditorAgent:
             told = chat_files.told(await chat_files.lay_out(session, self._paths, servers))
             person = self._person(session)
             model = await self._connected()
-            agent = await open_agent(self._bell, session, model, asker=person, history=history)
+            mode = None if conversation is None else conversation.mode
+            agent = await open_agent(
+                self._bell, session, model, asker=person, history=history, mode=mode
+            )
             opened = _Open(session, agent, undo.pop_all(), person, told)
         if conversation is not None:
             opened.keeper = Keeper(agent, conversation, self._bell.border)

@@ -1,6 +1,6 @@
 """The history of a prompt in a file: what a person typed, without what is anybody's."""
 
-from pathlib import Path
+from collections.abc import Iterable
 
 from prompt_toolkit.history import FileHistory
 
@@ -17,9 +17,10 @@ class KeptHistory(FileHistory):
     What was typed since the start comes back as it was: that is in memory alone.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(str(path))
+    def load_history_strings(self) -> Iterable[str]:
+        """Return what was typed before. It is asked for once the prompt stands there."""
         BLOTTER.make()  # which takes most of a second, while nothing is typed yet
+        return super().load_history_strings()
 
     def store_string(self, string: str) -> None:
         kept = without_values(string)
