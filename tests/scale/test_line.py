@@ -12,7 +12,7 @@ import pytest
 
 from divingbell.errors import ConfigError, InvalidInput, RateExceeded
 from divingbell.models import Event
-from divingbell.scale import forms, greeting, line, requests
+from divingbell.scale import forms, greeting, line, passing
 from divingbell.scale.cluster import NodeAddress
 from divingbell.scale.greeting import Callee
 from divingbell.scale.line import Line, LineLost, Message, Stream
@@ -422,15 +422,72 @@ async def test_events_leave_in_messages_that_are_read_at_once(listener: Listener
     laid = await listener.line_to_it()
     asked = laid.request({"op": "run"})
     stream, _ = await _asked(listener)
-    events = requests.Events(stream)
+    events = passing.Events(stream)
     for number in range(1_001):
         events.take(Event("stdout", str(number)))
-    await events.end()
+    await events.all_left(stream)
     stream.finish({})
     found: list[str] = []
     while "json" in (message := await asked.receive()).header:
         items, _ = forms.parsed(*message)
-        assert len(items) <= requests.AT_ONCE
+        assert len(items) <= passing.AT_ONCE
         found += [item["text"] for item in items]
     assert found == [str(number) for number in range(1_001)]
+    laid.close()
+
+
+async def _events_in(asked: Stream) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while not (message := await asked.receive()).header.get("end"):
+        found += forms.parsed(*message)[0]
+    return found
+
+
+async def test_of_events_that_nobody_reads_the_oldest_go_and_it_is_said(listener: Listener) -> None:
+    laid = await listener.line_to_it()
+    laid.request({"op": "run"})
+    stream, _ = await _asked(listener)
+    events = passing.Events(stream)
+    listener.lines[0].lose("it broke")
+    piece = "x" * 1_000
+    for number in range(20_000):
+        events.take(Event("stdout", f"{number} {piece}", cell=7))
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+        assert events._waiting_bytes <= passing.MAX_WAITING + 2 * len(piece)
+    again = (await listener.line_to_it()).request({"op": "outcome"})
+    stream, _ = await _asked(listener, 2)
+    with pytest.raises(frames.FrameError):
+        events.again(stream, 10_000)
+    events.again(stream, 0)
+    passing_on = asyncio.create_task(events.all_left(stream))
+    passing_on.add_done_callback(lambda _: stream.finish({}))
+    found = await _events_in(again)
+    await passing_on
+    [cut] = [event for event in found if event["type"] == "notice"]
+    assert "pieces of output were more than is kept" in cut["text"] and cut["cell"] == 7
+    shown = [int(event["text"].split()[0]) for event in found if event["type"] == "stdout"]
+    # What had been made ready when the line broke, then what was kept.
+    assert shown[-1] == 19_999 and len(shown) > 1_000
+    kept = [number for number in shown if number > 200]
+    assert kept == list(range(kept[0], 20_000))
+    again.line.close()
+
+
+async def test_what_a_front_must_have_is_not_kept(listener: Listener) -> None:
+    laid = await listener.line_to_it()
+    asked = laid.request({"op": "run"})
+    stream, _ = await _asked(listener)
+    events = passing.Events(stream)
+    reading = asyncio.create_task(_events_in(asked))
+    most = passing.IN_FLIGHT + passing.AT_ONCE * 20_000
+    for _ in range(50):
+        for _ in range(50):
+            events.take(Event("stdout", "x" * 10_000))
+        await asyncio.sleep(0)
+        assert events._bytes <= most
+    await events.all_left(stream)
+    assert passing.IN_FLIGHT <= events._bytes <= most
+    stream.finish({})
+    assert len(await reading) == 2_500
     laid.close()
