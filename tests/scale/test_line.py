@@ -17,7 +17,7 @@ from divingbell.scale.cluster import NodeAddress
 from divingbell.scale.greeting import Callee
 from divingbell.scale.line import Line, LineLost, Message, Stream
 from divingbell_inside import frames
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 SECRET = "s" * 64
 
@@ -329,7 +329,9 @@ async def test_a_long_request_that_is_given_up_is_held_nowhere(listener: Listene
     far = listener.lines[0]
     for _ in range(3):
         sending = asyncio.create_task(laid.request_with({"op": "take"}, bytes(8 << 20)))
-        await until(lambda: far._held, "some of it is there")
+        async with asyncio.timeout(PATIENCE):
+            while not far._held:  # looked at each turn: before the last of it is there
+                await asyncio.sleep(0)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending

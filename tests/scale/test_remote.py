@@ -251,19 +251,35 @@ async def test_a_line_that_breaks_when_the_result_has_left_costs_neither_it_nor_
         assert (result.status, result.value) == ("ok", 3)
 
 
+@pytest.mark.parametrize("turns", [0, 1, 2, 4, 7])
 async def test_a_cell_that_is_cancelled_while_its_line_is_broken_ends_on_its_node(
-    bell: Divingbell, session: Session
+    bell: Divingbell, session: Session, turns: int
 ) -> None:
-    running = asyncio.create_task(
-        session.run("open('begun', 'w').close()\nimport time; time.sleep(60)")
-    )
+    code = "import time\nwent_on = False\nopen('begun', 'w').close()\ntime.sleep(8)\nwent_on = True"
+    running = asyncio.create_task(session.run(code))
     await until_there(session, "begun")
     session._handle._line._transport.abort()  # type: ignore[attr-defined]
-    await asyncio.sleep(0)
+    for _ in range(turns):
+        await asyncio.sleep(0)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert (await session.run("1 + 1", timeout=5)).value == 2
+    after = await session.run("went_on")
+    assert (after.value, after.state) == (False, "kept")
+
+
+async def test_a_cell_that_is_cancelled_in_the_breath_in_which_it_is_sent_does_not_run(
+    bell: Divingbell, session: Session
+) -> None:
+    for turns in range(1, 9):
+        running = asyncio.create_task(session.run("import time; time.sleep(8); went_on = True"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    after = await session.run("'went_on' in globals()")
+    assert (after.value, after.state) == (False, "kept")
 
 
 @pytest.mark.parametrize("call", ["add(1, 2)", "paint('the boat')"])
@@ -333,7 +349,8 @@ async def test_a_line_lost_within_a_tool_call_tells_the_code(
             await until(lambda: calls._tasks, "the call is under way")
             session._handle._line._transport.abort()  # type: ignore[attr-defined]
             result = await running
-            assert result.status == "ok" and "line to the gateway broke" in str(result.value)
+            assert result.status == "ok", result
+            assert "line to the gateway broke" in str(result.value)
             assert (await session.run("servers.galley.add(1, 2)")).value == 3
 
 

@@ -69,8 +69,12 @@ class Placer(Protocol):
 class RemoteCell:
     """The cell that runs on a node, as calls of tools know it (divingbell.session.calls.Run)."""
 
-    def __init__(self, number: int, sink: Sink, most_output: int) -> None:
+    def __init__(
+        self, number: int, sink: Sink, most_output: int, begun_in: StateChange | None = None
+    ) -> None:
         self.number = number
+        self.begun_in = begun_in
+        """What was to be told of the state when it began: another one, and its place is new."""
         self.run = secrets.token_hex(8)
         """Its name on its node, where other fronts count cells of their own."""
         self.seen = 0
@@ -344,7 +348,7 @@ class RemoteSession(AccountedSession):
         notes: Sequence[str],
     ) -> Result:
         self.last_used = time.monotonic()
-        cell = self._cell = RemoteCell(self.cells, sink, self.limits.output)
+        cell = self._cell = RemoteCell(self.cells, sink, self.limits.output, self._untold)
         self._calls.asker = asker
         self._calls.adopt(cell)
         request: frames.Header = {
@@ -392,7 +396,7 @@ class RemoteSession(AccountedSession):
                     continue
                 checked(line, lambda: cell.show(_events_in(message)))
         except asyncio.CancelledError:
-            await see_through(asyncio.create_task(self._cancel(stream)))
+            await see_through(asyncio.create_task(self._cancel(cell, stream)))
             raise
         if message.header.get("unknown") is True:
             return self._killed(cell, "the line to its node broke, and how it ended is not known")
@@ -407,20 +411,32 @@ class RemoteSession(AccountedSession):
             notes.append(effects)
         return dataclasses.replace(result, notes=tuple(notes), calls=tuple(cell.record.calls))
 
-    async def _cancel(self, stream: Stream) -> None:
-        """Have the node end a cell; return once it has."""
-        stream.tell({"do": "cancel"})
+    async def _cancel(self, cell: RemoteCell, stream: Stream | None) -> None:
+        """Have the node end a cell, on a new line if need be; return once it has."""
         with contextlib.suppress(DivingbellError, TimeoutError):
             async with asyncio.timeout(CANCEL_PATIENCE):
-                while not (await stream.receive()).header.get("end"):
-                    pass
-        stream.abandon()
+                for _ in range(MAX_BREAKS):
+                    stream = stream or await self._ask_again(cell)
+                    if stream is None or await self._is_cancelled(stream):
+                        return
+                    stream = None
+
+    async def _is_cancelled(self, stream: Stream) -> bool:
+        try:
+            stream.tell({"do": "cancel"})
+            while not (await stream.receive()).header.get("end"):
+                pass
+            return True
+        except LineLost:
+            return False
+        finally:
+            stream.abandon()
 
     async def _after_loss(self, cell: RemoteCell, error: LineLost) -> Result:
         """Return the result of a cell whose line broke: it goes on, unless its node is lost."""
-        before, why = self._untold, str(error)
+        why = str(error)
         for _ in range(MAX_BREAKS):
-            asking = asyncio.create_task(self._ask_again(cell, before))
+            asking = asyncio.create_task(self._ask_again(cell))
             try:
                 stream = await asyncio.shield(asking)
                 if stream is None:
@@ -432,7 +448,8 @@ class RemoteSession(AccountedSession):
                 why = str(worse)
                 break
             except asyncio.CancelledError:
-                await see_through(asyncio.create_task(self._cancel_when(asking)))
+                if not asking.done():
+                    await see_through(asyncio.create_task(self._cancel_when(cell, asking)))
                 raise
         why = self._link.given_up or why
         if self._line is None or self._line.lost is not None:
@@ -440,20 +457,20 @@ class RemoteSession(AccountedSession):
         lost = self._killed(cell, f"{why}; the cell was lost with it")
         return dataclasses.replace(lost, state="fresh")
 
-    async def _ask_again(self, cell: RemoteCell, before: StateChange) -> Stream | None:
+    async def _ask_again(self, cell: RemoteCell) -> Stream | None:
         """Ask a node for the rest of a cell, on a new line; None where it does not have it."""
         if not await self._link.again():
             return None
         line = await self._placed()
-        if self._untold is not before:
+        if self._untold is not cell.begun_in:
             return None  # it has begun anew
         asked = {"op": "outcome", "key": self.key, "run": cell.run, "seen": cell.seen}
         return line.request(asked)
 
-    async def _cancel_when(self, asking: "asyncio.Task[Stream | None]") -> None:
+    async def _cancel_when(self, cell: RemoteCell, asking: "asyncio.Task[Stream | None]") -> None:
         with contextlib.suppress(DivingbellError):
-            if (stream := await asking) is not None and not stream.ended:
-                await self._cancel(stream)
+            if (stream := await asking) is not None:
+                await self._cancel(cell, stream)
 
     def _killed(self, cell: RemoteCell, why: str) -> Result:
         effects = cell.record.note_on_effects()

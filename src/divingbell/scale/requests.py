@@ -118,7 +118,7 @@ class Requests:
             given_up = message.header.get("do") == "cancel"
             return given_up and running.cancel()
 
-        stream.on_message = heard
+        stream.listen(heard)
         try:
             await self._node.own()
             await handler(line, stream, message)
@@ -127,6 +127,8 @@ class Requests:
         except asyncio.CancelledError:
             if not given_up:
                 raise
+            if handler == self._outcome:
+                self._cancel_cell(line, message)
             stream.fail(DivingbellError("it was given up"))
         except DivingbellError as error:
             stream.fail(error)
@@ -249,7 +251,7 @@ class Requests:
                     session.note(field_of(message.header, "words", str, "")[:2000])
             return True
 
-        stream.on_message = heard
+        stream.listen(heard)
         held.front = line
         source = given.source[:MAX_SOURCE].decode("utf-8", "replace")
         form = asyncio.get_running_loop().create_future()
@@ -304,7 +306,7 @@ class Requests:
         held.front = line
         events = outcome.events if run is not None else None
         if run is not None:
-            stream.on_message = outcome.hear
+            stream.listen(outcome.hear)
         if events is not None:
             events.again(stream, field_of(message.header, "seen", int, 0))
         outcome.is_awaited = True
@@ -318,6 +320,15 @@ class Requests:
             await events.all_left(stream)
         await stream.end(dict(header), body)
         outcome.heard = True
+
+    def _cancel_cell(self, line: Line, message: Message) -> None:
+        """Cancel a cell whose front asked for the rest of it, and gave it up in the same breath."""
+        held = self._node.sessions.get(field_of(message.header, "key", str, ""))
+        if held is None or line not in held.holders:
+            return
+        outcome = held.outcomes.get(field_of(message.header, "run", str, ""))
+        if outcome is not None:
+            outcome.hear(Message({"do": "cancel"}))
 
     async def _look(self, line: Line, stream: Stream, message: Message) -> None:
         request = _request_in(message.header)
@@ -358,7 +369,7 @@ class Requests:
                 command.stop("rate" if reason == "rate" else "cancelled")
             return True
 
-        stream.on_message = heard
+        stream.listen(heard)
         await stream.send({"began": command.pid})
         # Of one in the background all is passed on, to whoever may read along.
         events = command.stream() if background else _until_none(told)
