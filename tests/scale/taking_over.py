@@ -9,8 +9,15 @@ INNER = ("_handle", "monkeypatch", "Cell(", "capsys", "Divingbell(", "galley(", 
 """What a test has in it that looks into this process, or makes a Divingbell of its own."""
 
 
-def taken_from(module: ModuleType, but: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """Yield the tests of a module that need nothing but a session, by name, and its fixtures."""
+def taken_from(module: ModuleType, but: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the tests of a module that need nothing but a session, by name, and its fixtures."""
+    found = dict(_found(module, but))
+    # One that is listed and gives nothing would look as if it were kept on nodes too.
+    assert any(name.startswith("test_") for name in found), f"{module.__name__} gives no test"
+    return found
+
+
+def _found(module: ModuleType, but: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     for name, each in vars(module).items():
         is_fixture = type(each).__name__ == "FixtureFunctionDefinition"
         if is_fixture and name not in ("bell", "session", "kitchen"):

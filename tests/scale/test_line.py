@@ -330,7 +330,7 @@ async def test_a_long_request_that_is_given_up_is_held_nowhere(listener: Listene
     for _ in range(3):
         sending = asyncio.create_task(laid.request_with({"op": "take"}, bytes(8 << 20)))
         async with asyncio.timeout(PATIENCE):
-            while not far._held:  # looked at each turn: before the last of it is there
+            while not far._held:  # noqa: ASYNC110 (seen before the last of it is there)
                 await asyncio.sleep(0)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):

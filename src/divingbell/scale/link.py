@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from divingbell import logs
@@ -287,7 +288,7 @@ def _opened_in(header: frames.Header, body: bytes) -> Opened:
         header["made"] is True,
         forms.read(Limits, form["limits"]),
         forms.read(Isolation, form["isolation"]),
-        labels,
+        MappingProxyType(labels),
         float("inf") if idle == NEVER else idle,
         forms.read(float, form["opened_at"]),
         forms.read(SessionState, form["state"]),
