@@ -127,7 +127,7 @@ def test_certificates_that_are_missing_are_named(
         certificates.contexts()
 
 
-async def test_small_frames_do_not_wait_on_either_side(two_nodes: list[nodes.RunningNode]) -> None:
+async def test_small_frames_do_not_wait_on_either_side() -> None:
     sockets: list[socket.socket] = []
 
     class Callee(greeting.Callee):
@@ -136,8 +136,10 @@ async def test_small_frames_do_not_wait_on_either_side(two_nodes: list[nodes.Run
             sockets.append(transport.get_extra_info("socket"))
 
     secret = secrets.token_hex(32)
+    listening = socket.socket()  # asyncio itself does it only for those made with IPPROTO_TCP
+    listening.bind(("127.0.0.1", 0))
     server = await asyncio.get_running_loop().create_server(
-        lambda: Callee(secret, set(), lambda: Line("a front", opens_odd=False)), "127.0.0.1", 0
+        lambda: Callee(secret, set(), lambda: Line("a front", opens_odd=False)), sock=listening
     )
     async with server:
         port = server.sockets[0].getsockname()[1]
