@@ -214,9 +214,14 @@ class Link:
             return None
         return checked(line, lambda: _opened_in(header, body))
 
+    @property
+    def is_pushed(self) -> bool:
+        """Whether the node's /servers are as they are here."""
+        return self._servers.generation == self._pushed
+
     async def push_servers(self) -> None:
         """Have the node's /servers be as it is here; what it has already is not sent."""
-        if self._servers.generation == self._pushed:
+        if self.is_pushed:
             return
         async with self._pushing:
             generation = self._servers.generation

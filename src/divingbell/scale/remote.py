@@ -241,15 +241,20 @@ class RemoteSession(AccountedSession):
         told = {name: value for name, value in header.items() if name not in ("op", "id")}
         if "message" in told:  # of a server's: a header takes neither any length nor any character
             body = told.pop("message").encode("utf-8", "replace")
-        if len(body) <= PIECE:
+        if len(body) <= PIECE and self._link.is_pushed:
             stream.finish(told, body)
         else:
             self._do(self._finish(stream, told, body))
 
     async def _finish(self, stream: Stream, told: frames.Header, body: bytes) -> None:
-        """Send a long answer, as its node reads it; one that asks and never reads is given up."""
+        """Send a long answer, as its node reads it; one that asks and never reads is given up.
+
+        What a server has that was connected for this call is there before the answer is.
+        """
         self._unread += len(body)
         try:
+            with contextlib.suppress(DivingbellError):
+                await self._link.push_servers()
             if self._unread > MAX_RESULTS:
                 stream.line.lose(f"{stream.line.name} does not read what it asks for")
             await stream.end(told, body)
