@@ -30,7 +30,7 @@ import chaos_front
 from tests.scale import ray_machines
 
 FRONTS = 3
-MARK = "DIVINGBELL_BENCH_CHAOS"
+MARK = "BENCH_OF_CHAOS"
 """A variable that every process of the run inherits, by which those that are left are found."""
 PATIENCE = 60.0
 """Seconds for what was killed to be there again, and for what ends to have ended."""
