@@ -2,13 +2,13 @@ import contextlib
 import os
 import socket
 
-reached = []
+reached: list[str] = []
 
 
-def call(kind, address):
+def call(kind: int, address: object) -> None:
     with socket.socket(kind) as end:
         end.settimeout(1)
-        end.connect(address)
+        end.connect(address)  # type: ignore[arg-type]
         reached.append(str(address))
 
 
