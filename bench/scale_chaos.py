@@ -40,6 +40,7 @@ TWICE_FOR = 5.0
 """Seconds that a session may be seen at two nodes: one of them was given up, hears of it next, and
 answers nobody before."""
 LOOK = 0.5
+MOST_ERRORS = 10_000
 
 
 @dataclass
@@ -49,7 +50,8 @@ class Front:
     name: str
     process: asyncio.subprocess.Process
     told: list[dict[str, Any]] = field(default_factory=list)
-    reading: "asyncio.Task[None] | None" = None
+    errors: bytearray = field(default_factory=bytearray)
+    reading: "asyncio.Future[object] | None" = None
     was_killed: bool = False
 
     async def read(self) -> None:
@@ -57,6 +59,12 @@ class Front:
         async for line in self.process.stdout:
             if line.startswith(b"{"):
                 self.told.append(json.loads(line))
+
+    async def read_errors(self) -> None:
+        assert self.process.stderr is not None
+        async for line in self.process.stderr:
+            self.errors += line
+            del self.errors[:-MOST_ERRORS]
 
     def kinds(self, kind: str) -> list[dict[str, Any]]:
         return [each for each in self.told if each["kind"] == kind]
@@ -81,10 +89,10 @@ async def start_front(address: str, number: int) -> Front:
         *(sys.executable, chaos_front.__file__, address, name),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
     )
     front = Front(name, process)
-    front.reading = asyncio.create_task(front.read())
+    front.reading = asyncio.gather(front.read(), front.read_errors())
     return front
 
 
@@ -209,25 +217,22 @@ def judged(fronts: list[Front]) -> list[str]:
     for front in fronts:
         asked = Counter(each["run"] for each in front.kinds("asked"))
         answered = Counter(each["run"] for each in front.kinds("answered"))
-        wrong += [f"{run} has {count} ends" for run, count in answered.items() if count > 1]
+        wrong += [f"{run} has {count} answers" for run, count in answered.items() if count > 1]
         open_runs = asked - answered
         # Those that run when a front is killed, or told to leave, have nobody to be told to.
         if open_runs.total() > chaos_front.AT_ONCE:
-            wrong.append(f"{front.name} heard of no end of {open_runs.total()} runs")
+            wrong.append(f"{front.name} got no answer for {open_runs.total()} runs")
         for told in front.kinds("left"):
             wrong += [f"{front.name}: {fault}" for fault in told["faults"]]
-        if not front.was_killed and not front.kinds("left"):
-            wrong.append(f"{front.name} ended by itself")
-        wrong += _ends_of_cells(front)
-    return wrong
-
-
-def _ends_of_cells(front: Front) -> list[str]:
-    began = Counter((each["key"], each["cell"]) for each in front.kinds("began"))
-    ended = Counter((each["key"], each["cell"]) for each in front.kinds("ended"))
-    wrong = [f"cell {cell} of {key} has {n} ends" for (key, cell), n in ended.items() if n > 1]
-    if not front.was_killed:
-        wrong += [f"cell {cell} of {key} has no end" for key, cell in began - ended]
+        if not front.was_killed:
+            if not front.kinds("left"):
+                wrong.append(f"{front.name} ended by itself: {front.errors[-500:].decode()!r}")
+            began = Counter(each["run"] for each in front.kinds("began"))
+            ended = Counter(each["run"] for each in front.kinds("ended"))
+            wrong += [f"the cell of {run} has no end" for run in began - ended]
+    # Of a cell whose front was killed, another may hear; nobody hears of an end that was told.
+    ended = Counter(each["run"] for front in fronts for each in front.kinds("ended"))
+    wrong += [f"the cell of {run} has {count} ends" for run, count in ended.items() if count > 1]
     return wrong
 
 

@@ -66,17 +66,17 @@ def test_what_is_killed_at_random_is_told_of() -> None:
 
 ASKED, ANSWERED = {"kind": "asked", "run": "a"}, {"kind": "answered", "run": "a"}
 LEFT: dict[str, Any] = {"kind": "left", "faults": []}
-BEGAN, ENDED = ({"kind": kind, "key": "s#1", "cell": 2} for kind in ("began", "ended"))
+BEGAN, ENDED = ({"kind": kind, "run": "a"} for kind in ("began", "ended"))
 
 
 @pytest.mark.parametrize(
     ("told", "wrong"),
     [
         ([ASKED, BEGAN, ENDED, ANSWERED], None),
-        ([ASKED, ANSWERED, ANSWERED], "a has 2 ends"),
-        ([BEGAN, ENDED, ENDED], "cell 2 of s#1 has 2 ends"),
-        ([BEGAN], "cell 2 of s#1 has no end"),
-        ([{"kind": "asked", "run": str(run)} for run in range(9)], "heard of no end of 9 runs"),
+        ([ASKED, ANSWERED, ANSWERED], "a has 2 answers"),
+        ([BEGAN, ENDED, ENDED], "the cell of a has 2 ends"),
+        ([BEGAN], "the cell of a has no end"),
+        ([{"kind": "asked", "run": str(run)} for run in range(9)], "got no answer for 9 runs"),
         ([{"kind": "left", "faults": ["OSError()"]}], "front-0: OSError()"),
     ],
 )
