@@ -4,15 +4,16 @@ import asyncio
 import contextlib
 import json
 import random
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from divingbell.errors import ConfigError, InvalidInput, RateExceeded
+from divingbell.errors import ConfigError, DivingbellError, InvalidInput, RateExceeded
 from divingbell.models import Event
-from divingbell.scale import forms, greeting, line, passing
+from divingbell.scale import forms, greeting, line, passing, tunnel
 from divingbell.scale.cluster import NodeAddress
 from divingbell.scale.greeting import Callee
 from divingbell.scale.line import Line, LineLost, Message, Stream
@@ -492,4 +493,27 @@ async def test_what_a_front_must_have_is_not_kept(listener: Listener) -> None:
     assert passing.IN_FLIGHT <= events._bytes <= most
     stream.finish({})
     assert len(await reading) == 2_500
+    laid.close()
+
+
+async def test_the_last_words_of_a_side_that_has_gone_come_through_a_tunnel(
+    listener: Listener,
+) -> None:
+    laid = await listener.line_to_it()
+    asked = laid.request({"op": "files"})
+    stream, _ = await _asked(listener)
+    ours, theirs = socket.socketpair()
+    asked.tell({"piece": True}, b"of a file")
+    await until(lambda: stream._messages, "it is there")
+    theirs.send(b"refused")
+    theirs.close()  # so nothing can be written to it any more
+    stream.line.pause_writing()  # and what it said can't leave just now
+    carrying = asyncio.create_task(tunnel.carry(ours.detach(), stream, opened_here=False))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    stream.line.resume_writing()
+    assert (await asked.receive()).body == b"refused"
+    with pytest.raises(DivingbellError, match="the tunnel has ended"):
+        await asked.receive()
+    await carrying
     laid.close()
