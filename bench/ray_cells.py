@@ -17,10 +17,12 @@ LIBRARY = "the library"
 LINE = "over a line to a node of Ray"
 CALL = "the cell as an actor call"
 EMPTY = "an empty actor call"
+GENERATOR = "a streaming actor generator"
 AT_ONCE = 16
 NODES = 2
 CODE = "1 + 1"
 RIGHT = "2"
+PRINT = "import time; print(time.time())"
 
 
 class Cells:
@@ -38,6 +40,12 @@ class Cells:
 
     async def run(self, number: int, code: str) -> str:
         return (await self._sessions[number].run(code)).text
+
+    async def shown(self, number: int, code: str) -> AsyncIterator[str]:
+        """Yield what a cell prints, as it does."""
+        async for event in self._sessions[number].stream(code):
+            if event.type == "stdout":
+                yield event.text
 
     async def nothing(self) -> None:
         """Do nothing: what is left is the call."""
@@ -103,6 +111,46 @@ async def many_at_once(cluster: Cluster, times: int) -> dict[str, Way]:
     ]
     return {LINE: _all_timed([_cell(each) for each in sessions], times),
             CALL: _all_timed(called, times)}  # fmt: skip
+
+
+async def printed(cluster: Cluster, times: int) -> dict[str, Way]:
+    """Return the ways to see what a cell prints: seconds from the print to its event."""
+    ways: dict[str, Way] = {}
+    for name, bell in ((LIBRARY, cluster.library), (LINE, cluster.front)):
+        ways[name] = _seen(_events(await bell.open()), times)
+    actor = cluster.actors[0]
+    await actor.open.remote(AT_ONCE + 1)
+    ways[GENERATOR] = _seen(_generated(actor, AT_ONCE + 1), times)
+    return ways
+
+
+def _events(session: Session) -> Callable[[], AsyncIterator[str]]:
+    async def texts() -> AsyncIterator[str]:
+        async for event in session.stream(PRINT):
+            if event.type == "stdout":
+                yield event.text
+
+    return texts
+
+
+def _generated(actor: Any, number: int) -> Callable[[], AsyncIterator[str]]:
+    async def texts() -> AsyncIterator[str]:
+        method = actor.shown.options(num_returns="streaming")
+        async for reference in method.remote(number, PRINT):
+            yield await reference
+
+    return texts
+
+
+def _seen(texts: Callable[[], AsyncIterator[str]], times: int) -> Way:
+    async def turn() -> list[float]:
+        taken = []
+        for _ in range(times):
+            async for text in texts():
+                taken.append(time.time() - float(text))
+        return taken
+
+    return turn
 
 
 Do = Callable[[], Awaitable[object]]

@@ -1,7 +1,7 @@
 """Sessions on nodes beside those of the library, in one run: `./dev bench scale`.
 
-The nodes are `divingbell node` on this machine, and for `ray` those of a Ray cluster on it, so what
-is measured is the line and what is done for it; a network adds its own.
+The nodes are `divingbell node` on this machine, and for `ray` and `serve` those of a Ray cluster on
+it, so what is measured is the line and what is done for it; a network adds its own.
 """
 
 import asyncio
@@ -13,13 +13,16 @@ from pathlib import Path
 from statistics import median
 
 import table
+from peers import PLAIN
 from runner import Amount, Benchmark
-from turns import Turns
+from turns import Turns, Unable
 
 from divingbell import Divingbell, Session
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import ray_cells
+import rivals
+import serve_clients
 from tests.scale import nodes
 
 LIBRARY, LINE = "the library", "over a line"
@@ -28,6 +31,7 @@ SHOP = {
     "shop": {"command": sys.executable, "args": [str(Path(__file__).parent / "tool_server.py")]}
 }
 CALL = "from servers.shop import echo\necho(text='x')"
+PRINT = "import time; print(time.time())"
 PANDAS = "import pandas as pd; int(pd.DataFrame({'a': [1, 2]}).a.sum())"
 MEGABYTE = "print(('y' * 79 + '\\n') * 13106)"
 Do = Callable[[Divingbell, Session], Awaitable[list[float]]]
@@ -38,29 +42,46 @@ async def _both(**settings: object) -> AsyncIterator[dict[str, Divingbell]]:
     async with nodes.running("n1", "n2", DIVINGBELL_PRELOAD="numpy,pandas") as found:
         addresses = [node.address for node in found]
         async with (
-            Divingbell(preload=["numpy", "pandas"], **settings) as library,  # type: ignore[arg-type]
+            Divingbell(preload=["numpy", "pandas"], pool=1, **settings) as library,  # type: ignore[arg-type]
             nodes.front(*addresses, **settings) as front,
         ):
             yield {LIBRARY: library, LINE: front}
 
 
-async def _compared(
-    measure: str, do: Do, rounds: int, most: float, **settings: object
-) -> table.Row:
+async def _taken(do: Do, rounds: int, **settings: object) -> Turns:
     async with _both(**settings) as bells:
         sessions = {name: await bell.open() for name, bell in bells.items()}
 
         def way(name: str) -> Callable[[], Awaitable[list[float]]]:
             return lambda: do(bells[name], sessions[name])
 
-        turns = await Turns({name: way(name) for name in bells}).take(rounds)
+        return await Turns({name: way(name) for name in bells}).take(rounds)
+
+
+async def _compared(
+    measure: str, do: Do, rounds: int, most: float, **settings: object
+) -> table.Row:
+    turns = await _taken(do, rounds, **settings)
     ratio = turns.ratio(LINE, LIBRARY)
     return table.times(
         measure,
         LINE,
         turns.times(LINE),
         ratio=f"{ratio:.2f} of the library's {table.seconds(median(turns.times(LIBRARY)))}",
-        target=table.at_most(ratio, most, "×") if most else "",
+        target=table.at_most(ratio, most, "×") if most else "≥ 2× actor calls: see ray",
+    )
+
+
+async def _later(measure: str, do: Do, rounds: int, most: float) -> table.Row:
+    """Compare by the milliseconds that a line adds."""
+    turns = await _taken(do, rounds)
+    more = turns.difference(LINE, LIBRARY) * 1000
+    return table.times(
+        measure,
+        LINE,
+        turns.times(LINE),
+        ratio=f"{more:+.2f} ms to the library's {table.seconds(median(turns.times(LIBRARY)))}",
+        target=table.at_most(more, most, " ms more"),
     )
 
 
@@ -78,12 +99,22 @@ def _run(code: str, times: int = BATCH) -> Do:
 
 
 async def _opened(bell: Divingbell, session: Session) -> list[float]:
-    async def whole() -> None:
-        opened = await bell.open()
-        await opened.run(PANDAS)
-        await bell.release(opened)
+    began = time.perf_counter()
+    opened = await bell.open()
+    await opened.run(PANDAS)
+    taken = time.perf_counter() - began
+    await bell.release(opened)
+    return [taken]
 
-    return [await _timed(whole())]
+
+async def _shown(bell: Divingbell, session: Session) -> list[float]:
+    """Seconds from a `print` to the event, by the one clock of this machine."""
+    taken = []
+    for _ in range(BATCH):
+        async for event in session.stream(PRINT):
+            if event.type == "stdout":
+                taken.append(time.time() - float(event.text))
+    return taken
 
 
 async def _at_once(bell: Divingbell, session: Session) -> list[float]:
@@ -114,7 +145,11 @@ async def output(rounds: int) -> list[table.Row]:
 
 
 async def opening(rounds: int) -> list[table.Row]:
-    return [await _compared("session → first pandas result → closed", _opened, rounds, 0.0)]
+    return [await _later("session → first pandas result", _opened, rounds, 3.0)]
+
+
+async def shown(rounds: int) -> list[table.Row]:
+    return [await _later("from a print to its event", _shown, rounds, 1.0)]
 
 
 async def crowd(rounds: int) -> list[table.Row]:
@@ -157,6 +192,7 @@ async def ray(rounds: int) -> list[table.Row]:
     async with ray_cells.running() as cluster:
         single = await Turns(await ray_cells.one_by_one(cluster, BATCH)).take(rounds)
         many = await Turns(await ray_cells.many_at_once(cluster, BATCH)).take(rounds)
+        seen = await Turns(await ray_cells.printed(cluster, BATCH)).take(rounds)
     rows = []
     of_line = {
         ray_cells.LIBRARY: ("1", ""),
@@ -180,7 +216,32 @@ async def ray(rounds: int) -> list[table.Row]:
                 target=table.at_least(times, 2.0) if is_line else "",
             )
         )
+    for name in (ray_cells.LINE, ray_cells.GENERATOR):
+        more = seen.difference(name, ray_cells.LIBRARY) * 1000
+        target = table.at_most(more, 1.0, " ms more") if name == ray_cells.LINE else ""
+        measure, words = "from a print to its event, on Ray", f"{more:+.2f} ms to the library"
+        rows.append(table.times(measure, name, seen.times(name), ratio=words, target=target))
+    rows.append(await _peer(rounds))
     return rows
+
+
+async def _peer(rounds: int) -> table.Row:
+    """Ray's own sandbox, where it runs; else what it says."""
+    peer = rivals.Ray()
+    measure, subject = "1+1 in a new sandbox", peer.name
+    try:
+        if (why := peer.missing()) is not None:
+            raise Unable(why)
+        async with peer.ready():
+            times = [await peer.first(PLAIN) for _ in range(rounds)]
+    except Unable as error:
+        return table.Row(measure, subject, f"– ({rivals.briefly(error)})")
+    return table.times(measure, subject, times)
+
+
+async def serve(rounds: int) -> list[table.Row]:
+    """MCP through two replicas of Ray Serve, beside `divingbell serve --http`."""
+    return await serve_clients.rows(rounds)
 
 
 def _ratio(turns: Turns, other: str, most: float) -> tuple[str, str]:
@@ -197,9 +258,11 @@ BENCHMARK = Benchmark(
         "warm": lambda chosen: warm(chosen.rounds),
         "tool": lambda chosen: tool(chosen.rounds),
         "output": lambda chosen: output(chosen.rounds),
+        "shown": lambda chosen: shown(chosen.rounds),
         "opening": lambda chosen: opening(chosen.rounds),
         "crowd": lambda chosen: crowd(max(1, chosen.rounds // 4)),
         "ray": lambda chosen: ray(chosen.rounds),
+        "serve": lambda chosen: serve(max(1, chosen.rounds // 4)),
         "lost": lambda chosen: lost(max(1, chosen.rounds // 8)),
     },
     amounts={"rounds": Amount("turns of each", 20, 2)},

@@ -49,3 +49,7 @@ class Turns:
     def ratio(self, name: str, other: str) -> float:
         """Of two in one turn, the median over all turns: what else happens hits both."""
         return median(median(turn[name]) / median(turn[other]) for turn in self._found)
+
+    def difference(self, name: str, other: str) -> float:
+        """Seconds that one takes longer than the other: of one turn, the median over all."""
+        return median(median(turn[name]) - median(turn[other]) for turn in self._found)

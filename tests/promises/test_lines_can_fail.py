@@ -22,10 +22,10 @@ async def own_bell(anyio_backend: str) -> AsyncIterator[Divingbell]:
         yield bell
 
 
-async def test_code_that_reaches_the_line_is_noticed(
+async def test_code_that_reaches_the_line_or_ray_is_noticed(
     own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert await broken(own_bell, {"M01"}) == set()
+    assert await broken(own_bell, {"M01", "M04"}) == set()
 
     async def unsealed(self: CheckRig, session: Any, probe: str, **context: str) -> Result:
         given = "".join(f"{name} = {value!r}\n" for name, value in context.items())
@@ -37,7 +37,7 @@ async def test_code_that_reaches_the_line_is_noticed(
         return Result("ok", outputs=(Output("text/plain", out.decode(), "stdout"),))
 
     monkeypatch.setattr(CheckRig, "run", unsealed)
-    assert await broken(own_bell, {"M01"}) == {"M01"}
+    assert await broken(own_bell, {"M01", "M04"}) == {"M01", "M04"}
 
 
 async def test_a_node_that_knows_a_secret_is_noticed(

@@ -54,12 +54,12 @@ class RunningNode:
             await self.process.wait()
 
 
-async def start(name: str, **settings: str) -> RunningNode:
+async def start(name: str, *, host: str = "127.0.0.1", **settings: str) -> RunningNode:
     """Start a node; return it once it has said where it is."""
     secret = secrets.token_hex(32)
     process = await asyncio.create_subprocess_exec(
         COMMAND,
-        *("node", "--name", name),
+        *("node", "--name", name, "--host", host),
         env=environment(DIVINGBELL_NODE_SECRET=secret, **{**LEAN, **settings}),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -73,9 +73,11 @@ async def start(name: str, **settings: str) -> RunningNode:
 
 
 @contextlib.asynccontextmanager
-async def running(*names: str, **settings: str) -> AsyncIterator[list[RunningNode]]:
+async def running(
+    *names: str, host: str = "127.0.0.1", **settings: str
+) -> AsyncIterator[list[RunningNode]]:
     """Nodes of these names, until the block ends."""
-    nodes = await asyncio.gather(*(start(name, **settings) for name in names))
+    nodes = await asyncio.gather(*(start(name, host=host, **settings) for name in names))
     try:
         yield list(nodes)
     finally:

@@ -5,21 +5,26 @@ Left out are tests that look into the interpreter itself, which is in another pr
 
 from tests.scale.taking_over import taken_from
 from tests.session import (
+    test_accidents,
+    test_bad_input,
+    test_cut_cells,
+    test_data,
     test_downloads,
+    test_engine,
     test_files,
-    test_inputs,
-    test_needs,
+    test_limits,
+    test_loop_guard,
     test_notebook,
+    test_options,
     test_session,
     test_shown,
-    test_tail,
-    test_transcript,
     test_value,
 )
 from tests.session.commands import test_commands
 
 for _module in (
-    *(test_commands, test_downloads, test_files, test_inputs, test_needs),
-    *(test_notebook, test_session, test_shown, test_tail, test_transcript, test_value),
+    *(test_accidents, test_bad_input, test_commands, test_cut_cells, test_data, test_downloads),
+    *(test_engine, test_files, test_limits, test_loop_guard, test_notebook, test_options),
+    *(test_session, test_shown, test_value),
 ):
     globals().update(taken_from(_module))

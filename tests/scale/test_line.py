@@ -4,23 +4,23 @@ import asyncio
 import contextlib
 import json
 import random
+import socket
 import struct
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
 
-from divingbell.errors import ConfigError, InvalidInput, RateExceeded
+from divingbell.errors import ConfigError, DivingbellError, InvalidInput, RateExceeded
 from divingbell.models import Event
-from divingbell.scale import forms, greeting, line, requests
+from divingbell.scale import forms, greeting, line, passing, tunnel
 from divingbell.scale.cluster import NodeAddress
 from divingbell.scale.greeting import Callee
 from divingbell.scale.line import Line, LineLost, Message, Stream
 from divingbell_inside import frames
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 SECRET = "s" * 64
-MANY_TURNS = 1_000_000
 
 
 class Listener:
@@ -330,10 +330,9 @@ async def test_a_long_request_that_is_given_up_is_held_nowhere(listener: Listene
     far = listener.lines[0]
     for _ in range(3):
         sending = asyncio.create_task(laid.request_with({"op": "take"}, bytes(8 << 20)))
-        for _ in range(MANY_TURNS):  # looked at in each turn: soon all of it is there
-            if far._held:
-                break
-            await asyncio.sleep(0)
+        async with asyncio.timeout(PATIENCE):
+            while not far._held:  # noqa: ASYNC110 (seen before the last of it is there)
+                await asyncio.sleep(0)
         sending.cancel()
         with pytest.raises(asyncio.CancelledError):
             await sending
@@ -426,15 +425,95 @@ async def test_events_leave_in_messages_that_are_read_at_once(listener: Listener
     laid = await listener.line_to_it()
     asked = laid.request({"op": "run"})
     stream, _ = await _asked(listener)
-    events = requests.Events(stream)
+    events = passing.Events(stream)
     for number in range(1_001):
         events.take(Event("stdout", str(number)))
-    await events.end()
+    await events.all_left(stream)
     stream.finish({})
     found: list[str] = []
     while "json" in (message := await asked.receive()).header:
         items, _ = forms.parsed(*message)
-        assert len(items) <= requests.AT_ONCE
+        assert len(items) <= passing.AT_ONCE
         found += [item["text"] for item in items]
     assert found == [str(number) for number in range(1_001)]
+    laid.close()
+
+
+async def _events_in(asked: Stream) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while not (message := await asked.receive()).header.get("end"):
+        found += forms.parsed(*message)[0]
+    return found
+
+
+async def test_of_events_that_nobody_reads_the_oldest_go_and_it_is_said(listener: Listener) -> None:
+    laid = await listener.line_to_it()
+    laid.request({"op": "run"})
+    stream, _ = await _asked(listener)
+    events = passing.Events(stream)
+    listener.lines[0].lose("it broke")
+    piece = "x" * 1_000
+    for number in range(20_000):
+        events.take(Event("stdout", f"{number} {piece}", cell=7))
+        if number % 100 == 0:
+            await asyncio.sleep(0)
+        assert events._waiting_bytes <= passing.MAX_WAITING + 2 * len(piece)
+    again = (await listener.line_to_it()).request({"op": "outcome"})
+    stream, _ = await _asked(listener, 2)
+    with pytest.raises(frames.FrameError):
+        events.again(stream, 10_000)
+    events.again(stream, 0)
+    passing_on = asyncio.create_task(events.all_left(stream))
+    passing_on.add_done_callback(lambda _: stream.finish({}))
+    found = await _events_in(again)
+    await passing_on
+    [cut] = [event for event in found if event["type"] == "notice"]
+    assert "pieces of output were more than is kept" in cut["text"] and cut["cell"] == 7
+    shown = [int(event["text"].split()[0]) for event in found if event["type"] == "stdout"]
+    # What had been made ready when the line broke, then what was kept.
+    assert shown[-1] == 19_999 and len(shown) > 1_000
+    kept = [number for number in shown if number > 200]
+    assert kept == list(range(kept[0], 20_000))
+    again.line.close()
+
+
+async def test_what_a_front_must_have_is_not_kept(listener: Listener) -> None:
+    laid = await listener.line_to_it()
+    asked = laid.request({"op": "run"})
+    stream, _ = await _asked(listener)
+    events = passing.Events(stream)
+    reading = asyncio.create_task(_events_in(asked))
+    most = passing.IN_FLIGHT + passing.AT_ONCE * 20_000
+    for _ in range(50):
+        for _ in range(50):
+            events.take(Event("stdout", "x" * 10_000))
+        await asyncio.sleep(0)
+        assert events._bytes <= most
+    await events.all_left(stream)
+    assert passing.IN_FLIGHT <= events._bytes <= most
+    stream.finish({})
+    assert len(await reading) == 2_500
+    laid.close()
+
+
+async def test_the_last_words_of_a_side_that_has_gone_come_through_a_tunnel(
+    listener: Listener,
+) -> None:
+    laid = await listener.line_to_it()
+    asked = laid.request({"op": "files"})
+    stream, _ = await _asked(listener)
+    ours, theirs = socket.socketpair()
+    asked.tell({"piece": True}, b"of a file")
+    await until(lambda: stream._messages, "it is there")
+    theirs.send(b"refused")
+    theirs.close()  # so nothing can be written to it any more
+    stream.line.pause_writing()  # and what it said can't leave just now
+    carrying = asyncio.create_task(tunnel.carry(ours.detach(), stream, opened_here=False))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    stream.line.resume_writing()
+    assert (await asked.receive()).body == b"refused"
+    with pytest.raises(DivingbellError, match="the tunnel has ended"):
+        await asked.receive()
+    await carrying
     laid.close()

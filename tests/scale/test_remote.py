@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from mcp_types import ElicitRequestParams, ElicitResult
 
 from divingbell import Divingbell, Event, InvalidInput, Session
 from divingbell.errors import (
@@ -199,6 +200,122 @@ async def test_a_line_that_breaks_is_laid_again_and_the_cell_goes_on(
     assert (await session.run("x")).value == 1
 
 
+async def test_a_line_that_breaks_within_a_stream_costs_none_of_it(
+    bell: Divingbell,
+) -> None:
+    code = (
+        "import os, time\nfor n in range(3000):\n    print('x' * 1000, n)\n"
+        "    while n % 1000 == 999 and not os.path.exists(f'go-{n}'): time.sleep(0.01)\n"
+    )
+    async with bell.session(output="16MB") as session:
+        shown, breaks = "", 0
+        async for event in session.stream(code):
+            shown += event.text if event.type == "stdout" else ""
+            assert event.type != "notice"
+            if breaks < 3 and f" {1000 * breaks + 500}\n" in shown:
+                # Much is under way, and more is shown while no line is there.
+                session._handle._line._transport.abort()  # type: ignore[attr-defined]
+                await session.files.put(f"go-{1000 * breaks + 999}", b"")
+                breaks += 1
+        lines = shown.splitlines()
+        assert breaks == 3 and event.result is not None
+        assert lines == ["x" * 1000 + f" {n}" for n in range(3000)]
+        assert (event.result.status, event.result.text) == ("ok", shown)
+        assert (await session.run("n")).state == "kept"
+
+
+async def test_a_line_that_breaks_when_the_result_has_left_costs_neither_it_nor_another_cell(
+    bell: Divingbell, session: Session
+) -> None:
+    handle: Any = session._handle
+    await session.run("x = 1")
+    line = handle._line
+    line._transport.pause_reading()  # the node believes that all has come
+    running = asyncio.create_task(session.run("open('begun', 'w').close()\nx = x + 1"))
+    async with nodes.front(*bell._engine.cluster.addresses) as second:  # type: ignore[union-attr]
+        beside = await second.open(session.id, user=session.user)
+        await until_there(beside, "begun")
+        assert (await beside.run("x")).value == 2
+        line._transport.abort()
+        result = await running
+        # Its result was kept until another cell began: that one's is not taken for it.
+        assert (result.status, result.state) == ("killed", "kept")
+        assert "how it ended is not known" in str(result.error)
+        assert session.alive and (await session.run("x")).value == 2
+        line = handle._line
+        line._transport.pause_reading()
+        running = asyncio.create_task(session.run("open('more', 'w').close()\nx = x + 1\nx"))
+        await until_there(beside, "more")
+        line._transport.abort()
+        result = await running
+        assert (result.status, result.value) == ("ok", 3)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 4, 7])
+async def test_a_cell_that_is_cancelled_while_its_line_is_broken_ends_on_its_node(
+    bell: Divingbell, session: Session, turns: int
+) -> None:
+    code = "import time\nwent_on = False\nopen('begun', 'w').close()\ntime.sleep(8)\nwent_on = True"
+    running = asyncio.create_task(session.run(code))
+    await until_there(session, "begun")
+    session._handle._line._transport.abort()  # type: ignore[attr-defined]
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    after = await session.run("went_on")
+    assert (after.value, after.state) == (False, "kept")
+
+
+async def test_a_cell_that_is_cancelled_in_the_breath_in_which_it_is_sent_does_not_run(
+    bell: Divingbell, session: Session
+) -> None:
+    for turns in range(1, 9):
+        running = asyncio.create_task(session.run("import time; time.sleep(8); went_on = True"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    after = await session.run("'went_on' in globals()")
+    assert (after.value, after.state) == (False, "kept")
+
+
+@pytest.mark.parametrize("call", ["add(1, 2)", "paint('the boat')"])
+async def test_a_question_whose_line_breaks_is_withdrawn_and_its_call_is_not_made(
+    two_nodes: list[nodes.RunningNode], call: str
+) -> None:
+    """An approval of ours, and a question of a server."""
+    asked, withdrawn = asyncio.Event(), asyncio.Event()
+
+    class Person:
+        async def elicit(self, params: ElicitRequestParams) -> ElicitResult:
+            asked.set()
+            try:
+                await asyncio.sleep(PATIENCE)
+            except asyncio.CancelledError:
+                withdrawn.set()
+                raise
+            return ElicitResult(action="accept", content={"decision": "yes", "colour": "red"})
+
+    code = (
+        f"try:\n    servers.galley.{call}\nexcept ToolError as e:\n    said = str(e)\n"
+        "import time; time.sleep(1); said"
+    )
+    rules = [{"tools": ["galley.add"], "action": "ask"}]
+    with nodes.used(nodes.FixedCluster([node.address for node in two_nodes])):
+        async with galley({"rules": rules}, backend="ray") as (_, session):
+            running = asyncio.create_task(session.run(code, asker=Person()))
+            async with asyncio.timeout(PATIENCE):
+                await asked.wait()
+                session._handle._line._transport.abort()  # type: ignore[attr-defined]
+                await withdrawn.wait()
+            result = await running
+            assert result.status == "ok" and "line to the gateway broke" in str(result.value)
+            assert not [made for made in result.calls if made.status == "ok"]
+
+
 async def test_a_line_lost_within_put_and_get_is_an_error_with_words(
     bell: Divingbell, session: Session
 ) -> None:
@@ -232,7 +349,8 @@ async def test_a_line_lost_within_a_tool_call_tells_the_code(
             await until(lambda: calls._tasks, "the call is under way")
             session._handle._line._transport.abort()  # type: ignore[attr-defined]
             result = await running
-            assert result.status == "ok" and "line to the gateway broke" in str(result.value)
+            assert result.status == "ok", result
+            assert "line to the gateway broke" in str(result.value)
             assert (await session.run("servers.galley.add(1, 2)")).value == 3
 
 

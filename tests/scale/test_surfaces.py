@@ -11,12 +11,31 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.scale import nodes
-from tests.surfaces.cli.command import PATIENCE, environment
+from tests.scale.taking_over import taken_from
+from tests.surfaces.cli import test_running
+from tests.surfaces.cli.command import PATIENCE, Bell, environment, runner
 from tests.surfaces.mcp.conftest import Era, era, text_of  # noqa: F401 (a fixture)
 from tests.surfaces.mcp.serving import QUIET, fixture, settings
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = (sys.executable, "-m", "tests.scale.program")
+
+
+@pytest.fixture
+def bell(anyio_backend: str, two_nodes: list[nodes.RunningNode], tmp_path: Path) -> Bell:
+    told = ",".join(nodes.told(node.address) for node in two_nodes)
+    return runner(
+        tmp_path, PROGRAM, TEST_NODES=told, DIVINGBELL_BACKEND="ray", PYTHONPATH=str(ROOT)
+    )
+
+
+OF_THIS_PROCESS = (
+    "test_only_modules_that_the_code_names_are_imported_before_it",
+    "test_without_servers_in_the_code_the_sdk_is_not_loaded",
+    "test_python_can_run_it_as_a_module",
+)
+"""What a node has imported is for all of its sessions; how the command is started is tried once."""
+globals().update(taken_from(test_running, OF_THIS_PROCESS, given=("bell",)))
 
 
 def _environment(two_nodes: list[nodes.RunningNode], **more: str) -> Mapping[str, str]:

@@ -2,11 +2,12 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from divingbell.scale.cluster import Held
-from divingbell.scale.line import Line
+from divingbell.scale.line import Line, Message
+from divingbell.scale.passing import Events
 from divingbell.scale.state import SessionState, state_of
 from divingbell.session.local import LocalSession
 from divingbell.session.session import Session
@@ -24,8 +25,14 @@ class Outcome:
     source: str
     form: "asyncio.Future[tuple[Mapping[str, int], bytes]]"
     """What its result looks like on the line, once it has ended."""
+    hear: Callable[[Message], bool]
+    """Takes what the front says to the cell while it runs."""
+    events: Events | None = None
+    """What its front is shown meanwhile, where it wants that."""
     heard: bool = False
     """Whether a front has it."""
+    is_awaited: bool = False
+    """Whether a front has come and waits for it."""
 
 
 @dataclass(slots=True)
@@ -40,7 +47,8 @@ class HeldSession:
     """What fronts held that are gone without a word: the session waits for others, or is idle."""
     front: Line | None = None
     """The line to whoever runs its cell, or ran the last one."""
-    outcome: Outcome | None = None
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    """By the names that fronts have for their cells: those that run, and the last that ended."""
     told: SessionState | None = None
 
     @property
@@ -51,6 +59,27 @@ class HeldSession:
     def held(self) -> Held:
         session = self.session
         return Held(session.principal.user, session.id, session.key, self.number)
+
+    @property
+    def last(self) -> Outcome | None:
+        return next(reversed(self.outcomes.values()), None)
+
+    def begin(self, run: str, outcome: Outcome) -> None:
+        """Keep the outcome of a cell that begins, and no longer those of cells that have ended."""
+        for name, each in list(self.outcomes.items()):
+            if each.form.done():
+                self._drop(name)
+        self.outcomes[run] = outcome
+
+    def drop(self) -> None:
+        """Keep nothing any more: the session has ended."""
+        for name in list(self.outcomes):
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        events = self.outcomes.pop(name).events
+        if events is not None:
+            events.stop()
 
     def answering(self) -> Line | None:
         """Return the line to whoever answers calls of its code."""

@@ -173,6 +173,16 @@ class Stream:
             raise error_of(message.header)
         return message
 
+    def listen(self, on_message: Callable[[Message], bool]) -> None:
+        """Have messages seen as they come, before they are queued; first those that wait."""
+        self.on_message = on_message
+        waiting, self._messages = self._messages, deque()
+        for cost, message in waiting:
+            if on_message(message):
+                self._count_read(cost)
+            else:
+                self._messages.append((cost, message))
+
     def abandon(self) -> None:
         """Take no more notice of what comes; nobody reads it any more."""
         self.on_message = lambda message: True

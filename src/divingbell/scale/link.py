@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from divingbell import logs
@@ -213,9 +214,14 @@ class Link:
             return None
         return checked(line, lambda: _opened_in(header, body))
 
+    @property
+    def is_pushed(self) -> bool:
+        """Whether the node's /servers are as they are here."""
+        return self._servers.generation == self._pushed
+
     async def push_servers(self) -> None:
         """Have the node's /servers be as it is here; what it has already is not sent."""
-        if self._servers.generation == self._pushed:
+        if self.is_pushed:
             return
         async with self._pushing:
             generation = self._servers.generation
@@ -287,7 +293,7 @@ def _opened_in(header: frames.Header, body: bytes) -> Opened:
         header["made"] is True,
         forms.read(Limits, form["limits"]),
         forms.read(Isolation, form["isolation"]),
-        labels,
+        MappingProxyType(labels),
         float("inf") if idle == NEVER else idle,
         forms.read(float, form["opened_at"]),
         forms.read(SessionState, form["state"]),

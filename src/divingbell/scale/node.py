@@ -243,6 +243,7 @@ class Node:
         held = self.sessions.pop(event.key, None)
         if held is None:
             return
+        held.drop()
         self._one_ended.set()
         for line in held.holders:
             line.tell({"op": "ended", "key": event.key, "reason": event.reason[:500]})

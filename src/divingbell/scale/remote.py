@@ -5,6 +5,7 @@ import contextlib
 import contextvars
 import dataclasses
 import json
+import secrets
 import socket
 import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
@@ -44,6 +45,8 @@ CALL_PATIENCE = 1.0
 """The same for calls of tools that a cell had under way when it was stopped."""
 SPINNING = 0.05
 """Seconds of CPU time that a session which does nothing never uses between two looks."""
+MAX_BREAKS = 20
+"""Times that the line may break within one cell, before its node counts as lost to it."""
 MAX_TOLD = 10_000
 """Messages of tools that one cell passes on."""
 SLACK = 2
@@ -66,8 +69,16 @@ class Placer(Protocol):
 class RemoteCell:
     """The cell that runs on a node, as calls of tools know it (divingbell.session.calls.Run)."""
 
-    def __init__(self, number: int, sink: Sink, most_output: int) -> None:
+    def __init__(
+        self, number: int, sink: Sink, most_output: int, begun_in: StateChange | None = None
+    ) -> None:
         self.number = number
+        self.begun_in = begun_in
+        """What was to be told of the state when it began: another one, and its place is new."""
+        self.run = secrets.token_hex(8)
+        """Its name on its node, where other fronts count cells of their own."""
+        self.seen = 0
+        """Messages that its node has sent, of its events and of what it tells of tables."""
         self.context = contextvars.copy_context()
         self.record = Record()
         self.stream: Stream | None = None
@@ -230,15 +241,20 @@ class RemoteSession(AccountedSession):
         told = {name: value for name, value in header.items() if name not in ("op", "id")}
         if "message" in told:  # of a server's: a header takes neither any length nor any character
             body = told.pop("message").encode("utf-8", "replace")
-        if len(body) <= PIECE:
+        if len(body) <= PIECE and self._link.is_pushed:
             stream.finish(told, body)
         else:
             self._do(self._finish(stream, told, body))
 
     async def _finish(self, stream: Stream, told: frames.Header, body: bytes) -> None:
-        """Send a long answer, as its node reads it; one that asks and never reads is given up."""
+        """Send a long answer, as its node reads it; one that asks and never reads is given up.
+
+        What a server has that was connected for this call is there before the answer is.
+        """
         self._unread += len(body)
         try:
+            with contextlib.suppress(DivingbellError):
+                await self._link.push_servers()
             if self._unread > MAX_RESULTS:
                 stream.line.lose(f"{stream.line.name} does not read what it asks for")
             await stream.end(told, body)
@@ -311,7 +327,10 @@ class RemoteSession(AccountedSession):
 
     async def _hear_outcome(self, asked: Stream, number: int, code: str) -> None:
         try:
-            result = await self._read(asked.line, await asked.receive())
+            answer = await asked.receive()
+            if answer.header.get("unknown") is True:
+                return  # another front was told of it meanwhile
+            result = await self._read(asked.line, answer)
         except DivingbellError as error:
             self._notes.append(f"how cell {number} ended is not known: {error}")
             return
@@ -334,13 +353,14 @@ class RemoteSession(AccountedSession):
         notes: Sequence[str],
     ) -> Result:
         self.last_used = time.monotonic()
-        cell = self._cell = RemoteCell(self.cells, sink, self.limits.output)
+        cell = self._cell = RemoteCell(self.cells, sink, self.limits.output, self._untold)
         self._calls.asker = asker
         self._calls.adopt(cell)
         request: frames.Header = {
             "op": "run",
             "key": self.key,
             "cell": cell.number,
+            "run": cell.run,
             "timeout": timeout,
             "tools": self._gateway.generation(self.key) if self._gateway else 0,
             "events": sink is not to_nobody,
@@ -365,19 +385,27 @@ class RemoteSession(AccountedSession):
     async def _result_of(self, cell: RemoteCell, request: frames.Header, body: bytes) -> Result:
         try:
             line = await self._placed()
-            stream = cell.stream = await line.request_with(request, body)
-            try:
-                while not (message := await stream.receive()).header.get("end"):
-                    if message.header.get("columns") is True:
-                        self._columns.add(message.body)
-                        continue
-                    checked(line, lambda: cell.show(_events_in(message)))
-            except asyncio.CancelledError:
-                await see_through(asyncio.create_task(self._cancel(stream)))
-                raise
-            return await self._read(line, message)
+            return await self._heard_out(cell, await line.request_with(request, body))
         except LineLost as error:
             return await self._after_loss(cell, error)
+
+    async def _heard_out(self, cell: RemoteCell, stream: Stream) -> Result:
+        """Show what a cell shows, and return its result."""
+        cell.stream = stream
+        line = stream.line
+        try:
+            while not (message := await stream.receive()).header.get("end"):
+                cell.seen += 1
+                if message.header.get("columns") is True:
+                    self._columns.add(message.body)
+                    continue
+                checked(line, lambda: cell.show(_events_in(message)))
+        except asyncio.CancelledError:
+            await see_through(asyncio.create_task(self._cancel(cell, stream)))
+            raise
+        if message.header.get("unknown") is True:
+            return self._killed(cell, "the line to its node broke, and how it ended is not known")
+        return await self._read(line, message)
 
     async def _with_effects(self, result: Result, cell: RemoteCell) -> Result:
         """Return the result of a cell that failed with the calls that it made: which of them had
@@ -388,43 +416,76 @@ class RemoteSession(AccountedSession):
             notes.append(effects)
         return dataclasses.replace(result, notes=tuple(notes), calls=tuple(cell.record.calls))
 
-    async def _cancel(self, stream: Stream) -> None:
-        """Have the node end a cell; return once it has."""
-        stream.tell({"do": "cancel"})
+    async def _cancel(self, cell: RemoteCell, stream: Stream | None) -> None:
+        """Have the node end a cell, on a new line if need be; return once it has."""
         with contextlib.suppress(DivingbellError, TimeoutError):
             async with asyncio.timeout(CANCEL_PATIENCE):
-                while not (await stream.receive()).header.get("end"):
-                    pass
-        stream.abandon()
+                for _ in range(MAX_BREAKS):
+                    stream = stream or await self._ask_again(cell)
+                    if stream is None or await self._is_cancelled(stream):
+                        return
+                    stream = None
+
+    async def _is_cancelled(self, stream: Stream) -> bool:
+        try:
+            stream.tell({"do": "cancel"})
+            while not (await stream.receive()).header.get("end"):
+                pass
+            return True
+        except LineLost:
+            return False
+        finally:
+            stream.abandon()
 
     async def _after_loss(self, cell: RemoteCell, error: LineLost) -> Result:
         """Return the result of a cell whose line broke: it goes on, unless its node is lost."""
         why = str(error)
-        if await self._link.again():
+        for _ in range(MAX_BREAKS):
+            asking = asyncio.create_task(self._ask_again(cell))
             try:
-                await self._placed()
-                if self._untold.state == "kept":
-                    return await self._outcome()
+                stream = await asyncio.shield(asking)
+                if stream is None:
+                    break
+                return await self._heard_out(cell, stream)
+            except LineLost as broken:
+                why = str(broken)
             except DivingbellError as worse:
                 why = str(worse)
-        else:
-            why = self._link.given_up or why
-        self._lost = why
+                break
+            except asyncio.CancelledError:
+                if not asking.done():
+                    await see_through(asyncio.create_task(self._cancel_when(cell, asking)))
+                raise
+        why = self._link.given_up or why
+        if self._line is None or self._line.lost is not None:
+            self._lost = why
+        lost = self._killed(cell, f"{why}; the cell was lost with it")
+        return dataclasses.replace(lost, state="fresh")
+
+    async def _ask_again(self, cell: RemoteCell) -> Stream | None:
+        """Ask a node for the rest of a cell, on a new line; None where it does not have it."""
+        if not await self._link.again():
+            return None
+        line = await self._placed()
+        if self._untold is not cell.begun_in:
+            return None  # it has begun anew
+        asked = {"op": "outcome", "key": self.key, "run": cell.run, "seen": cell.seen}
+        return line.request(asked)
+
+    async def _cancel_when(self, cell: RemoteCell, asking: "asyncio.Task[Stream | None]") -> None:
+        with contextlib.suppress(DivingbellError):
+            if (stream := await asking) is not None:
+                await self._cancel(cell, stream)
+
+    def _killed(self, cell: RemoteCell, why: str) -> Result:
         effects = cell.record.note_on_effects()
         return Result(
             "killed",
-            error=Failure("Killed", f"{why}; the cell was lost with it"),
+            error=Failure("Killed", why),
             cell=cell.number,
-            state="fresh",
             notes=(effects,) if effects else (),
             calls=tuple(cell.record.calls),
         )
-
-    async def _outcome(self) -> Result:
-        """Return the result that the node has kept, or will have."""
-        line = await self._placed()
-        stream = line.request({"op": "outcome", "key": self.key})
-        return await self._read(line, await stream.receive())
 
     async def _read(self, line: Line, message: Message) -> Result:
         header, body = message

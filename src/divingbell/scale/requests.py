@@ -2,26 +2,25 @@
 
 import asyncio
 import contextlib
-import itertools
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import MappingProxyType
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from divingbell import logs
 from divingbell.command import CommandEvent
 from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import to_nobody
-from divingbell.models import Event, Result
+from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.scale import forms
 from divingbell.scale.door import LineDoor
 from divingbell.scale.held import MAX_KEPT, HeldSession, Outcome
 from divingbell.scale.line import Line, LineLost, Message, Stream
+from divingbell.scale.passing import Events
 from divingbell.scale.tunnel import carry
-from divingbell.session import told_columns
 from divingbell.session.commands.request import CommandRequest
 from divingbell.session.engine import Engine
 from divingbell.session.inputs import CellInput
@@ -36,10 +35,8 @@ NEVER = -1.0
 """An idle timeout that is infinite: JSON has no word for it."""
 MAX_SOURCE = 20_000
 """Characters of code that is kept with the outcome of its cell."""
-AT_ONCE = 200
-"""Events in one message: they are written, and read, while nobody else runs."""
-AT_ONCE_BYTES = 1 << 20
-"""Of them, beyond which a message has no more."""
+MAX_RUN = 64
+"""Characters of the name that a front has for a cell."""
 CLIENT = "node"
 Handler = Callable[[Line, Stream, Message], Awaitable[None]]
 
@@ -121,7 +118,7 @@ class Requests:
             given_up = message.header.get("do") == "cancel"
             return given_up and running.cancel()
 
-        stream.on_message = heard
+        stream.listen(heard)
         try:
             await self._node.own()
             await handler(line, stream, message)
@@ -130,6 +127,8 @@ class Requests:
         except asyncio.CancelledError:
             if not given_up:
                 raise
+            if handler == self._outcome:
+                self._cancel_cell(line, message)
             stream.fail(DivingbellError("it was given up"))
         except DivingbellError as error:
             stream.fail(error)
@@ -182,7 +181,7 @@ class Requests:
     def _description(self, held: HeldSession, *, made: bool) -> tuple[frames.Header, bytes]:
         session = held.session
         idle = session.idle_timeout
-        outcome, unheard = held.outcome, None
+        outcome, unheard = held.last, None
         is_orphan = held.front is None or held.front.lost is not None  # else its front hears it
         if outcome is not None and not outcome.heard and is_orphan:
             unheard = {"cell": outcome.cell, "source": outcome.source}
@@ -230,6 +229,9 @@ class Requests:
         number, timeout = header["cell"], header.get("timeout")
         if type(number) is not int or not (timeout is None or type(timeout) in (int, float)):
             raise frames.FrameError("a cell without a number")
+        run = header["run"]
+        if type(run) is not str or len(run) > MAX_RUN:
+            raise frames.FrameError("a cell without a name")
         notes = [str(note) for note in header.get("notes", ())]
         self._node.door.generations[held.key] = field_of(header, "tools", int, 0)
         session = held.session
@@ -249,11 +251,13 @@ class Requests:
                     session.note(field_of(message.header, "words", str, "")[:2000])
             return True
 
-        stream.on_message = heard
+        stream.listen(heard)
         held.front = line
         source = given.source[:MAX_SOURCE].decode("utf-8", "replace")
-        held.outcome = outcome = Outcome(number, source, asyncio.get_running_loop().create_future())
-        outcome.form.add_done_callback(_seen)
+        form = asyncio.get_running_loop().create_future()
+        outcome = Outcome(number, source, form, heard, events)
+        held.begin(run, outcome)
+        form.add_done_callback(_seen)
         try:
             result = await session.execute(
                 number,
@@ -264,44 +268,67 @@ class Requests:
                 events.tell_columns if events is not None and is_told else None,
             )
             outcome.cell = result.cell
-            if events is not None:
-                await events.end()
             packed = await _packed(result, held)
-            _settle(outcome, packed)
-            await stream.end(*packed)
-            outcome.heard = True
+            if len(packed[1]) <= MAX_KEPT or outcome.is_awaited:
+                form.set_result(packed)
+            try:
+                if events is not None:
+                    await events.all_left(stream)
+                await stream.end(*packed)
+                outcome.heard = True
+            finally:
+                if not form.done():
+                    form.set_result(await _packed(_bare(result), held))
         except asyncio.CancelledError:
             outcome.heard = is_cancelled
             if not is_cancelled:
                 raise
             stream.fail(DivingbellError("the cell was cancelled"))
         except LineLost:
-            if not outcome.form.done():
-                _settle(outcome, await _packed(result, held))
             raise
         except BaseException as error:
             outcome.heard = not isinstance(error, SandboxUnavailable)
             raise
         finally:
-            outcome.form.cancel()
-            if events is not None:
-                events.stop()
+            form.cancel()
 
     async def _outcome(self, line: Line, stream: Stream, message: Message) -> None:
-        """Answer with the result of the last cell, once it has one: its front had lost the line."""
-        held = self._held(line, message)
-        outcome = held.outcome
-        if outcome is None or outcome.heard:
-            raise SessionClosed("no result is kept")
+        """Answer with the result of a cell, once it has one: its front had lost the line.
+
+        The front that ran it names it, and gets its events from where the line broke. Another
+        front gets the result of the last cell that nobody has heard of.
+        """
+        held, run = self._held(line, message), message.header.get("run")
+        outcome = held.last if run is None else held.outcomes.get(run)
+        if outcome is None or (run is None and outcome.heard):
+            await stream.end({"unknown": True})
+            return
         held.front = line
+        events = outcome.events if run is not None else None
+        if run is not None:
+            stream.listen(outcome.hear)
+        if events is not None:
+            events.again(stream, field_of(message.header, "seen", int, 0))
+        outcome.is_awaited = True
         try:
             header, body = await asyncio.shield(outcome.form)
         except asyncio.CancelledError:
             if not outcome.form.cancelled():
                 raise
             raise SandboxUnavailable("the cell broke off, and left no result") from None
+        if events is not None:
+            await events.all_left(stream)
         await stream.end(dict(header), body)
         outcome.heard = True
+
+    def _cancel_cell(self, line: Line, message: Message) -> None:
+        """Cancel a cell whose front asked for the rest of it, and gave it up in the same breath."""
+        held = self._node.sessions.get(field_of(message.header, "key", str, ""))
+        if held is None or line not in held.holders:
+            return
+        outcome = held.outcomes.get(field_of(message.header, "run", str, ""))
+        if outcome is not None:
+            outcome.hear(Message({"do": "cancel"}))
 
     async def _look(self, line: Line, stream: Stream, message: Message) -> None:
         request = _request_in(message.header)
@@ -342,7 +369,7 @@ class Requests:
                 command.stop("rate" if reason == "rate" else "cancelled")
             return True
 
-        stream.on_message = heard
+        stream.listen(heard)
         await stream.send({"began": command.pid})
         # Of one in the background all is passed on, to whoever may read along.
         events = command.stream() if background else _until_none(told)
@@ -383,78 +410,16 @@ async def _until_none(
         yield event
 
 
-class Events:
-    """The events of a cell on their way to its front: many that have come in one message."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._waiting: list[Event | bytes] = []
-        self._told = self._told_bytes = 0
-        self._news = asyncio.Event()
-        self._ended = False
-        self._task = asyncio.create_task(self._pass_on())
-
-    def take(self, event: Event) -> None:
-        self._waiting.append(event)
-        self._news.set()
-
-    def tell_columns(self, told: bytes) -> None:
-        """Pass on what the cell tells of its tables, within what a front keeps of it."""
-        self._told += 1
-        self._told_bytes += len(told)
-        if self._told <= told_columns.MOST and self._told_bytes <= told_columns.MOST_BYTES:
-            self._waiting.append(told)
-            self._news.set()
-
-    async def end(self) -> None:
-        """Return when all have left."""
-        self._ended = True
-        self._news.set()
-        await self._task
-
-    def stop(self) -> None:
-        self._task.cancel()
-
-    def _take_some(self) -> list[Event | bytes]:
-        count = size = 0
-        for each in self._waiting[:AT_ONCE]:
-            count += 1
-            size += len(each) if isinstance(each, bytes) else forms.size_of(each)
-            if size > AT_ONCE_BYTES:
-                break
-        some, self._waiting = self._waiting[:count], self._waiting[count:]
-        return some
-
-    async def _pass_on(self) -> None:
-        while True:
-            if not self._waiting:
-                if self._ended:
-                    return
-                self._news.clear()
-                await self._news.wait()
-                continue
-            waiting = self._take_some()
-            for is_told, group in itertools.groupby(waiting, lambda each: type(each) is bytes):
-                if is_told:
-                    for told in group:
-                        await self._stream.send({"columns": True}, cast(bytes, told))
-                else:
-                    packing = forms.Packing()
-                    events = [packing.event(cast(Event, event)) for event in group]
-                    sizes, body = forms.written(events, packing.raw)
-                    await self._stream.send(sizes, body)
-
-
 def _seen(form: "asyncio.Future[Any]") -> None:
     """Nobody has to ask for an outcome."""
     if not form.cancelled():
         form.exception()
 
 
-def _settle(outcome: Outcome, packed: tuple[frames.Header, bytes]) -> None:
-    header, body = packed
-    if len(body) <= MAX_KEPT and not outcome.form.done():
-        outcome.form.set_result((header, body))
+def _bare(result: Result) -> Result:
+    """Return only how a cell ended, whose result is too large to be kept for a front to come."""
+    words = "its output was too long to be kept while the line to its node was broken"
+    return replace(result, value=None, outputs=(), notes=(*result.notes, words))
 
 
 async def _packed(result: Result, held: HeldSession) -> tuple[frames.Header, bytes]:

@@ -13,6 +13,8 @@ from divingbell.errors import DivingbellError
 from divingbell.scale.line import Stream
 
 READ_SIZE = 1 << 16
+LAST_PATIENCE = 5.0
+"""Seconds for the last words of a side that has gone: why a file was refused, for instance."""
 
 
 async def carry(descriptor: int, stream: Stream, *, opened_here: bool) -> None:
@@ -22,6 +24,8 @@ async def carry(descriptor: int, stream: Stream, *, opened_here: bool) -> None:
     ways = [asyncio.create_task(_out(end, stream)), asyncio.create_task(_in(end, stream))]
     try:
         await asyncio.wait(ways, return_when=asyncio.FIRST_EXCEPTION)
+        if _has_last_words(*ways):
+            await asyncio.wait(ways, timeout=LAST_PATIENCE)
     finally:
         for way in ways:
             way.cancel()
@@ -35,6 +39,14 @@ async def carry(descriptor: int, stream: Stream, *, opened_here: bool) -> None:
             stream.abandon()
         elif not stream.ended:
             stream.fail(DivingbellError("the tunnel has ended"))
+
+
+def _has_last_words(out: "asyncio.Task[None]", into: "asyncio.Task[None]") -> bool:
+    """Whether one way can't go on because the side that it leads to has gone, so that the other
+    has an end: what is on it still comes."""
+    if not out.done():
+        return isinstance(into.exception(), OSError)
+    return not into.done() and isinstance(out.exception(), DivingbellError)
 
 
 async def _out(end: socket.socket, stream: Stream) -> None:
@@ -64,5 +76,5 @@ async def _in(end: socket.socket, stream: Stream) -> None:
                 end.shutdown(socket.SHUT_WR)
             return
         if "do" in message.header or not message.body:
-            raise BrokenPipeError
+            raise DivingbellError("the other end has left the tunnel")
         await loop.sock_sendall(end, message.body)

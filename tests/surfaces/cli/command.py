@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 PATIENCE = 60.0
@@ -23,18 +23,18 @@ def environment(**more: str) -> dict[str, str]:
     return ours | {"DIVINGBELL_PRELOAD": "", "COLUMNS": "200"} | more
 
 
-def runner(folder: Path) -> Bell:
-    """Runs the command in a folder."""
+def runner(folder: Path, command: Sequence[str | Path] = (COMMAND,), **always: str) -> Bell:
+    """Runs the command in a folder, with these variables in its environment."""
 
     def run(
-        *arguments: str, stdin: str = "", program: str | Path = COMMAND, **more: str
+        *arguments: str, stdin: str = "", program: str | Path | None = None, **more: str
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [program, *arguments],
+            [*(command if program is None else (program,)), *arguments],
             input=stdin.encode(),
             capture_output=True,
             cwd=folder,
-            env=environment(**more),
+            env=environment(**{**always, **more}),
             timeout=PATIENCE,
             check=False,
         )

@@ -13,6 +13,12 @@ from divingbell.surfaces.mcp.server import Surface
 from tests import real_servers
 
 Era = Literal["legacy", "auto"]
+POLICY = {
+    "rules": [
+        {"tools": ["shop.complain"], "action": "ask", "reason": "it is loud"},
+        {"tools": ["shop.environment"], "action": "deny"},
+    ]
+}
 
 
 @dataclass
@@ -60,12 +66,7 @@ async def bell_with_shop() -> AsyncIterator[Divingbell]:
         interrupt_grace=0.5,
         service={"drain_timeout": 0.5},
         servers={"shop": {"command": command, "args": arguments}},
-        policy={
-            "rules": [
-                {"tools": ["shop.complain"], "action": "ask", "reason": "it is loud"},
-                {"tools": ["shop.environment"], "action": "deny"},
-            ]
-        },
+        policy=POLICY,
     ) as bell:
         yield bell
 

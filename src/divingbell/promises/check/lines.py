@@ -1,10 +1,13 @@
 """More than one machine: the line between fronts and nodes, and what a node knows."""
 
 import asyncio
+import os
 import secrets
 import struct
+import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from divingbell.models import Result
 from divingbell.promises.check.rig import SAMPLE, CheckRig, checks, expect
@@ -19,6 +22,7 @@ from divingbell.settings.tables import Place
 from divingbell_inside import frames
 
 PATIENCE = 10.0
+MOST_SOCKETS = 50
 DEPTH = 12
 """Objects in a row that are looked into for a secret."""
 
@@ -71,6 +75,60 @@ async def code_and_the_line(rig: CheckRig) -> str:
         return "no address of the host leads to it"
 
     return await listener.during(attack)
+
+
+@checks("M04")
+async def code_and_ray(rig: CheckRig) -> str:
+    """What stands for the head is of the same kinds; a real one on this machine is tried too."""
+    met: list[object] = []
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        met.append(writer.get_extra_info("sockname"))
+        writer.close()
+
+    with tempfile.TemporaryDirectory(prefix="ray-") as folder:
+        os.chmod(folder, 0o755)  # who may not enter is not what keeps code out
+        token, raylet = Path(folder, "auth_token"), Path(folder, "raylet")
+        token.write_text(secrets.token_hex(32))
+        hidden = f"\0divingbell-{secrets.token_hex(8)}"
+        servers = [
+            await asyncio.start_server(meet, "127.0.0.1", 0),
+            await asyncio.start_unix_server(meet, raylet),
+            await asyncio.start_unix_server(meet, hidden),
+        ]
+        raylet.chmod(0o777)
+        token.chmod(0o644)
+        port = servers[0].sockets[0].getsockname()[1]
+        hosts, ports, sockets, files = _ray_here()
+        try:
+            async with rig.session() as session:
+                result = await rig.run(
+                    session,
+                    "M04.py",
+                    PORTS=[port, *ports],
+                    HOSTS=hosts,
+                    SOCKETS=[str(raylet), hidden, *sockets],
+                    FILES=[str(token), str(raylet), *files],
+                )
+        finally:
+            for server in servers:
+                server.close()
+    expect("REACHED=" in result.text, f"the probe gave no answer: {result.error}")
+    expect("REACHED=[]" in result.text, f"code reached Ray: {result.text.strip()}")
+    expect(not met, f"somebody has called {met}")
+    return f"no port, socket or file of it is there ({len(ports) + len(sockets)} of a real one)"
+
+
+def _ray_here() -> tuple[list[str], list[int], list[str], list[str]]:
+    """Return hosts, ports, sockets and files of a Ray cluster that runs on this machine."""
+    folder = Path(os.environ.get("RAY_TMPDIR", "/tmp"), "ray")
+    files = [str(Path.home() / ".ray" / "auth_token"), str(folder / "ray_current_cluster")]
+    sockets = [str(path) for path in folder.glob("session_*/sockets/*")][:MOST_SOCKETS]
+    try:
+        host, _, port = Path(files[1]).read_text().strip().rpartition(":")
+        return [host.strip("[]")], [int(port)], sockets, files
+    except (OSError, ValueError):
+        return [], [], sockets, files
 
 
 @checks("M02")

@@ -65,16 +65,19 @@ def secret_of(file: Path | None) -> str:
 
 async def hold(options: NodeOptions, settings: "Settings") -> int:
     """Run a node until told to end."""
+    from divingbell.scale import certificates
     from divingbell.scale.node import Node
 
     name = options.name or f"{socket.gethostname()}-{os.getpid()}"
     if options.backend is not None:
         settings = replace(settings, node_backend=options.backend)
+    contexts = certificates.contexts()
     node = Node(
         settings,
         name,
         host=options.host,
         port=options.port,
+        tls=None if contexts is None else contexts.server,
         secret=options.secret,
         progress=tell,
     )

@@ -1,0 +1,49 @@
+"""The certificates of a cluster, for lines that go over a network: those that Ray has, too."""
+
+import os
+import ssl
+from typing import NamedTuple
+
+from divingbell.errors import ConfigError
+
+NAMES = ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
+
+
+class Contexts(NamedTuple):
+    """For both ends of a line; both show a certificate of the cluster's authority."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+
+
+def contexts() -> Contexts | None:
+    """Return contexts of the certificates that are named; None where Ray does without TLS.
+
+    Raises:
+        ConfigError: a file is missing, or is none of a certificate.
+    """
+    if os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true"):
+        return None
+    files = [os.environ.get(name, "") for name in NAMES]
+    if not all(files):
+        raise ConfigError(f"RAY_USE_TLS is on: set {', '.join(NAMES)}, too")
+    certificate, key, authority = files
+    return Contexts(
+        _context(ssl.PROTOCOL_TLS_SERVER, certificate, key, authority),
+        _context(ssl.PROTOCOL_TLS_CLIENT, certificate, key, authority),
+    )
+
+
+def _context(kind: int, certificate: str, key: str, authority: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(kind)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    try:
+        context.load_cert_chain(certificate, key)
+        context.load_verify_locations(authority)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(
+            f"RAY_USE_TLS is on, and Ray's certificates can't be used ({error}): see "
+            f"{', '.join(NAMES)}"
+        ) from None
+    context.verify_mode = ssl.CERT_REQUIRED
+    return context
