@@ -9,6 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from divingbell.shares.turns import Turns
@@ -187,8 +188,8 @@ def _parts_of(item: Any, kind: type) -> tuple[Collection[Any], Collection[Any]]:
     if kind is dict:
         return item.values(), item
     # Records before mappings: to ask whether something is one takes as long as all of their fields.
-    if (fields := _fields_of(kind)) is not None:
-        return [getattr(item, name) for name in fields], ()
+    if (parts_of := _record_of(kind)) is not None:
+        return parts_of(item), ()
     if isinstance(item, Mapping):
         return item.values(), item
     if isinstance(item, list | tuple | set | frozenset):
@@ -197,6 +198,9 @@ def _parts_of(item: Any, kind: type) -> tuple[Collection[Any], Collection[Any]]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _fields_of(kind: type) -> tuple[str, ...] | None:
-    """The names of the fields of a dataclass; None for any other class."""
-    return tuple(getattr(kind, "__dataclass_fields__", ())) or None
+def _record_of(kind: type) -> Callable[[Any], Collection[Any]] | None:
+    """What gets the fields of a dataclass; None for any other class."""
+    names = tuple(getattr(kind, "__dataclass_fields__", ()))
+    if len(names) > 1:
+        return attrgetter(*names)  # all in one call of C
+    return (lambda item: (getattr(item, names[0]),)) if names else None
