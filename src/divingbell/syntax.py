@@ -16,7 +16,7 @@ other warning of the program shown again."""
 SHORT = 2 << 10
 """Characters of code whose tree is kept for the next one who reads the same: a review, and then the
 audit log. Measured: to parse as much takes half a millisecond, more than all else of a review."""
-MOST_TREES = 4
+MOST_TREES = 2
 """Cells that are begun side by side; a tree takes 300 bytes for each character."""
 
 BARE = frozenset({

@@ -91,7 +91,7 @@ class Reader:
         """Look at all of it."""
         self._walk(tree)
         for node, place in self._kept:
-            if isinstance(node, ast.Call):
+            if type(node) is ast.Call:
                 self._look_at_call(node, place)
             else:
                 self._uses.look_at_name(node)
@@ -115,20 +115,21 @@ class Reader:
         waiting: list[Any] = [tree]
         keep, evaluators, enter = self._kept.append, vocabulary.EVALUATORS, self._enter
         pop, push, parts, bare = waiting.pop, waiting.append, PARTS, _BARE
+        attribute, name, call = ast.Attribute, ast.Name, ast.Call
         while waiting:
             node = pop()
             kind = type(node)
             if kind in bare:
                 continue
-            if kind is ast.Attribute:
+            if kind is attribute:
                 keep((node, place))
                 node = root_of(node)
                 kind = type(node)
-            if kind is ast.Name:
+            if kind is name:
                 if node.id in evaluators:
                     keep((node, place))
                 continue
-            if kind is ast.Call:
+            if kind is call:
                 keep((node, place))
             elif kind is _Place:
                 place = node
