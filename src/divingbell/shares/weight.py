@@ -33,6 +33,8 @@ LARGE_COUNT = 2_000
 """Characters, and parts, of a value beyond which work on it is done in a thread."""
 _PLAIN = frozenset({int, float, bool, type(None)})
 _GROUPS = frozenset({list, tuple, set, frozenset})
+_CONTAINERS = _GROUPS | {dict}
+_TEXTS = (str, bytes)
 _CHUNK = 1 << 16
 CONTAINER = 8
 """The weight of a list or an object, and no byte has more; a sign weighs one."""
@@ -170,14 +172,15 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
         kind = item.__class__
         if kind in _PLAIN:  # most parts are
             continue
-        if kind is str or isinstance(item, str | bytes):
+        if kind is str or (kind not in _CONTAINERS and isinstance(item, _TEXTS)):
             text -= len(item)
             continue
         parts, names = _parts_of(item, kind)
         count -= len(parts)
         if count >= 0:
             left += parts
-            text -= sum(len(str(name)) for name in names)
+            if names:
+                text -= sum(len(str(name)) for name in names)
     return count < 0 or text < 0
 
 
