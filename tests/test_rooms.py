@@ -18,6 +18,7 @@ LAYERS = (
         "models",
         "notebook",
         "principal",
+        "syntax",
         "text",
         "tool",
     ),

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from divingbell import syntax
 from divingbell.models import MB, Limits
 from divingbell.review import reader, reviewer
 from divingbell.review.estimate import Estimate
@@ -339,7 +340,7 @@ def test_the_work_that_code_can_cause_is_bounded(monkeypatch: pytest.MonkeyPatch
         return counted
 
     monkeypatch.setattr(
-        reader, "_PARTS", {kind: counting(parts) for kind, parts in reader._PARTS.items()}
+        reader, "PARTS", {kind: counting(parts) for kind, parts in syntax.PARTS.items()}
     )
     assert review(code).action == "warn"
     # Each statement twice: once for what ends a loop, once for the rest.
@@ -369,7 +370,7 @@ def test_warnings_about_the_code_stay_out_of_the_host() -> None:
 
 async def test_long_code_is_read_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     threads: list[bool] = []
-    parse = reviewer.parsed
+    parse = syntax.parsed
 
     def parsed(code: str) -> object:
         threads.append(threading.current_thread() is threading.main_thread())

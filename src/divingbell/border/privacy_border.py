@@ -434,8 +434,8 @@ class PrivacyPassage:
         self._last: dict[str, Any] = {}
 
     async def event(self, event: Shown) -> Iterable[Shown]:
-        await self._border.recalled(self._principal)
         if event.type in _CUT:
+            await self._border.recalled(self._principal)
             if event.type not in self._pieces:
                 self._pieces[event.type] = self._conversation.pieces()
             self._last[event.type] = event

@@ -3,9 +3,10 @@
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from decimal import Decimal
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 LEAST_NUMBER, MOST_NUMBER = 10**4, 10**40
 """Whole numbers that may be somebody's, such as that of a card; a table may have made floats of
@@ -13,6 +14,7 @@ them."""
 _COUNTS = frozenset({int, float})
 _NUMBERS = _COUNTS | {Decimal}
 _GROUPS = frozenset({tuple, set, frozenset})
+_CONTAINERS = _GROUPS | {list, dict}
 _SAY_NOTHING = frozenset({bool, type(None)})
 
 
@@ -49,8 +51,12 @@ def with_texts(
         parts = [with_texts(each, change, number) for each in (value.real, value.imag)]
         is_changed = any(isinstance(each, str) for each in parts)
         return f"({parts[0]}+{parts[1]}j)" if is_changed else value
-    if (names := _fields_of(kind)) is not None:
-        changed = {name: with_texts(each, change, number) for name, each in _said(value, names)}
+    if (record := _record_of(kind)) is not None:
+        changed = {
+            name: with_texts(each, change, number)
+            for name, each in zip(record.names, record.parts_of(value), strict=True)
+            if each.__class__ not in _COUNTS or name == "value"
+        }
         return dataclasses.replace(value, **changed)
     return value
 
@@ -112,15 +118,16 @@ class Leaves:
                 add(name)
             else:
                 self._collect(name)
-            if each.__class__ is str:
+            kind = each.__class__
+            if kind is str:
                 add(each)
-            else:
+            elif kind not in _SAY_NOTHING:
                 self._collect(each)
 
     def _collect_other(self, value: Any) -> None:
         # Records first: to ask whether something is a mapping takes as long as all of their fields.
-        if (names := _fields_of(value.__class__)) is not None:
-            self._collect_all([each for _, each in _said(value, names)])
+        if (record := _record_of(value.__class__)) is not None:
+            self._collect_fields(value, record)
         elif isinstance(value, str):
             self.texts.append(value)
         elif isinstance(value, bytes):
@@ -133,6 +140,21 @@ class Leaves:
             self._collect_all(value)
         elif value.__class__ is complex:
             self._collect_all((value.real, value.imag))
+
+    def _collect_fields(self, value: Any, record: "_Record") -> None:
+        names, parts_of = record
+        parts = parts_of(value)
+        self._count(len(parts))
+        add = self.texts.append
+        for name, each in zip(names, parts, strict=True):
+            kind = each.__class__
+            if kind is str:
+                add(each)
+            elif kind in _CONTAINERS:
+                if each:
+                    self._collect(each)
+            elif kind not in _SAY_NOTHING and (kind not in _COUNTS or name == "value"):
+                self._collect(each)
 
     def _count(self, parts: int) -> None:
         self._left -= parts
@@ -173,17 +195,19 @@ def _is_long_decimal(number: Decimal) -> bool:
     return number.is_finite() and LEAST_NUMBER <= size < MOST_NUMBER and size == int(size)
 
 
-def _said(record: Any, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
-    """Yield the fields of a record, but for numbers of our own, such as a time or a size."""
-    for name in names:
-        each = getattr(record, name)
-        if each.__class__ not in _COUNTS or name == "value":
-            yield name, each
+class _Record(NamedTuple):
+    """A dataclass. Numbers in its fields are our own, such as a time or a size, but for a value."""
+
+    names: tuple[str, ...]
+    parts_of: Callable[[Any], tuple[Any, ...]]
 
 
 @functools.cache
-def _fields_of(kind: Hashable) -> tuple[str, ...] | None:
-    """The names of the fields of a dataclass; None for any other class."""
+def _record_of(kind: Hashable) -> _Record | None:
+    """What there is to a dataclass; None for any other class."""
     if not isinstance(kind, type) or not dataclasses.is_dataclass(kind):
         return None
-    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
+    names = tuple(field.name for field in dataclasses.fields(kind) if field.init)
+    if len(names) > 1:
+        return _Record(names, attrgetter(*names))
+    return _Record(names, lambda record: tuple(getattr(record, name) for name in names))

@@ -264,10 +264,9 @@ class _Reader:
 
     def row(self, name: bytes) -> int:
         """Return the number in the row of that name, 0 where there is none."""
-        for line in os.pread(self._descriptor, 4096, 0).split(b"\n"):
-            if line.startswith(name + b" "):
-                return int(line[len(name) + 1 :])
-        return 0
+        rows = b"\n" + os.pread(self._descriptor, 4096, 0)
+        _, _, rest = rows.partition(b"\n%b " % name)
+        return int(rest.partition(b"\n")[0] or 0)
 
     def close(self) -> None:
         # Once only: the number may be someone else's by the second time.

@@ -4,8 +4,6 @@ It knows no settings. The walk keeps a stack of its own, so that no nesting is t
 """
 
 import ast
-from collections.abc import Callable, Iterator
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from divingbell.review import vocabulary
@@ -13,6 +11,7 @@ from divingbell.review.estimate import ARRAYS, LOOPS_A_SECOND, Estimate
 from divingbell.review.names import Names, dotted, root_of
 from divingbell.review.sights import Sights, shown
 from divingbell.review.uses import Uses
+from divingbell.syntax import BARE, PARTS, nothing
 
 MAX_TARGETS = 100
 """Names that one assignment binds."""
@@ -29,45 +28,14 @@ _ENTERED = frozenset({
 """Kinds of nodes that are looked at as they are met."""
 _APART = frozenset({*_FUNCTIONS, ast.ClassDef})
 """Kinds of nodes with code that ends nothing around it."""
-_BARE = frozenset({
-    ast.Constant, ast.Load, ast.Store, ast.Del, ast.Pass, ast.Break, ast.Continue, ast.Global,
-    ast.Nonlocal, *ast.operator.__subclasses__(), *ast.unaryop.__subclasses__(),
-    *ast.cmpop.__subclasses__(), *ast.boolop.__subclasses__(), str, int, bool, bytes, type(None),
-})  # fmt: skip
-"""Kinds of nodes and values that have nothing in them. They are half of all."""
-_WORDS = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "type_comment", "kind", "conversion",
-                    "level", "module", "simple", "is_async", "rest"})  # fmt: skip
-"""Parts that are never looked into."""
-
-
-def _kinds(kind: type[ast.AST]) -> Iterator[type[ast.AST]]:
-    for each in kind.__subclasses__():
-        yield each
-        yield from _kinds(each)
-
-
-def _nothing(node: ast.AST) -> tuple[Any, ...]:
-    return ()
-
-
-def _parts_of(kind: type[ast.AST]) -> Callable[[ast.AST], tuple[Any, ...]]:
-    """Return what gets the parts of a node of this kind that are looked into."""
-    names = [name for name in kind._fields if name not in _WORDS]
-    if not names or kind in _BARE:
-        return _nothing
-    if len(names) == 1:
-        [name] = names
-        return lambda node: (getattr(node, name),)
-    return attrgetter(*names)
-
-
-_PARTS = {kind: _parts_of(kind) for kind in _kinds(ast.AST)}
+_BARE = BARE | {ast.Constant}
+"""Kinds that say nothing. What a constant is, is asked of what it stands in."""
 
 
 def _inside(node: ast.AST) -> list[ast.AST]:
     """Return what is in a node, without most of what has nothing in it."""
     nodes: list[ast.AST] = []
-    for part in _PARTS.get(type(node), _nothing)(node):
+    for part in PARTS.get(type(node), nothing)(node):
         if type(part) is list:
             nodes += part[::-1]
         elif type(part) not in _BARE:
@@ -123,7 +91,7 @@ class Reader:
         """Look at all of it."""
         self._walk(tree)
         for node, place in self._kept:
-            if isinstance(node, ast.Call):
+            if type(node) is ast.Call:
                 self._look_at_call(node, place)
             else:
                 self._uses.look_at_name(node)
@@ -146,21 +114,22 @@ class Reader:
         place = _TOP
         waiting: list[Any] = [tree]
         keep, evaluators, enter = self._kept.append, vocabulary.EVALUATORS, self._enter
-        pop, push, parts, bare = waiting.pop, waiting.append, _PARTS, _BARE
+        pop, push, parts, bare = waiting.pop, waiting.append, PARTS, _BARE
+        attribute, name, call = ast.Attribute, ast.Name, ast.Call
         while waiting:
             node = pop()
             kind = type(node)
             if kind in bare:
                 continue
-            if kind is ast.Attribute:
+            if kind is attribute:
                 keep((node, place))
                 node = root_of(node)
                 kind = type(node)
-            if kind is ast.Name:
+            if kind is name:
                 if node.id in evaluators:
                     keep((node, place))
                 continue
-            if kind is ast.Call:
+            if kind is call:
                 keep((node, place))
             elif kind is _Place:
                 place = node

@@ -1,8 +1,5 @@
 """The reviewer: code in, findings out. Nothing is run, and no text makes it fail."""
 
-import ast
-import re
-import warnings
 from collections.abc import Callable
 
 from divingbell.models import Limits
@@ -14,6 +11,7 @@ from divingbell.review.sights import Sight, Sights, shown
 from divingbell.settings.review import SEVERITY, ReviewKind, ReviewSettings
 from divingbell.shares import weight
 from divingbell.shares.collector import COLLECTOR
+from divingbell.syntax import parsed
 from divingbell.text import one_line
 
 MAX_CODE = 32 << 10
@@ -24,11 +22,6 @@ AT_ONCE = 2 << 10
 cell, and four for one that was written to take long."""
 MAX_FINDINGS = 100
 MAX_WORDS = 200
-FILE = "<divingbell review>"
-_OURS = re.compile(re.escape(FILE))
-"""The parser warns about odd escapes in texts. The writer of the code is told inside; on the host
-such warnings are ignored. `warnings.catch_warnings` would do that for all threads, and have every
-other warning of the program shown again."""
 
 
 class Reviewer:
@@ -116,13 +109,6 @@ def _read(code: str, bounds: Bounds, sights: Sights) -> None:
             _look_at_magic(magic, sights)
         tree = parsed(cell.python)
     Reader(bounds, sights).read(tree)
-
-
-def parsed(code: str) -> ast.Module:
-    if not warnings.filters or warnings.filters[0][3] != _OURS:
-        # In front of those that were set since: one of them may make errors of warnings.
-        warnings.filterwarnings("ignore", module=_OURS.pattern)
-    return ast.parse(code, FILE)
 
 
 def _look_at_magic(magic: Magic, sights: Sights) -> None:

@@ -71,7 +71,8 @@ class Uses:
         kind = kind_of(name)
         if kind is None and name not in _TOLD_APART:
             self.look_at_file(node, name)
-        elif name in vocabulary.FORKS and in_loop:
+            return
+        if name in vocabulary.FORKS and in_loop:
             what = "forks in a loop, and each process goes on with it"
             self._sights.see("bomb", node.lineno, what)
         elif endless and (kind == "process" or name in vocabulary.THREADS):
@@ -92,7 +93,7 @@ class Uses:
 
     def look_at_file(self, node: ast.Call, name: str) -> None:
         """Look at what a call reads from the network, and where it writes to."""
-        method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        method = node.func.attr if type(node.func) is ast.Attribute else ""
         if name in _WRITERS or method in _WRITING_METHODS:
             self._sights.see_written(self._written(node, name, method), node.lineno)
         is_reading = name.rpartition(".")[2].startswith(_READING)

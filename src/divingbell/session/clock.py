@@ -36,8 +36,9 @@ class Clock:
         self._standing: tuple[float, float] | None = None
         """Since when, and the processor time then."""
         self._about_to_stand: asyncio.TimerHandle | None = None
+        self._on_ceiling = on_ceiling
+        self._ceiling = max(ceiling, timeout)
         self._check = self._loop.call_later(timeout, self._look)
-        self._ceiling = self._loop.call_later(max(ceiling, timeout), on_ceiling)
 
     def call_began(self) -> None:
         self._calls += 1
@@ -53,7 +54,6 @@ class Clock:
 
     def stop(self) -> None:
         self._check.cancel()
-        self._ceiling.cancel()
         self._cancel_standing()
 
     def _stand(self) -> None:
@@ -71,10 +71,12 @@ class Clock:
         return max(self._loop.time() - since - (self._cpu_seconds() - cpu), 0.0)
 
     def _look(self) -> None:
-        counted = self._loop.time() - self._started - self._stood - self._standing_for()
-        left = self._timeout - counted
+        passed = self._loop.time() - self._started
+        left = self._timeout - (passed - self._stood - self._standing_for())
         if left <= 0:
             self._on_timeout()
+        elif passed >= self._ceiling:
+            self._on_ceiling()
         else:
             pause = left if self._standing is None else max(left, LOOK)
-            self._check = self._loop.call_later(pause, self._look)
+            self._check = self._loop.call_later(min(pause, self._ceiling - passed), self._look)

@@ -9,6 +9,7 @@ import functools
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextvars import ContextVar
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from divingbell.shares.turns import Turns
@@ -32,6 +33,8 @@ LARGE_COUNT = 2_000
 """Characters, and parts, of a value beyond which work on it is done in a thread."""
 _PLAIN = frozenset({int, float, bool, type(None)})
 _GROUPS = frozenset({list, tuple, set, frozenset})
+_CONTAINERS = _GROUPS | {dict}
+_TEXTS = (str, bytes)
 _CHUNK = 1 << 16
 CONTAINER = 8
 """The weight of a list or an object, and no byte has more; a sign weighs one."""
@@ -169,14 +172,15 @@ def is_large(value: Any, count: int = LARGE_COUNT, text: int = LARGE_TEXT) -> bo
         kind = item.__class__
         if kind in _PLAIN:  # most parts are
             continue
-        if kind is str or isinstance(item, str | bytes):
+        if kind is str or (kind not in _CONTAINERS and isinstance(item, _TEXTS)):
             text -= len(item)
             continue
         parts, names = _parts_of(item, kind)
         count -= len(parts)
         if count >= 0:
             left += parts
-            text -= sum(len(str(name)) for name in names)
+            if names:
+                text -= sum(len(str(name)) for name in names)
     return count < 0 or text < 0
 
 
@@ -187,8 +191,8 @@ def _parts_of(item: Any, kind: type) -> tuple[Collection[Any], Collection[Any]]:
     if kind is dict:
         return item.values(), item
     # Records before mappings: to ask whether something is one takes as long as all of their fields.
-    if (fields := _fields_of(kind)) is not None:
-        return [getattr(item, name) for name in fields], ()
+    if (parts_of := _record_of(kind)) is not None:
+        return parts_of(item), ()
     if isinstance(item, Mapping):
         return item.values(), item
     if isinstance(item, list | tuple | set | frozenset):
@@ -197,6 +201,9 @@ def _parts_of(item: Any, kind: type) -> tuple[Collection[Any], Collection[Any]]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _fields_of(kind: type) -> tuple[str, ...] | None:
-    """The names of the fields of a dataclass; None for any other class."""
-    return tuple(getattr(kind, "__dataclass_fields__", ())) or None
+def _record_of(kind: type) -> Callable[[Any], Collection[Any]] | None:
+    """What gets the fields of a dataclass; None for any other class."""
+    names = tuple(getattr(kind, "__dataclass_fields__", ()))
+    if len(names) > 1:
+        return attrgetter(*names)  # all in one call of C
+    return (lambda item: (getattr(item, names[0]),)) if names else None

@@ -11,8 +11,9 @@ from divingbell.border.privacy.blotter import BLOTTER
 from divingbell.border.vault import tokens
 from divingbell.errors import SkillRefused
 from divingbell.principal import Principal
-from divingbell.review.reviewer import AT_ONCE, FILE, MAX_CODE, parsed
+from divingbell.review.reviewer import AT_ONCE, MAX_CODE
 from divingbell.shares import weight
+from divingbell.syntax import FILE, parsed
 from divingbell.text import one_line
 
 MAX_EXAMPLE = 4_000

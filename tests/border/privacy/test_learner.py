@@ -295,3 +295,21 @@ def test_a_day_of_birth_with_a_time_is_known_without_it(written: str) -> None:
     for text in (f"since {written} or so", "since 1985-03-12 or so"):
         assert [find.kind for find in known.finds(text)] == ["BIRTH_DATE"]
     assert known.finds("on 2024-05-06") == []
+
+
+FLAT: dict[str, dict[str, Any]] = {
+    "a field": {"id": 17, "email": "ann@example.org"},
+    "a name beside its value": {"name": "email", "value": "ann@example.org"},
+    "JSON": {"note": '{"email": "ann@example.org"}'},
+    "CSV": {"note": "id,email\n17,ann@example.org"},
+    "HTML": {"note": "<table><tr><th>email</th></tr><tr><td>ann@example.org</td></tr></table>"},
+    "base64": {"blob": base64.b64encode(b'{"email": "ann@example.org"}').decode()},
+}
+
+
+@pytest.mark.parametrize("kind", FLAT)
+def test_what_is_read_at_a_glance_is_learned_all_the_same(kind: str) -> None:
+    for learn in (Learner.learn, Learner.learn_given):
+        known = Learned()
+        learn(Learner(Fields(), known), FLAT[kind], "crm.find")
+        assert len(known) == 1

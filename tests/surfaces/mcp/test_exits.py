@@ -94,6 +94,30 @@ async def test_parameters_that_are_not_valid_stay_an_error_of_the_client() -> No
         await exits.Exits().answer(context, wrong)
 
 
+async def test_of_an_answer_of_ours_all_passes_but_the_figures_beside_it() -> None:
+    class Recording(OpenBorder):
+        def __init__(self) -> None:
+            self.passed: list[Any] = []
+
+        async def outward(
+            self, value: Any, principal: Principal, reader: Reader = "model", origin: str = ""
+        ) -> Any:
+            self.passed.append(value)
+            return value
+
+    said = {"content": [{"type": "text", "text": "2"}], "structuredContent": {"value": 2}}
+    figures = {"_meta": {"divingbell/usage": {"memory_peak": 6_553_600}}}
+    for tool, passed in (("execute_python", said), ("shop_stock", said | figures)):
+        border = Recording()
+
+        async def answered(_: Any) -> Any:
+            return said | figures
+
+        context: Any = SimpleNamespace(method="tools/call", params={"name": tool}, request=None)
+        assert await exits.Exits(border).answer(context, answered) == said | figures
+        assert border.passed == [passed]
+
+
 HUGE: dict[str, Any] = {
     "an error": {"isError": True, "content": [], "structuredContent": {"n": list(range(10_000))}},
     "a long text": {"content": [], "_meta": {"x": "\u202e" * 10_000}},

@@ -48,6 +48,12 @@ MOST_TOLD_WEIGHT = 200_000
 _TABLES = {"csv": "", "txt": "", "tsv": "\t", "tab": "\t"}
 """Endings of tables, and what stands between their cells where that is known."""
 _JSON = frozenset(("json", "jsonl", "ndjson"))
+_FEW = 20
+_PLAIN = frozenset((int, float, bool, type(None)))
+_MAY_BE_DOCUMENT = re.compile(r"[\n{\[<]")
+"""JSON, a table, or HTML."""
+_TELLING = frozenset(("value", "blob"))
+"""Names whose values say more than that they stand there."""
 _HEADERS = frozenset(("columns", "column_names", "headers", "header", "fields"))
 _ROWS = ("rows", "data", "values", "records")
 _PAIR_NAMES = ("name", "key", "field", "property", "label")
@@ -107,7 +113,10 @@ class Learner:
 
     def learn(self, value: Any, tool: str, seals: Seals | None = None) -> Lesson:
         """Learn from a result of `server.tool`: JSON, and in its texts JSON, CSV and HTML."""
-        reading = _Reading(self._fields.of(tool), seals)
+        fields = self._fields.of(tool)
+        if seals is None and _says_nothing(value, fields):
+            return Lesson()
+        reading = _Reading(fields, seals)
         reading.read(payloads(value))
         return self._keep(reading, tool.partition(".")[0], MOST_OF_SERVER)
 
@@ -116,7 +125,10 @@ class Learner:
 
         Code decides about them: they have room of their own, and take none of that of results.
         """
-        reading = _Reading(self._fields.of(tool))
+        fields = self._fields.of(tool)
+        if _says_nothing(value, fields):
+            return Lesson()
+        reading = _Reading(fields)
         reading.read(payloads(value))
         return self._keep(reading, GIVEN, MOST_GIVEN)
 
@@ -387,6 +399,22 @@ class _Reading:
             self.values.setdefault(text[:LONGEST], kind)
             if kind == "BIRTH_DATE" and (day := _DAY_WITH_TIME.fullmatch(text)):
                 self.values.setdefault(day[1], kind)
+
+
+def _says_nothing(value: Any, fields: FieldsOfOrigin) -> bool:
+    """Whether this is an object, as most arguments are, in which nothing can be learned: of few
+    plain values, under names of no field, and of texts in which there is nothing else."""
+    if type(value) is not dict or len(value) > _FEW:
+        return False
+    for name, each in value.items():
+        if type(name) is not str or name in _TELLING or fields.field(name, name) is not None:
+            return False
+        if type(each) is str:
+            if _MAY_BE_DOCUMENT.search(each):
+                return False
+        elif type(each) not in _PLAIN:
+            return False
+    return True
 
 
 def _is_told_apart(part: _Part) -> bool:

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from divingbell import syntax
+
 MOST_CODE = 1 << 14
 """Characters of code that are read: Python parses these in 10 ms."""
 MOST_VALUES = 5_000
@@ -24,6 +26,11 @@ _WRITTEN = re.compile(
     r"""(?<!\w)(?=([A-Za-z_][\w-]{1,60})["']?(?:\s?[=:]=?\s?|\s)"""
     r"""(?:"([^"\n]{1,400})"|'([^'\n]{1,400})'|([^\s"',;)}\]]{1,400})))"""
 )
+_TELLING = frozenset({
+    ast.Call, ast.Dict, ast.List, ast.Tuple, ast.Constant, ast.ImportFrom, ast.Assign,
+    ast.AnnAssign, ast.NamedExpr, ast.Compare, ast.arguments,
+})  # fmt: skip
+"""Kinds of nodes that say something of values. They are a third of all."""
 Plain = Any
 """What JSON can hold."""
 
@@ -44,7 +51,7 @@ def in_code(code: str) -> list[NamedValue]:
     """
     code = code[:MOST_CODE]
     try:
-        tree = ast.parse(code)
+        tree = syntax.parsed(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return [
             NamedValue(NOWHERE, {name: next(filter(None, each), "")})
@@ -62,9 +69,9 @@ def in_code(code: str) -> list[NamedValue]:
 class _Reading:
     """A piece of Python."""
 
-    def __init__(self, tree: ast.AST, most: int) -> None:
+    def __init__(self, tree: ast.Module, most: int) -> None:
         self._left = most
-        self._nodes = list(ast.walk(tree))
+        self._nodes = [node for node in syntax.nodes(tree) if type(node) in _TELLING]
         self._imported: dict[str, str] = {}
         """What names that were imported from a server stand for: `find` for `crm.find`."""
         self._assigned: dict[str, list[ast.Constant]] = {}
@@ -88,9 +95,9 @@ class _Reading:
     def found(self) -> Iterator[NamedValue]:
         for node in self._nodes:
             if isinstance(node, ast.Call):
-                origin = self._tool(node.func)
                 named = {each.arg: self._plain(each.value) for each in node.keywords if each.arg}
-                yield NamedValue(origin, named)
+                if named:
+                    yield NamedValue(self._tool(node.func), named)
             elif isinstance(node, ast.Dict | ast.List | ast.Tuple):
                 yield NamedValue(NOWHERE, self._plain(node))
             elif isinstance(node, ast.Constant) and isinstance(node.value, str):

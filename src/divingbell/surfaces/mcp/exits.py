@@ -46,6 +46,7 @@ SKILLS = ("skills/list", "skills/get")
 """What they tell has passed the border already: it is made of files as `content` returns them, and
 of their addresses as `address` does. A digest that passed again might be taken for a secret."""
 
+_META = "_meta"
 _BRACKETED = re.compile(r"((?:\[|%5[Bb])[A-Z0-9_]{1,64}(?:\]|%5[Dd]))")
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -124,7 +125,10 @@ class Exits:
         if name in NAMES and "inputRequests" not in answer:
             if name == SEARCH.name and not answer.get("isError"):
                 return dict(answer)
-            return await self._shown(answer, principal, dict)
+            # Figures of our own, and names of tools: what a cell shows is not in there.
+            figures = {_META: answer[_META]} if _META in answer else {}
+            told = {name: part for name, part in answer.items() if name != _META}
+            return await self._shown(told, principal, dict) | figures
         seen = functools.partial(result, ctx.method)
         if ctx.method in (*DOCUMENTATION, *SKILLS):
             return await weight.beside(seen, answer, text=LONG)

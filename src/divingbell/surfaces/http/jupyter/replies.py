@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from divingbell.review.reviewer import parsed
 from divingbell.session.base import SessionHandle
 from divingbell.surfaces.http.jupyter.messages import REQUEST, VERSION, Request, Word
+from divingbell.syntax import parsed
 
 KERNEL = "python3"
 """The name that notebooks know a kernel of Python by, so that any of them finds this one."""
