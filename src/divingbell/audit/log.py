@@ -54,7 +54,7 @@ class AuditLog:
         if self._mode != "required" and isinstance(event, CellStarted | CommandStarted):
             self._writer.add(record)
             return None
-        return partial(self._written, self._handed_over(record))
+        return partial(self._written, await self._handed_over(record))
 
     async def keep(self, event: JournalEvent) -> None:
         """Write down what is done outside of a session, before anybody sees its result.
@@ -65,7 +65,7 @@ class AuditLog:
         self._make_ended()
         record = self._records.of(event)
         if record is not None:
-            await self._written(self._handed_over(record))
+            await self._written(await self._handed_over(record))
 
     async def check(self) -> None:
         """Make sure that it can be written, by a record that says so, before something is changed
@@ -74,11 +74,12 @@ class AuditLog:
         Raises:
             NotRecorded: it can't.
         """
-        await self._written(self._handed_over({"at": now(), "kind": "log.checked"}))
+        await self._written(await self._handed_over({"at": now(), "kind": "log.checked"}))
 
-    def _handed_over(self, record: Record) -> "asyncio.Future[None]":
+    async def _handed_over(self, record: Record) -> "asyncio.Future[None]":
         with self._refusing():
-            return self._writer.begin(record)
+            async with asyncio.timeout(WRITE_TIMEOUT):
+                return await self._writer.begin(record)
 
     async def _written(self, done: "asyncio.Future[None]") -> None:
         with self._refusing():

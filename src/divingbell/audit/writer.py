@@ -17,10 +17,6 @@ log = logs.logger("divingbell")
 
 SOON = 0.05
 """Seconds that what has happened waits for others to be written with it."""
-UNTIL_AT_DISK = 0.0002
-"""Seconds that the event loop waits at most for the thread to come to the disk; it takes a fifth of
-that. To be told of it took three turns of the loop, and a quarter of all that a record costs a
-call."""
 HEAD_EVERY = 1.0
 """Seconds between two heads, while there is something new to sign."""
 MOST_WAITING = 10_000
@@ -61,10 +57,9 @@ class Writer:
         # No Condition: whoever is woken by one has to wait for its lock, which is another switch.
         self._signals: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._entries: list[Entry] = []
-        self._is_woken = False
-        """Whether the thread is at work, or is about to be."""
-        self._at_disk = threading.Lock()
-        """Let go of by the thread when it waits for the disk."""
+        self._is_writing = False
+        self._begun: asyncio.Future[None] | None = None
+        """Done when the thread begins to write; there is one while it is to be woken."""
         self._dropped = 0
         self._closing = False
         self._timer: asyncio.TimerHandle | None = None
@@ -76,29 +71,32 @@ class Writer:
 
     # For the event loop
 
-    def begin(self, record: Record) -> "asyncio.Future[None]":
+    async def begin(self, record: Record) -> "asyncio.Future[None]":
         """Hand a record over; what is returned is done once it is on the disk, with all that came
         before it, or has the OSError for which it can't be written, and is not kept.
 
-        It returns when the thread waits for the disk, if that is soon: whoever goes on before that
-        keeps the interpreter from it, and nothing is done at the same time.
+        It returns when the thread waits for the disk: whoever goes on before that keeps the
+        interpreter from it, and nothing is done at the same time.
 
         Raises:
             OSError: it is closed.
         """
         done: asyncio.Future[None] = self._loop.create_future()
         entry = Entry(written(record), done)
+        begun = None
         with self._guard:
             if self._closing:
                 raise OSError(0, "it is closed")
-            is_idle = not self._is_woken
-            self._is_woken = True
+            if self._begun is None and not self._is_writing:
+                begun = self._begun = self._loop.create_future()
             self._entries.append(entry)
-        if is_idle:
-            self._at_disk.acquire(blocking=False)  # where nobody has waited for it the last time
         self._signals.put(None)
-        if is_idle:
-            self._at_disk.acquire(timeout=UNTIL_AT_DISK)
+        if begun is not None:
+            try:
+                await begun
+            except asyncio.CancelledError:
+                done.cancel()  # nobody waits for it: it is not to be written
+                raise
         return done
 
     def add(self, record: Record, stands_for: int = 1) -> None:
@@ -140,10 +138,11 @@ class Writer:
             with self._guard:
                 entries, self._entries = self._entries, []
                 closing = self._closing
-                self._is_woken = True
-            self._write(entries)
+                begun, self._begun = self._begun, None
+                self._is_writing = True
+            self._write(entries, begun)
             self._write_head(at_once=closing)
-            self._is_woken = False
+            self._is_writing = False
             if closing:
                 break
         self._segments.close()
@@ -158,16 +157,18 @@ class Writer:
             return max(0.0, self._head_at + HEAD_EVERY - time.monotonic())
         return None
 
-    def _waits_for_disk(self) -> None:
-        if self._at_disk.locked():  # only this thread ever lets go of it
-            self._at_disk.release()
-
-    def _write(self, entries: list[Entry]) -> None:
+    def _write(self, entries: list[Entry], begun: "asyncio.Future[None] | None") -> None:
         """Write records in the order in which they came, with one sync for all."""
         if not entries:
             return
+        told = [] if begun is None else [begun]
+
+        def waits_for_disk() -> None:
+            if told:
+                self._resolve([told.pop()], None)
+
         if not self._segments.is_begun:
-            self._waits_for_disk()
+            waits_for_disk()
         error = self._chain_begun()
         gap = self._dropped
         batch: list[Record | str] = [each.record for each in entries if each.is_wanted(error)]
@@ -176,7 +177,7 @@ class Writer:
         kept: list[Entry] = []
         try:
             if batch:
-                self._segments.write(batch, self._waits_for_disk)
+                self._segments.write(batch, waits_for_disk)
         except Exception as failure:  # whatever it is, nothing of it was kept
             error, gap = failure, 0
             kept = [each for each in entries if each.waiter is None]
@@ -187,7 +188,7 @@ class Writer:
         waiters = [each.waiter for each in entries if each.waiter is not None]
         if waiters:
             self._resolve(waiters, error)
-        self._waits_for_disk()  # where it came to no write at all
+        waits_for_disk()  # where it came to no write at all
 
     def _resolve(self, waiters: "list[asyncio.Future[None]]", error: Exception | None) -> None:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
