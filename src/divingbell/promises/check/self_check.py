@@ -60,7 +60,8 @@ def promised(
     return tuple(
         promise
         for promise in PROMISES
-        if (only is None or promise.id in only)
+        if promise.about_sessions
+        and (only is None or promise.id in only)
         and not _reason(promise, backend, limits_by, own_uid)
     )
 
@@ -70,7 +71,7 @@ def left_out(backend: str, limits_by: str, *, own_uid: bool = True) -> list[tupl
     return [
         (promise, reason)
         for promise in PROMISES
-        if (reason := _reason(promise, backend, limits_by, own_uid))
+        if promise.about_sessions and (reason := _reason(promise, backend, limits_by, own_uid))
     ]
 
 
