@@ -10,6 +10,10 @@ __all__ = ["site"]
 async def test_tools_are_searched_and_described(anne: httpx2.AsyncClient) -> None:
     servers = (await anne.get(f"{API}/mcp/servers")).json()["items"]
     assert [each["name"] for each in servers] == ["shop"]
+    part = (await anne.get(f"{API}/mcp/servers", params={"limit": "1"})).json()
+    assert part == {"items": servers, "next": None}
+    none = await anne.get(f"{API}/mcp/servers", params={"cursor": "shed"})
+    assert none.status_code == 409 and none.json()["code"] == "cursor_gone"
     params = {"query": "complain", "detail_level": "name_only", "limit": "3"}
     found = (await anne.get(f"{API}/mcp/tools/search", params=params)).json()
     assert found["items"][0]["name"] == "shop.complain" and found["total"] >= 1
