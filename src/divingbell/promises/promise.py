@@ -53,7 +53,7 @@ class Promise:
 
     @property
     def about_sessions(self) -> bool:
-        """Whether a machine with a sandbox is enough to try it: no browser comes with Divingbell."""
+        """Whether a sandbox is enough to try it: no browser comes with Divingbell."""
         return self.kind != "browser"
 
     def source(self) -> str:
