@@ -1,5 +1,6 @@
 """Every promise, one test each; and that the checks can fail."""
 
+import asyncio
 import re
 import subprocess
 import sys
@@ -198,6 +199,28 @@ async def test_a_bomb_that_does_not_go_off_as_said_is_broken(
     monkeypatch.setattr(self_check, "PROMISES", (replace(row, outcomes=("ok",)),))
     [verdict] = [verdict async for verdict in check(own_bell)]
     assert not verdict.kept and "killed" in verdict.detail
+
+
+@pytest.mark.parametrize("ends", [True, False])
+async def test_a_check_that_does_not_end_beside_others_is_tried_once_more(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch, ends: bool
+) -> None:
+    from divingbell.promises.check import self_check
+
+    tries = 0
+
+    async def slow(rig: object) -> str:
+        nonlocal tries
+        tries += 1
+        if tries == 1 or not ends:
+            await asyncio.Event().wait()
+        return "at last"
+
+    monkeypatch.setattr(self_check, "PATIENCE", 0.1)
+    monkeypatch.setitem(CHECKS, "F04", slow)
+    [verdict] = [verdict async for verdict in check(own_bell, {"F04"})]
+    assert (verdict.kept, tries) == (ends, 2)
+    assert verdict.detail == ("at last" if ends else "the check did not end within 0.1 s")
 
 
 async def test_a_door_that_stands_open_is_noticed(

@@ -29,8 +29,8 @@ class Promise:
     """For each backend "kept", or the reason why it is not promised."""
     kind: Kind
     """probe: runs inside and judges itself. bomb: runs inside, the result is judged. host: driven
-    by a function of `divingbell.promises.check`. browser: about the console's page, tried by the tests
-    in Chromium."""
+    by a function of `divingbell.promises.check`. browser: about the console's page, tried by the
+    tests in Chromium."""
     probe: str = ""
     """The file in `probes/` that runs inside; a host check may do without."""
     limits: Mapping[str, Any] = field(default_factory=dict)
