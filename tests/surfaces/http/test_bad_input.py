@@ -338,16 +338,24 @@ async def test_where_nothing_can_be_written_down_nothing_is_run(
         assert (await anne.post(where, json=mark)).json()["status"] == "ok"
 
 
+SPIN = "import time\nwhile time.process_time() < 1.2: pass"
+
+
 @pytest.mark.parametrize("headers", [{}, EVENTS], ids=["json", "events"])
-async def test_a_rate_that_is_used_up_says_when_to_come_again(headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("rate", "code"), [("execution_rate_per_user", "1"), ("cpu_rate_per_user", SPIN)]
+)
+async def test_a_rate_that_is_used_up_says_when_to_come_again(
+    rate: str, code: str, headers: dict[str, str]
+) -> None:
     async with (
-        Divingbell(pool=0, preload=[], policy={"execution_rate_per_user": "1/hour"}) as bell,
+        Divingbell(pool=0, preload=[], policy={rate: "1/hour"}) as bell,
         served(bell) as site,
         site.client() as anne,
         site.client("bert-has-a-long-token") as bert,
     ):
         where = f"{BASE}/sessions/pearl/execute"
-        assert (await anne.post(where, json={"code": "1"}, headers=headers)).status_code == 200
+        assert (await anne.post(where, json={"code": code}, headers=headers)).status_code == 200
         for path in (where, f"{BASE}/execute"):
             refused = await anne.post(path, json={"code": "1"}, headers=headers)
             assert refused.status_code == 429 and refused.json()["code"] == "rate_exceeded"

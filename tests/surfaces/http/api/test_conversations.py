@@ -335,6 +335,27 @@ async def test_reveal_gives_a_text_of_ones_own_session(anne: httpx2.AsyncClient)
     assert (await anne.post("/api/v1/reveal", json=none)).status_code == 404
 
 
+async def test_reveal_gives_the_value_of_a_token_of_ones_own_alone(script: Talking) -> None:
+    address = "ann@example-firm.com"
+    async with (
+        Divingbell(pool=0, preload=[], privacy="personal") as bell,
+        served(bell, make_model=script.made) as site,
+        site.client(ANNE) as anne,
+        site.client(BERT) as bert,
+    ):
+        code = {"code": f"print('to {address}')"}
+        shown = (await anne.post("/api/v1/sessions/mine/execute", json=code)).json()["output"]
+        assert shown.startswith("to [EMAIL_") and address not in shown
+        talk = (await anne.post(API, json={"session": "mine"})).json()["id"]
+        for place in ({"session": "mine"}, {"conversation": talk}):
+            told = await anne.post("/api/v1/reveal", json={"text": shown} | place)
+            assert told.json() == {"text": f"to {address}\n"}
+        for client, name in ((anne, "other"), (bert, "mine")):
+            await client.post(f"/api/v1/sessions/{name}/execute", json={"code": "1"})
+            told = await client.post("/api/v1/reveal", json={"text": shown, "session": name})
+            assert told.json() == {"text": shown}, "a token of another conversation is a text"
+
+
 async def test_without_a_model_it_says_what_to_do(
     bell: Divingbell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
