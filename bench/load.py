@@ -37,6 +37,7 @@ import table
 from turns import Unable
 
 from divingbell.audit.reading import records
+from divingbell.settings.service import ServiceSettings
 
 WATCHED = str(Path(__file__).with_name("pieces.py"))
 COMMAND = str(Path(sys.executable).with_name("divingbell"))
@@ -73,8 +74,11 @@ class Service:
 
 
 @contextlib.asynccontextmanager
-async def served(users: int, *, watched: bool = False, **limits: str) -> AsyncIterator[Service]:
-    """A service with so many users and one server of tools, in a process of its own."""
+async def served(
+    users: int, *, watched: bool = False, of_user: int | None = None, **limits: str
+) -> AsyncIterator[Service]:
+    """A service with so many users and one server of tools, in a process of its own. Of each user
+    as many cells run at once as is usual, or `of_user`."""
     with tempfile.TemporaryDirectory(prefix="divingbell-load-") as folder:
         tokens = [secrets.token_urlsafe(24) for _ in range(users)]
         file, config = Path(folder, "tokens"), Path(folder, "divingbell.toml")
@@ -85,6 +89,7 @@ async def served(users: int, *, watched: bool = False, **limits: str) -> AsyncIt
         config.write_text(
             f'[limits]\n{given}[servers.bench]\ncommand = "{sys.executable}"\nargs = ["{TOOLS}"]\n'
             f'[audit_log]\nfolder = "{log}"\nheads = "{folder}/heads"\n'
+            + ("" if of_user is None else f"[service]\ncells_of_user = {of_user}\n")
         )
         port = lists.free_port()
         pieces = Path(folder, "pieces.json")
@@ -252,9 +257,13 @@ def _piece_row(measure: str, longest: Mapping[str, Any]) -> table.Row:
     )
 
 
-async def beside_spinners(rounds: int) -> list[table.Row]:
-    """One user spins in 30 sessions; another runs 1+1, and asks for /healthz."""
-    async with served(2) as service, contextlib.AsyncExitStack() as stack:
+async def beside_spinners(rounds: int, of_user: int | None = None) -> list[table.Row]:
+    """One user spins in 30 sessions; another runs 1+1, and asks for /healthz.
+
+    As the service is, 8 of these cells run and the others wait for their turn; with `of_user` so
+    many run at once.
+    """
+    async with served(2, of_user=of_user) as service, contextlib.AsyncExitStack() as stack:
         greedy, modest = [
             await stack.enter_async_context(
                 httpx2.AsyncClient(
@@ -268,7 +277,10 @@ async def beside_spinners(rounds: int) -> list[table.Row]:
             asyncio.create_task(greedy.post(f"/api/v1/sessions/s{n}/execute", json=spin))
             for n in range(SPINNERS)
         ]
-        await asyncio.sleep(3)
+        at_once = min(SPINNERS, of_user or ServiceSettings().cells_of_user)
+        async with asyncio.timeout(PATIENCE):
+            while await _running_of(greedy) < at_once:  # noqa: ASYNC110 (nothing tells)
+                await asyncio.sleep(0.1)
         cells, asked = [], []
         for _ in range(rounds):
             cells.append(await _timed(modest, "POST", "/api/v1/sessions/a/execute", "1+1"))
@@ -276,8 +288,14 @@ async def beside_spinners(rounds: int) -> list[table.Row]:
         for task in spinning:
             task.cancel()
         await asyncio.wait(spinning)
-    measure = f"beside {SPINNERS} spinning sessions"
+    measure = f"beside {SPINNERS} sessions of one user that spin, {at_once} at once"
     return [_beside(measure, "1+1", cells), _beside(measure, "/healthz", asked)]
+
+
+async def _running_of(client: httpx2.AsyncClient) -> int:
+    """Return how many cells of a user run, and do not wait."""
+    listed = (await client.get("/api/v1/executions", params={"limit": 200})).json()["items"]
+    return sum(each["state"] == "running" for each in listed)
 
 
 async def _timed(client: httpx2.AsyncClient, method: str, path: str, code: str = "") -> float:
@@ -468,7 +486,9 @@ async def main() -> int:
     try:
         if not chosen.faults:
             rows += await usual(users, seconds)
-            rows += await beside_spinners(20 if chosen.quick else 300)
+            rounds = 20 if chosen.quick else 300
+            rows += await beside_spinners(rounds)
+            rows += await beside_spinners(rounds, of_user=SPINNERS)
         if chosen.faults or chosen.quick:
             rows += await faults(users, max(seconds, 6))
     except Unable as error:

@@ -12,7 +12,7 @@ CHOSEN = tuple(
     promise.id
     for promise in PROMISES
     # Checks of the gateway start fronts of their own, with servers that nodes would have in turn.
-    if promise.id not in LEFT_OUT and (promise.kind != "host" or promise.id in CHECKS)
+    if promise.id not in LEFT_OUT and (promise.kind in ("probe", "bomb") or promise.id in CHECKS)
 )
 
 

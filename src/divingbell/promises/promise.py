@@ -12,7 +12,7 @@ PROBES = HERE / "probes"
 PREAMBLE = PROBES / "preamble.py"
 KEPT = "kept"
 
-Kind = Literal["probe", "bomb", "host"]
+Kind = Literal["probe", "bomb", "host", "browser"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Promise:
     """For each backend "kept", or the reason why it is not promised."""
     kind: Kind
     """probe: runs inside and judges itself. bomb: runs inside, the result is judged. host: driven
-    by a function of `divingbell.promises.check`."""
+    by a function of `divingbell.promises.check`. browser: about the console's page, tried by the
+    tests in Chromium."""
     probe: str = ""
     """The file in `probes/` that runs inside; a host check may do without."""
     limits: Mapping[str, Any] = field(default_factory=dict)
@@ -40,6 +41,8 @@ class Promise:
     """Of a bomb: the seconds after which it must be over."""
     keeps_files: bool = True
     """Of a bomb: the files in /workspace must be there afterwards."""
+    ways: tuple[str, ...] = ()
+    """Of a browser: what is tried, by the names that the tests have for it."""
     without_cgroups: str = ""
     """Why it is not promised where there are only rlimits; empty: it is."""
     without_own_uid: str = ""
@@ -47,6 +50,11 @@ class Promise:
 
     def kept_by(self, backend: str) -> bool:
         return self.backends.get(backend) == KEPT
+
+    @property
+    def about_sessions(self) -> bool:
+        """Whether a sandbox is enough to try it: no browser comes with Divingbell."""
+        return self.kind != "browser"
 
     def source(self) -> str:
         """The code that runs inside."""
@@ -64,9 +72,10 @@ def _promise(row: dict[str, Any], defaults: Mapping[str, str]) -> Promise:
     backends = MappingProxyType({**defaults, **row.pop("backends", {})})
     limits = MappingProxyType(row.pop("limits", {}))
     outcomes = tuple(row.pop("outcomes", ()))
-    if row["kind"] != "host":
+    ways = tuple(row.pop("ways", ()))
+    if row["kind"] in ("probe", "bomb"):
         row.setdefault("probe", f"{row['id']}.py")
-    return Promise(**row, backends=backends, limits=limits, outcomes=outcomes)
+    return Promise(**row, backends=backends, limits=limits, outcomes=outcomes, ways=ways)
 
 
 GROUPS, PROMISES = load()

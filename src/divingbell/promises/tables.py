@@ -15,6 +15,7 @@ _KINDS = {
     "probe": "code inside, judged by itself",
     "bomb": "code inside, judged by its result",
     "host": "driven from outside",
+    "browser": "tried by the tests in Chromium",
 }
 _WITHOUT_CGROUPS = "where there are no control groups"
 _WITHOUT_OWN_UID = "where an ordinary user has started it"
@@ -41,7 +42,9 @@ def backends_table() -> str:
     backends = [row.name for row in registry.OURS]
     parts = [f"| promises | {' | '.join(backends)} |", f"| --- |{' --- |' * len(backends)}"]
     for group, title in GROUPS.items():
-        rows = [promise for promise in PROMISES if promise.group == group]
+        rows = [each for each in PROMISES if each.group == group and each.about_sessions]
+        if not rows:
+            continue
         cells = [_count(rows, backend) for backend in backends]
         parts.append(f"| {title} | {' | '.join(cells)} |")
     for backend in backends:

@@ -10,6 +10,7 @@ from divingbell.models import Completion, Variable
 from divingbell.session.intake import field_of
 from divingbell_inside import frames
 
+MAX_VARIABLES = 500
 MAX_COMPLETIONS = 200
 MAX_COMPLETION = 200
 
@@ -66,7 +67,7 @@ def completions_of(items: list[Any], length: int) -> list[Completion]:
 def variables_of(items: list[Any]) -> list[Variable]:
     """Read the answer to a look at the variables."""
     found = []
-    for item in items:
+    for item in items[:MAX_VARIABLES]:
         if isinstance(item, dict) and isinstance(item.get("name"), str):
             shape = item.get("shape")
             sizes = isinstance(shape, list) and all(type(size) is int for size in shape)

@@ -344,9 +344,10 @@ class Store:
             yield
         except (OSError, sqlite3.Error) as error:
             if _is_full(error) and self._is_disk_full():
+                # Not where it is: whoever asks may be code, or have come over HTTP.
                 raise SkillRefused(
-                    f"the disk that has the skills ({self.folder}) is full: nothing was changed; "
-                    "make room there, then do it again"
+                    "the disk that has the skills is full: nothing was changed; make room there, "
+                    "then do it again"
                 ) from None
             if _is_full(error):
                 raise SkillRefused(

@@ -49,6 +49,8 @@ def test_doctor_knows_which_promises_there_are(bell: Bell) -> None:
     done = bell("doctor", "--only", "nonsense")
     assert done.returncode == exit_status.USAGE
     assert "there is no promise nonsense" in done.stderr
+    elsewhere = bell("doctor", "--only", "B01")
+    assert elsewhere.returncode == exit_status.USAGE and "in a browser" in elsewhere.stderr
 
 
 def test_a_broken_promise_is_told_and_fails_the_doctor(

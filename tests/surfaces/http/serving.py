@@ -52,7 +52,7 @@ def known() -> Tokens:
 async def served(
     bell: Divingbell, tokens: Tokens | None = None, make_model: MakeModel | None = None
 ) -> AsyncIterator[Site]:
-    app = application(bell, tokens or known(), make_model=make_model)
+    app = application(bell, known() if tokens is None else tokens, make_model=make_model)
     ready = asyncio.Event()
     with listening.bound("127.0.0.1", 0) as listener:
         serving = asyncio.create_task(listening.serve(app, listener, ready.set))

@@ -3,6 +3,7 @@ no end, events that nobody has, a disk that is full, rates that are used up."""
 
 import asyncio
 import contextlib
+import os
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -83,6 +84,42 @@ async def test_a_name_in_the_path_that_leads_elsewhere_leads_nowhere(
     assert (await anne.get(f"{BASE}/sessions/pearl/files")).json() == before
 
 
+OF_NAMES = [
+    ("GET", "/jupyter/api/kernels/{}"), ("POST", "/jupyter/api/kernels/{}/interrupt"),
+    ("POST", "/jupyter/api/kernels/{}/restart"), ("GET", "/jupyter/api/kernels/{}/channels"),
+    ("GET", "/jupyter/api/kernelspecs/{}"), ("GET", "/jupyter/api/sessions/{}"),
+    ("PATCH", "/jupyter/api/sessions/{}"), ("DELETE", "/jupyter/api/sessions/{}"),
+    ("GET", "/outputs/{}/1/0"), ("GET", "/outputs/x-1/{}/0"), ("GET", "/outputs/x-1/1/{}"),
+]  # fmt: skip
+"""Addresses outside the API that have a name in them."""
+
+
+@pytest.mark.parametrize(("method", "path"), OF_NAMES, ids=" ".join)
+async def test_a_name_in_another_address_that_leads_elsewhere_leads_nowhere(
+    anne: httpx2.AsyncClient, method: str, path: str
+) -> None:
+    for elsewhere in ELSEWHERE:
+        given = {"json": {}} if method == "PATCH" else {}
+        answer = await anne.request(method, path.format(elsewhere), **given)
+        refused = (400, 404, 405, 414, 431)
+        assert answer.status_code in refused, (elsewhere[:40], answer.status_code, answer.text)
+        assert "root:" not in answer.text and "Traceback" not in answer.text
+
+
+async def test_what_is_no_output_of_a_run_is_not_there(anne: httpx2.AsyncClient) -> None:
+    """Whatever kind of event an address names."""
+    code = "print(1); import sys; sys.stderr.write('2'); clear_output(); 1/0"
+    ran = await anne.post(f"{BASE}/sessions/pearl/execute", json={"code": code})
+    made = (await anne.post(f"{BASE}/conversations", json={})).json()["id"]
+    await anne.post(f"{BASE}/conversations/{made}/messages", json={"text": "hello"})
+    for source in (ran.json()["execution"], made):
+        for event in range(12):
+            framed = {"Sec-Fetch-Dest": "iframe"}
+            answer = await anne.get(f"/outputs/{source}/{event}/0", headers=framed)
+            assert answer.status_code == 404, (source, event, answer.text)
+    await anne.delete(f"{BASE}/conversations/{made}")
+
+
 # Bodies
 
 WITH_BODY = [
@@ -146,6 +183,72 @@ async def test_a_gigabyte_is_not_taken(
         writer.transport.abort()
     listed = (await anne.get(f"{BASE}/sessions/pearl/files")).json()["items"]
     assert [each["path"] for each in listed] == ["pearl.txt"]
+
+
+@pytest.mark.parametrize("chunked", [False, True], ids=["told", "chunked"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [*WITH_BODY, ("POST", "/mcp"), ("PUT", f"{BASE}/sessions/pearl/files/half.bin")],
+    ids=" ".join,
+)
+async def test_a_body_that_is_cut_off_does_nothing_and_leaves_nothing(
+    site: Site, anne: httpx2.AsyncClient, method: str, path: str, chunked: bool
+) -> None:
+    async def state() -> list[Any]:
+        names = ("sessions", "executions", "conversations", "sessions/pearl/files")
+        found = [(await anne.get(f"{BASE}/{name}")).json()["items"] for name in names]
+        return [each.get("id") or each["path"] for items in found for each in items]
+
+    shares, logins = site.app.door.shares, site.app.door.logins._known
+    before, known = await state(), len(logins)
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {ANNE}\r\n"
+        f"Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
+    )
+    half = b'{"code": "1", "text": "hello", "token": "' + b"x" * 200_000
+    head += "Transfer-Encoding: chunked\r\n\r\n" if chunked else "Content-Length: 400000\r\n\r\n"
+    body = b"%x\r\n%s\r\n" % (len(half), half) if chunked else half
+    reader, writer = await asyncio.open_connection("127.0.0.1", site.port)
+    writer.write(head.encode() + body)
+    await writer.drain()
+    answered = asyncio.create_task(reader.read(1))  # some look at what comes before the end of it
+
+    def has_begun() -> bool:
+        return answered.done() or any(each.requests for each in shares.values())
+
+    await until(has_begun, "it is under way")
+    writer.transport.abort()
+    await asyncio.wait([answered])
+
+    def is_over() -> bool:
+        return not any(each.requests or each.bodies.held for each in shares.values())
+
+    await until(is_over, "all of its share is back")
+    assert await state() == before and len(logins) == known
+
+
+@pytest.mark.parametrize("what", ["a file", "events"])
+async def test_a_client_that_leaves_half_way_leaves_nothing(
+    site: Site, anne: httpx2.AsyncClient, what: str
+) -> None:
+    path = f"{BASE}/sessions/away/files/large.bin"
+    if what == "a file":
+        await anne.post(f"{BASE}/sessions", json={"id": "away"})
+        await anne.put(path, content=bytes(32 << 20))
+    where = path if what == "a file" else f"{BASE}/events"
+    share, service = site.app.door.shares["anne"], site.app._service
+    assert service is not None
+    await until(lambda: not share.requests, "nothing is under way")
+    descriptors = len(os.listdir("/proc/self/fd"))
+    watching = len(service.bell.journal._watchers)
+    async with site.client() as leaving, leaving.stream("GET", where) as answer:
+        assert answer.status_code == 200
+        await anext(answer.aiter_raw())
+        assert share.requests == 1
+    await until(lambda: not share.requests, "the request has ended")
+    assert not service.pending._listening["anne"]
+    assert len(service.bell.journal._watchers) == watching
+    await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, "nothing is left open")
 
 
 async def _pour(writer: asyncio.StreamWriter, chunked: bool) -> int:
@@ -235,16 +338,24 @@ async def test_where_nothing_can_be_written_down_nothing_is_run(
         assert (await anne.post(where, json=mark)).json()["status"] == "ok"
 
 
+SPIN = "import time\nwhile time.process_time() < 1.2: pass"
+
+
 @pytest.mark.parametrize("headers", [{}, EVENTS], ids=["json", "events"])
-async def test_a_rate_that_is_used_up_says_when_to_come_again(headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("rate", "code"), [("execution_rate_per_user", "1"), ("cpu_rate_per_user", SPIN)]
+)
+async def test_a_rate_that_is_used_up_says_when_to_come_again(
+    rate: str, code: str, headers: dict[str, str]
+) -> None:
     async with (
-        Divingbell(pool=0, preload=[], policy={"execution_rate_per_user": "1/hour"}) as bell,
+        Divingbell(pool=0, preload=[], policy={rate: "1/hour"}) as bell,
         served(bell) as site,
         site.client() as anne,
         site.client("bert-has-a-long-token") as bert,
     ):
         where = f"{BASE}/sessions/pearl/execute"
-        assert (await anne.post(where, json={"code": "1"}, headers=headers)).status_code == 200
+        assert (await anne.post(where, json={"code": code}, headers=headers)).status_code == 200
         for path in (where, f"{BASE}/execute"):
             refused = await anne.post(path, json={"code": "1"}, headers=headers)
             assert refused.status_code == 429 and refused.json()["code"] == "rate_exceeded"

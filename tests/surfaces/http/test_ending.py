@@ -14,6 +14,7 @@ from mcp_types import CallToolResult
 
 from divingbell.audit.reading import records
 from tests.surfaces.http.jupyter.talking import Answered, Talker, talking
+from tests.surfaces.http.serving import EVENTS, Heard, heard
 from tests.surfaces.mcp.serving import Serving, serving
 from tests.waiting import PATIENCE, until
 
@@ -31,6 +32,7 @@ class Doors:
     by_api: "asyncio.Task[httpx2.Response]"
     by_mcp: "asyncio.Task[CallToolResult]"
     by_jupyter: "asyncio.Task[Answered]"
+    by_stream: "asyncio.Task[list[Heard]]"
 
 
 @contextlib.asynccontextmanager
@@ -52,14 +54,22 @@ async def _begun(served: Serving) -> AsyncIterator[Doors]:
             asyncio.create_task(by_api),
             asyncio.create_task(mcp.call_tool("execute_python", given)),
             asyncio.create_task(jupyter.run(ENDLESS)),
+            asyncio.create_task(_followed(api)),
         )
 
         async def all_run() -> bool:
             listed = (await api.get(f"{API}/sessions")).json()["items"]
-            return [each["state"] for each in listed] == ["running"] * 3
+            return [each["state"] for each in listed] == ["running"] * 4
 
-        await until(all_run, "three cells run")
+        await until(all_run, "four cells run")
         yield doors
+
+
+async def _followed(api: httpx2.AsyncClient) -> list[Heard]:
+    """Run a cell without an end, and read its events."""
+    where = f"{API}/sessions/by-stream/execute"
+    async with api.stream("POST", where, json={"code": ENDLESS}, headers=EVENTS) as answer:
+        return [each async for each in heard(answer)]
 
 
 def _config(folder: Path, seconds: float) -> str:
@@ -81,10 +91,12 @@ async def test_cells_of_each_door_are_cancelled_delivered_and_recorded(tmp_path:
             told = (await doors.by_mcp).structured_content
             assert told is not None and told["status"] == "cancelled"
             assert (await doors.by_jupyter).reply["ename"] == "KeyboardInterrupt"
+            last = (await doors.by_stream)[-1]
+            assert (last.name, last.data["result"]["status"]) == ("done", "cancelled")
             assert await served.process.wait() == 143
     kept = [record for record in records(tmp_path / "audit") if "cell" in record]
     ends = [each["status"] for each in kept if each["kind"] == "execution.ended"]
-    assert ends == ["cancelled"] * 3
+    assert ends == ["cancelled"] * 4
     assert children and not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
 
@@ -108,11 +120,12 @@ async def test_nothing_new_begins_at_any_door_and_a_second_signal_ends_at_once(
         async with talking(str(doors.api.base_url).rstrip("/"), made.json()["id"], "none") as other:
             reply = (await other.run("1")).reply
         assert reply["status"] == "error" and "about to end" in reply["evalue"]
-        assert not doors.by_api.done() and not doors.by_mcp.done() and not doors.by_jupyter.done()
+        assert not doors.by_api.done() and not doors.by_mcp.done()
+        assert not doors.by_jupyter.done() and not doors.by_stream.done()
         served.process.send_signal(signal.SIGTERM)
         async with asyncio.timeout(PATIENCE):
             assert await served.process.wait() == 143
-        results = (doors.by_api, doors.by_mcp, doors.by_jupyter)
+        results = (doors.by_api, doors.by_mcp, doors.by_jupyter, doors.by_stream)
         for task in results:
             task.cancel()
         await asyncio.gather(*results, return_exceptions=True)

@@ -11,7 +11,7 @@ from divingbell import Divingbell
 from divingbell.agent.scripted import Says
 from divingbell.principal import Principal
 from divingbell.surfaces.http.event_log import MAX_BYTES
-from tests.surfaces.http.serving import ANNE, EVENTS, Site, Talking, heard, served
+from tests.surfaces.http.serving import ANNE, BERT, EVENTS, Site, Talking, heard, served
 from tests.waiting import until
 
 API = "/api/v1"
@@ -81,6 +81,74 @@ async def test_cells_of_a_user_wait_for_their_turn_and_are_told_their_place() ->
             names = [each.name async for each in events]
         assert names == ["started", "result", "done"]
         await running
+
+
+@pytest.mark.parametrize("headers", [{}, EVENTS], ids=["json", "events"])
+async def test_where_too_many_wait_everybody_is_told_when_to_come_again(
+    headers: dict[str, str],
+) -> None:
+    room = {"cells": 1, "waiting": 1}
+    async with (
+        Divingbell(pool=0, preload=[], interrupt_grace=0.5, service=room) as bell,
+        served(bell) as site,
+        site.client(ANNE) as anne,
+        site.client(BERT) as bert,
+    ):
+        running = await _begun(anne, "first", "while True: pass")
+        waiting = asyncio.create_task(anne.post(f"{API}/execute", json={"code": "2"}))
+        assert site.app._service is not None
+        queue = site.app._service.queue
+        await until(lambda: queue.waiting == 1, "the second one waits")
+        full = await bert.post(f"{API}/execute", json={"code": "3"}, headers=headers)
+        assert (full.status_code, full.json()["code"]) == (503, "queue_full")
+        assert int(full.headers["retry-after"]) >= 1
+        await anne.post(f"{API}/sessions/first/interrupt")
+        assert (await waiting).json()["value"] == 2
+        await running
+
+
+async def test_two_runs_at_once_in_one_session_come_one_after_the_other(
+    anne: httpx2.AsyncClient,
+) -> None:
+    where = f"{API}/sessions/both/execute"
+    code = "seen = globals().setdefault('seen', [])\nseen.append('in')\n"
+    code += "import time; time.sleep(0.1)\nseen.append('out')\nlist(seen)"
+    together = asyncio.gather(*(anne.post(where, json={"code": code}) for _ in range(2)))
+    async with anne.stream("POST", where, json={"code": code}, headers=EVENTS) as answer:
+        streamed = [each async for each in heard(answer)][-1].data["result"]
+    results = [streamed, *(each.json() for each in await together)]
+    assert sorted(each["cell"] for each in results) == [1, 2, 3]
+    assert sorted(len(each["value"]) for each in results) == [2, 4, 6]
+    assert max((each["value"] for each in results), key=len) == ["in", "out"] * 3
+
+
+async def test_what_is_streamed_or_answered_when_a_server_ends_is_cancelled_and_delivered() -> None:
+    script = Talking()
+    script.lines += [Says("Looking.", "while True: pass")]
+    async with (
+        Divingbell(pool=0, interrupt_grace=0.5, service={"drain_timeout": 0.0}) as bell,
+        served(bell, make_model=script.made) as site,
+        site.client(ANNE) as anne,
+    ):
+        talk = (await anne.post(f"{API}/conversations", json={})).json()["id"]
+        where, said = f"{API}/conversations/{talk}/messages", {"text": "Look."}
+        code = {"code": "while True: pass"}
+        async with (
+            anne.stream("POST", f"{API}/execute", json=code, headers=EVENTS) as run,
+            anne.stream("POST", where, json=said) as answer,
+        ):
+            shown, told = heard(run), heard(answer)
+            assert (await anext(shown)).name == "started"
+            async for each in told:
+                if each.name == "cell_started":
+                    break
+            draining = asyncio.create_task(site.app.drain())
+            last = [each async for each in shown][-1]
+            assert (last.name, last.data["result"]["status"]) == ("done", "cancelled")
+            assert [each.name async for each in told][-1] == "cancelled"
+            await draining
+        refused = await anne.post(where, json=said)
+        assert (refused.status_code, refused.json()["code"]) == (503, "draining")
 
 
 async def test_cells_of_mcp_and_of_conversations_wait_in_the_same_queue() -> None:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 from websockets.exceptions import ConnectionClosed
 
 from divingbell import Divingbell
@@ -16,7 +18,7 @@ from divingbell.surfaces.http.operations import BASE
 from divingbell.surfaces.token_store import TokenStore
 from tests.surfaces.http.jupyter.talking import talking
 from tests.surfaces.http.serving import BERT, EVENTS, Site, heard, served
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 SPINNING = "import time\nwhile True:\n    print('.', flush=True)\n    time.sleep(0.02)"
 
@@ -134,3 +136,29 @@ async def test_what_a_kernel_shows_is_not_told_either(ending: Ending) -> None:
             async with asyncio.timeout(20):
                 while True:
                     await talker.next()
+
+
+async def test_an_mcp_clients_stream_tells_nothing_more(ending: Ending) -> None:
+    told: list[str | None] = []
+
+    async def on_progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message)
+
+    async with (
+        ending.site.client(ending.token) as inner,
+        Client(streamable_http_client(f"{ending.site.url}/mcp", http_client=inner)) as client,
+    ):
+        given = {"code": SPINNING, "session_id": "endless"}
+        call = client.call_tool("execute_python", given, progress_callback=on_progress)
+        running = asyncio.create_task(call)
+        await until(lambda: told, "something is told")
+        ending.end()
+        service = ending.site.app._service
+        assert service is not None
+        await until(lambda: not service.queue.running, "the cell has ended")
+        await asyncio.wait([running], timeout=PATIENCE)
+        assert running.done() and (running.exception() is not None or running.result().is_error)
+        heard_of = len(told)
+        with pytest.raises(Exception, match=r".*"):
+            await client.call_tool("execute_python", {"code": "1"})
+        assert len(told) == heard_of

@@ -185,6 +185,10 @@ def _check_names(only: tuple[str, ...]) -> None:
     unknown = set(only) - {promise.id for promise in PROMISES}
     if unknown:
         raise ConfigError(f"there is no promise {', '.join(sorted(unknown))}: see SECURITY.md")
+    elsewhere = [each.id for each in PROMISES if each.id in only and not each.about_sessions]
+    if elsewhere:
+        words = "about a page in a browser: the tests try it, and nothing here can"
+        raise ConfigError(f"{', '.join(elsewhere)} is {words}")
 
 
 def _console() -> "Console":

@@ -1,5 +1,6 @@
 """The application: every route of one server, behind one guard."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, closing
@@ -253,15 +254,42 @@ class Weighed:
             scope["user"] = user_for_sdk(visiting.user)
         opens = opens_connection(scope)
         most, why = (MAX_OPENING, _OPENING) if opens else (MAX_BODY, "")
-        with closing(Body(receive, share_of(scope).bodies, most, why)) as body:
-            await self._app(scope, body.receive, _while_it_holds(scope, send))
+        held = _Held(scope, receive, send)
+        with closing(Body(held.receive, share_of(scope).bodies, most, why)) as body:
+            await self._app(scope, body.receive, held.send)
 
 
-def _while_it_holds(scope: Scope, send: Send) -> Send:
-    """Return what sends as long as the token holds: a stream of the SDK's never ends by itself."""
+class _Held:
+    """A request for as long as its token holds. What would be streamed after that is told nobody:
+    the stream ends, and for the SDK its client has left."""
 
-    async def sent(message: Message) -> None:
-        if not message.get("more_body") or visitor.holds(scope):
-            await send(message)
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._is_whole = False
+        """Whether all of the request has come: then only the end is waited for."""
+        self._over = asyncio.Event()
 
-    return sent
+    async def receive(self) -> Message:
+        """Return the next part of the request, or its end."""
+        if not self._is_whole:
+            message = await self._receive()
+            self._is_whole = not message.get("more_body", False)
+            return message
+        waiting = asyncio.ensure_future(self._receive()), asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            return waiting[0].result() if waiting[0].done() else {"type": "http.disconnect"}
+        finally:
+            for each in waiting:
+                each.cancel()
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer, if it still may be told."""
+        if self._over.is_set():
+            return
+        if message.get("more_body") and not visitor.holds(self._scope):
+            self._over.set()
+            message = {"type": "http.response.body", "body": b""}
+        await self._send(message)

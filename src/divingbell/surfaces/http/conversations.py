@@ -14,7 +14,7 @@ from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentMode
 from divingbell.surfaces.http.conversation import Conversation
 from divingbell.surfaces.http.problems import AGAIN, Refused
-from divingbell.surfaces.http.queue import Queue
+from divingbell.surfaces.http.queue import Queue, ending
 from divingbell.surfaces.http.visitor import Visitor
 
 MOST_OF_USER = 20
@@ -74,8 +74,11 @@ class Conversations:
         """Begin an answer; return the number of the event after which it is told.
 
         Raises:
-            Refused: it is answering already, or the user waits for too many answers.
+            Refused: it is answering already, the user waits for too many answers, or the server
+                ends.
         """
+        if self._queue.draining:
+            raise ending()
         if conversation.state == "answering":
             words = "the conversation is answering: wait for the end, or cancel it"
             raise Refused(409, "conversation_busy", words)
@@ -93,9 +96,17 @@ class Conversations:
         if conversation.owns_session:
             await self._bell.owned.close(visitor.principal(), conversation.session)
 
+    def are_answering(self) -> bool:
+        """Whether an answer is being given to anybody."""
+        return any(each.state == "answering" for each in self._found.values())
+
+    async def cancel_all(self) -> None:
+        """Cancel what is being answered."""
+        await asyncio.gather(*(each.cancel() for each in self._found.values()))
+
     async def close(self) -> None:
         """Cancel what is being answered, and let go of the model."""
-        await asyncio.gather(*(each.cancel() for each in self._found.values()))
+        await self.cancel_all()
         if self._model is not None:
             self._model.cancel()
             [model] = await asyncio.gather(self._model, return_exceptions=True)

@@ -82,7 +82,7 @@ class Queue:
         for user in self._users.values():
             for ticket in user.waiting:
                 if ticket.turn is not None and not ticket.turn.done():
-                    ticket.turn.set_exception(_ending())
+                    ticket.turn.set_exception(ending())
 
     def enter(
         self, user: str, session: str, tell: Callable[[int], None] = lambda place: None
@@ -93,7 +93,7 @@ class Queue:
             Refused: too many wait, of this user or of all; or the server ends.
         """
         if self.draining:
-            raise _ending()
+            raise ending()
         ticket = Ticket(user, session, tell)
         known = self._users.setdefault(user, _User())
         if self.running < self._room.at_once and not self.waiting and self._may(known, ticket):
@@ -183,6 +183,7 @@ async def _let_in(turn: asyncio.Future[None]) -> None:
         raise CapacityError(str(refusal)) from None
 
 
-def _ending() -> Refused:
+def ending() -> Refused:
+    """Return what is said to those who come too late."""
     words = "the server is about to end: try again when it is back"
     return Refused(503, "draining", words).retry_after(AGAIN)

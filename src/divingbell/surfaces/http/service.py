@@ -63,18 +63,21 @@ class Service:
                     await asyncio.wait(self._tasks)
 
     async def drain(self) -> None:
-        """Begin nothing new, and give all cells that run their time, by whichever way they came."""
+        """Begin nothing new, and give all cells their time, by whichever way they came, and all
+        answers of the agent."""
         settings = self.bell.settings
         self.queue.draining = True
         if not await self._idle(settings.service.drain_timeout):
             self.queue.closed = True
             await self.executions.cancel_all()
             self.queue.close()
+            # Answers first: else a model would be told of its cell, and go on.
+            await self.conversations.cancel_all()
             await asyncio.gather(*(session.interrupt() for session in self._at_work()))
             await self._idle(settings.interrupt_grace + CANCEL_TIMEOUT)
 
     async def _idle(self, seconds: float) -> bool:
-        """Wait until no cell runs or waits; return whether it came to that in time."""
+        """Wait until nothing runs or waits; return whether it came to that in time."""
         try:
             async with asyncio.timeout(seconds):
                 while self._is_busy():  # noqa: ASYNC110 (nothing tells)
@@ -85,7 +88,7 @@ class Service:
 
     def _is_busy(self) -> bool:
         asked = self.queue.running or self.queue.waiting or self.executions.active()
-        return bool(asked or self._at_work())
+        return bool(asked or self._at_work() or self.conversations.are_answering())
 
     def _at_work(self) -> Sequence[SessionHandle]:
         """Return the sessions in which something runs, by whichever way it came."""

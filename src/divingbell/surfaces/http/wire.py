@@ -41,6 +41,12 @@ class Page(Given):
     cursor: Annotated[str, Meta(max_length=200)] | None = None
 
 
+class LongPage(Page):
+    """A part of a list, as long as parts may be where nothing else is said."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_PAGE)] = MAX_PAGE
+
+
 class LimitsGiven(Given):
     """The limits of a session: those that are left out are as the server has them."""
 
@@ -120,7 +126,7 @@ class VariableTold(Told):
 
 
 class VariablesTold(Told):
-    """The variables of a session."""
+    """The variables of a session: all in one, since so many are described and no more."""
 
     items: list[VariableTold]
 
@@ -220,6 +226,7 @@ class ApprovalsTold(Told):
     """Questions that wait for an answer, the oldest first."""
 
     items: list[ApprovalTold]
+    next: str | None
 
 
 class WordGiven(Given):

@@ -4,12 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import httpx2
+import mcp_types
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from divingbell import Divingbell
 from divingbell.surfaces.auth import USUAL, Tokens, hash_of
 from tests import real_servers
 from tests.surfaces.http.serving import ANNE, BERT, EVENTS, Site, heard, served
+from tests.waiting import until
 
 API = "/api/v1"
 CODE = """
@@ -112,3 +116,63 @@ async def test_a_word_holds_for_a_call_a_run_or_a_session(
                     assert said.status_code == 204
                 last = event
         assert last.data["result"]["status"] == "ok" and questions == times
+
+
+async def test_questions_are_listed_in_parts(anne: httpx2.AsyncClient) -> None:
+    runs = [
+        asyncio.create_task(anne.post(f"{API}/sessions/part-{n}/execute", json={"code": CODE}))
+        for n in range(3)
+    ]
+
+    async def are_asked() -> bool:
+        return len((await anne.get(f"{API}/approvals")).json()["items"]) == 3
+
+    await until(are_asked, "three questions wait")
+    whole = (await anne.get(f"{API}/approvals")).json()
+    assert whole["next"] is None
+    first = (await anne.get(f"{API}/approvals", params={"limit": "2"})).json()
+    cursor = {"limit": "2", "cursor": first["next"]}
+    second = (await anne.get(f"{API}/approvals", params=cursor)).json()
+    assert first["items"] + second["items"] == whole["items"] and second["next"] is None
+    for each in whole["items"]:
+        await anne.post(f"{API}/approvals/{each['id']}", json={"word": "no"})
+    await asyncio.gather(*runs)
+    gone = await anne.get(f"{API}/approvals", params=cursor)
+    assert gone.status_code == 409 and gone.json()["code"] == "cursor_gone"
+
+
+@pytest.mark.parametrize("first", ["an MCP client", "the API"])
+async def test_of_an_mcp_client_and_the_api_the_first_answer_counts(
+    site: Site, anne: httpx2.AsyncClient, first: str
+) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def on_question(*_: object) -> mcp_types.ElicitResult:
+        asked.set()
+        await answer.wait()
+        return mcp_types.ElicitResult(action="accept", content={"decision": "yes"})
+
+    async with (
+        anne.stream("GET", f"{API}/events") as page,  # somebody is there to ask
+        site.client() as beside,
+        Client(
+            streamable_http_client(f"{site.url}/mcp", http_client=beside),
+            elicitation_callback=on_question,
+        ) as client,
+    ):
+        events = heard(page)
+        assert (await anext(events)).name == "hello"
+        given = {"code": CODE, "session_id": f"both-{first[-3:]}"}
+        running = asyncio.create_task(client.call_tool("execute_python", given))
+        await asked.wait()
+        [question] = (await anne.get(f"{API}/approvals")).json()["items"]
+        where = f"{API}/approvals/{question['id']}"
+        if first == "the API":
+            assert (await anne.post(where, json={"word": "no"})).status_code == 204
+        answer.set()
+        told = (await running).structured_content
+        if first == "an MCP client":
+            assert (await anne.post(where, json={"word": "no"})).status_code == 404
+        assert told is not None
+        assert ("was denied" in told["output"]) == (first == "the API")
+        assert (await anne.get(f"{API}/approvals")).json()["items"] == []

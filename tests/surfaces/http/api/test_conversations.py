@@ -9,12 +9,14 @@ import pytest
 from mcp_types import ElicitRequestFormParams
 
 from divingbell import Divingbell
+from divingbell.agent.history import Call
 from divingbell.agent.scripted import Says
 from divingbell.errors import ConfigError
 from divingbell.surfaces.auth import Tokens, hash_of
 from divingbell.surfaces.http import conversations
 from divingbell.surfaces.http.conversation import Conversation
 from divingbell.surfaces.http.conversations import MOST_OF_USER
+from tests import real_servers
 from tests.surfaces.http.serving import ANNE, BERT, Heard, Site, Talking, heard, known, served
 from tests.waiting import PATIENCE, until
 
@@ -69,6 +71,49 @@ async def test_an_answer_is_told_event_by_event(
     events = [each.data["event"] for each in found if each.name == "cell_event"]
     assert {"type": "stdout", "text": "deep\n"} in events
     assert [each.number for each in found] == list(range(1, len(found) + 1))
+
+
+async def test_what_else_an_agent_does_is_told_as_well(script: Talking) -> None:
+    """Thoughts, calls of its own, helpers, and what it was not the model who said."""
+    command, arguments = real_servers.fixture("workshop")
+    script.lines[:] = [
+        Says("", calls=(Call("id_1", "shop__echo", '{"text": "loud"}'),), thinking="Let me hear."),
+        Says(calls=(Call("id_2", "nowhere", "{}"),)),
+        Says(code="print(delegate('Say it.'))"),
+        Says("It is 7."),  # the helper's
+        Says("Seven."),
+    ]
+    async with (
+        Divingbell(pool=0, servers={"shop": {"command": command, "args": arguments}}) as bell,
+        served(bell, make_model=script.made) as site,
+        site.client() as anne,
+    ):
+        await bell.gateway.fleet.wait_for_tools("shop")
+        made = await anne.post(API, json={"mode": "hybrid"})
+        found = await said(anne, f"{API}/{made.json()['id']}", "How much?")
+    by_name: dict[str, Any] = {each.name: each.data for each in found}
+    assert "".join(each.data["text"] for each in found if each.name == "thinking") == "Let me hear."
+    call = {"call": "id_1", "name": "shop__echo"}
+    assert by_name["tool_started"] == call | {"arguments": '{"text": "loud"}'}
+    assert by_name["tool_ended"] == call | {"text": "loud", "failed": False}
+    assert "nowhere" in by_name["notice"]["text"]
+    assert by_name["helper_started"]["task"] == by_name["helper_ended"]["task"] == "Say it."
+    assert by_name["helper_ended"]["outcome"] == "answered"
+    assert by_name["cell_ended"]["result"]["output"] == "It is 7.\n"
+    assert found[-1].name == "done" and found[-1].data["text"] == "Seven."
+
+
+async def test_conversations_are_listed_in_parts(anne: httpx2.AsyncClient) -> None:
+    made = [(await anne.post(API, json={})).json()["id"] for _ in range(3)]
+    whole = (await anne.get(API)).json()
+    first = (await anne.get(API, params={"limit": "2"})).json()
+    cursor = {"limit": "2", "cursor": first["next"]}
+    second = (await anne.get(API, params=cursor)).json()
+    assert [each["id"] for each in whole["items"]][:3] == made[::-1] and whole["next"] is None
+    assert first["items"] + second["items"] == whole["items"][:4]
+    for each in made:
+        await anne.delete(f"{API}/{each}")
+    assert (await anne.get(API, params=cursor)).status_code == 409
 
 
 async def test_a_conversation_goes_on_and_its_session_keeps_variables(
@@ -288,6 +333,28 @@ async def test_reveal_gives_a_text_of_ones_own_session(anne: httpx2.AsyncClient)
         assert (await anne.post("/api/v1/reveal", json=wrong)).status_code == 422
     none = {"text": "x", "session": "of-nobody"}
     assert (await anne.post("/api/v1/reveal", json=none)).status_code == 404
+
+
+async def test_reveal_gives_the_value_of_a_token_of_ones_own_alone(script: Talking) -> None:
+    address = "ann@example-firm.com"
+    async with (
+        Divingbell(pool=0, preload=[], privacy="personal") as bell,
+        served(bell, make_model=script.made) as site,
+        site.client(ANNE) as anne,
+        site.client(BERT) as bert,
+    ):
+        code = {"code": f"print('to {address}')"}
+        ran = (await anne.post("/api/v1/sessions/mine/execute", json=code)).json()
+        shown = ran["output"].splitlines()[0]
+        assert shown.startswith("to [EMAIL_") and address not in shown
+        talk = (await anne.post(API, json={"session": "mine"})).json()["id"]
+        for place in ({"session": "mine"}, {"conversation": talk}):
+            told = await anne.post("/api/v1/reveal", json={"text": shown} | place)
+            assert told.json() == {"text": f"to {address}"}
+        for client, name in ((anne, "other"), (bert, "mine")):
+            await client.post(f"/api/v1/sessions/{name}/execute", json={"code": "1"})
+            told = await client.post("/api/v1/reveal", json={"text": shown, "session": name})
+            assert told.json() == {"text": shown}, "a token of another conversation is a text"
 
 
 async def test_without_a_model_it_says_what_to_do(

@@ -83,3 +83,70 @@ async def test_another_users_execution_is_not_there(
         answer = await bert.request(method, f"{API}/executions/{ran['execution']}{path}")
         assert answer.status_code == 404
         assert answer.headers["content-type"] == "application/problem+json"
+
+
+async def test_executions_are_listed_in_parts(anne: httpx2.AsyncClient) -> None:
+    of = {"session": "parts"}
+    ran = [
+        (await anne.post(f"{API}/sessions/parts/execute", json={"code": str(n)})).json()
+        for n in range(3)
+    ]
+    newest = [each["execution"] for each in ran[::-1]]
+    first = (await anne.get(f"{API}/executions", params=of | {"limit": "2"})).json()
+    rest = {"limit": "2", "cursor": first["next"]}
+    second = (await anne.get(f"{API}/executions", params=of | rest)).json()
+    assert [each["id"] for each in first["items"] + second["items"]] == newest
+    assert first["next"] == newest[1] and second["next"] is None
+    elsewhere = await anne.get(f"{API}/executions", params={"session": "other"} | rest)
+    assert elsewhere.status_code == 409 and elsewhere.json()["code"] == "cursor_gone"
+
+
+async def test_a_key_that_is_sent_twice_at_once_runs_its_code_once(
+    anne: httpx2.AsyncClient,
+) -> None:
+    path, key = f"{API}/sessions/twice/execute", {"Idempotency-Key": "k-2"}
+    given = {"code": "import time; time.sleep(0.2); open('mark', 'a').write('x')"}
+    sent = [anne.post(path, json=given, headers=key) for _ in range(4)]
+    async with anne.stream("POST", path, json=given, headers=key | EVENTS) as answer:
+        answers = await asyncio.gather(*sent)
+        shown = [each async for each in heard(answer)]
+    assert len({each.text for each in answers} | {each.status_code for each in answers}) == 2
+    assert shown[-1].data["result"]["execution"] == answers[0].json()["execution"]
+    assert (await anne.get(f"{API}/sessions/twice/files/mark")).text == "x"
+
+
+async def test_what_code_has_used_is_told_of_its_session(anne: httpx2.AsyncClient) -> None:
+    where = f"{API}/sessions/used"
+    code = "import time\nkept = bytearray(b'x') * (64 << 20)\n"
+    code += "while time.process_time() < 0.3: pass"
+    assert (await anne.post(f"{where}/execute", json={"code": "1"})).status_code == 200
+    before = (await anne.get(where)).json()
+    assert (await anne.post(f"{where}/execute", json={"code": code})).json()["status"] == "ok"
+    after = (await anne.get(where)).json()
+    assert after["cpu_seconds"] >= before["cpu_seconds"] + 0.2
+    assert after["memory"] >= before["memory"] + (60 << 20)
+    assert after["memory_peak"] >= after["memory"] - (8 << 20)
+
+
+async def test_a_busy_session_is_looked_at_when_its_cell_has_ended(
+    anne: httpx2.AsyncClient,
+) -> None:
+    where = f"{API}/sessions/at-work"
+    running = asyncio.create_task(
+        anne.post(f"{where}/execute", json={"code": "numbers = 1\nwhile True: pass"})
+    )
+
+    async def runs() -> bool:
+        listed = (await anne.get(f"{API}/executions", params={"session": "at-work"})).json()
+        return [each["state"] for each in listed["items"]] == ["running"]
+
+    await until(runs, "the cell runs")
+    asked = {"code": "numb", "position": 4}
+    completing = asyncio.create_task(anne.post(f"{where}/complete", json=asked))
+    looking = asyncio.create_task(anne.get(f"{where}/variables"))
+    assert (await anne.get(where)).json()["state"] == "running"  # whoever asks holds up nobody
+    assert not completing.done() and not looking.done()
+    await anne.post(f"{where}/interrupt")
+    assert (await running).json()["status"] == "cancelled"
+    assert "numbers" in [each["text"] for each in (await completing).json()["items"]]
+    assert "numbers" in [each["name"] for each in (await looking).json()["items"]]

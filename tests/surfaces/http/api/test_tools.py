@@ -7,6 +7,7 @@ import pytest
 
 from divingbell import Divingbell
 from divingbell.surfaces.auth import SCOPES, Tokens, hash_of
+from tests import real_servers
 from tests.surfaces.http.api.test_approvals import API, site
 from tests.surfaces.http.serving import ANNE, BERT, served
 from tests.waiting import until
@@ -17,6 +18,10 @@ __all__ = ["site"]
 async def test_tools_are_searched_and_described(anne: httpx2.AsyncClient) -> None:
     servers = (await anne.get(f"{API}/mcp/servers")).json()["items"]
     assert [each["name"] for each in servers] == ["shop"]
+    part = (await anne.get(f"{API}/mcp/servers", params={"limit": "1"})).json()
+    assert part == {"items": servers, "next": None}
+    none = await anne.get(f"{API}/mcp/servers", params={"cursor": "shed"})
+    assert none.status_code == 409 and none.json()["code"] == "cursor_gone"
     params = {"query": "complain", "detail_level": "name_only", "limit": "3"}
     found = (await anne.get(f"{API}/mcp/tools/search", params=params)).json()
     assert found["items"][0]["name"] == "shop.complain" and found["total"] >= 1
@@ -27,11 +32,7 @@ async def test_tools_are_searched_and_described(anne: httpx2.AsyncClient) -> Non
     assert wrong.status_code == 400
 
 
-async def test_sums_are_of_the_user_alone(
-    anne: httpx2.AsyncClient, bert: httpx2.AsyncClient
-) -> None:
-    told = (await bert.get(f"{API}/ledger", params={"days": "2"})).json()
-    assert told["total"]["executions"] == 0 and told["by_day"] == {}
+async def test_sums_are_of_a_number_of_days(anne: httpx2.AsyncClient) -> None:
     assert (await anne.get(f"{API}/stats")).json()["days"] == 30
     assert (await anne.get(f"{API}/stats", params={"days": "0"})).status_code == 400
 
@@ -66,6 +67,49 @@ async def test_users_whose_names_are_addresses_have_their_own_sums_and_no_file_n
     written = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     assert tmp_path / "divingbell" / "ledger.db" in written
     assert [path for path, data in written.items() if b"example.org" in data] == []
+
+
+async def test_sums_are_those_of_the_ledgers_of_what_was_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    command, arguments = real_servers.fixture("workshop")
+    code = "from servers.shop import echo, count\necho('a' * 400), echo('b'), count(to=1)"
+    async with (
+        Divingbell(
+            pool=0, preload=[], servers={"shop": {"command": command, "args": arguments}}
+        ) as bell,
+        served(bell) as site,
+        site.client() as anne,
+        site.client(BERT) as bert,
+    ):
+        where = f"{API}/sessions/sums/execute"
+        ran = [(await anne.post(where, json={"code": each})).json() for each in (code, "1 + 1")]
+
+        async def are_written() -> bool:
+            found = (await anne.get(f"{API}/ledger")).json()
+            return bool(found["total"]["executions"] == 2)
+
+        await until(are_written, "both are added up")
+        told = (await anne.get(f"{API}/stats", params={"days": "1"})).json()
+        ledger = (await anne.get(f"{API}/ledger", params={"days": "1"})).json()
+        berts = (await bert.get(f"{API}/stats")).json()
+    assert berts["total"]["executions"] == 0 and berts["by_day"] == {} and berts["tools"] == []
+    total = told["total"]
+    for name in ("code_tokens", "output_tokens", "direct_call_tokens", "read", "direct", "calls"):
+        assert total[name] == sum(each["ledger"][name] for each in ran), name
+    assert total["calls"] == 3 and total["saved"] == total["direct"] - total["read"]
+    assert {name: each for name, each in told.items() if name in ledger} == ledger
+    assert list(told["by_day"].values()) == [total]
+    tools = {each["name"]: each for each in told["tools"]}
+    assert {name: each["calls"] for name, each in tools.items()} == {
+        "shop.echo": 2,
+        "shop.count": 1,
+    }
+    assert tools["shop.echo"]["tokens"] > tools["shop.count"]["tokens"] > 0
+    tokens = sum(each["tokens"] for each in tools.values())
+    assert told["servers"] == [{"name": "shop", "calls": 3, "tokens": tokens}]
+    assert tokens == total["direct_call_tokens"]
 
 
 async def test_what_is_off_says_so(anne: httpx2.AsyncClient) -> None:

@@ -29,6 +29,7 @@ async def site(script: Talking) -> AsyncIterator[Site]:
         copy_after=0.05,
         interrupt_grace=0.5,
         audit="on",
+        skills="on",
         agent={"mode": "code"},
         servers={"shop": {"command": command, "args": arguments}},
         policy={"rules": rules},

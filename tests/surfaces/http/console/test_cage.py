@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from divingbell.promises import PROMISES
 from divingbell.surfaces.http.console.cage import POLICY, SCRIPT_POLICY
 from tests.surfaces.http.console import ways_out
 from tests.surfaces.http.console.browsing import Console, launched
@@ -149,6 +150,12 @@ async def escaped(site: Site, playwright: Any, tmp_path_factory: Any) -> AsyncIt
         finally:
             await browser.close()
         yield catcher.heard | _named_in(log)
+
+
+def test_each_way_out_is_in_one_promise() -> None:
+    """What is promised is tried, and what is tried is promised."""
+    promised = [way for promise in PROMISES for way in promise.ways]
+    assert sorted(promised) == sorted(WAYS)
 
 
 @pytest.mark.parametrize("way", sorted(set(WAYS) - TIGHT))

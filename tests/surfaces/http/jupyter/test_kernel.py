@@ -1,5 +1,6 @@
 """A kernel, as clients of both forms of framing have it."""
 
+import asyncio
 import base64
 import json
 import logging
@@ -331,3 +332,22 @@ async def test_no_token_stands_in_the_log(ada: Served, caplog: pytest.LogCapture
         async with talking(ada.url, await ada.kernel(), ada.token) as talker:
             await talker.run("1")
     assert ada.token not in caplog.text
+
+
+async def test_a_cell_of_a_notebook_and_a_run_of_the_api_come_one_after_the_other(
+    ada: Served,
+) -> None:
+    name = await ada.kernel()
+    code = "seen = globals().setdefault('seen', [])\nseen.append('in')\n"
+    code += "import time; time.sleep(0.1)\nseen.append('out')\nprint(*seen)"
+    where = f"{ada.url}/api/v1/sessions/{name}/execute"
+    async with talking(ada.url, name, ada.token) as talker:
+        ran, answer = await asyncio.gather(
+            talker.run(code),
+            ada.http.post(
+                where, json={"code": code}, headers={"Authorization": f"Bearer {ada.token}"}
+            ),
+        )
+    shown = sorted([ran.text, answer.json()["output"]])
+    assert shown == ["in out\n", "in out in out\n"]
+    assert ran.of("execute_input")[0]["execution_count"] != answer.json()["cell"]

@@ -7,9 +7,10 @@ from msgspec import Meta
 from starlette.types import ASGIApp
 
 from divingbell.gateway.context import CallContext
+from divingbell.surfaces.http import pages
 from divingbell.surfaces.http.answers import JSON, Answer, as_json
 from divingbell.surfaces.http.operations import Call, Operation
-from divingbell.surfaces.http.wire import MAX_QUERY, Given, Nothing, Told
+from divingbell.surfaces.http.wire import MAX_QUERY, Given, LongPage, Nothing, Told
 from divingbell.text import visible
 
 MAX_REASON = 500
@@ -44,10 +45,13 @@ class ServersTold(Told):
     """The MCP servers that code can call."""
 
     items: list[ServerTold]
+    next: str | None
 
 
-async def servers(call: Call, given: Nothing) -> ASGIApp:
+async def servers(call: Call, given: LongPage) -> ASGIApp:
     """List the MCP servers, and how they are doing."""
+    found = call.service.bell.gateway.servers()
+    part, after = pages.page(found, given, lambda each: each.name)
     items = [
         ServerTold(
             name=each.name,
@@ -55,9 +59,9 @@ async def servers(call: Call, given: Nothing) -> ASGIApp:
             tools=each.tools,
             reason=visible(each.reason, MAX_REASON),
         )
-        for each in call.service.bell.gateway.servers()
+        for each in part
     ]
-    return as_json(ServersTold(items=items))
+    return as_json(ServersTold(items=items, next=after))
 
 
 async def search(call: Call, given: Search) -> ASGIApp:
@@ -78,7 +82,7 @@ async def details(call: Call, given: Nothing) -> ASGIApp:
 
 
 OPERATIONS = (
-    Operation("GET", "/mcp/servers", "read", servers, answers=ServersTold),
+    Operation("GET", "/mcp/servers", "read", servers, query=LongPage, answers=ServersTold),
     Operation("GET", "/mcp/tools/search", "read", search, query=Search, answers=FindingsTold),
     Operation("GET", "/mcp/tools/{server}/{tool}", "read", details, answers=dict[str, Any]),
 )
