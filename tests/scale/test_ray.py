@@ -7,7 +7,7 @@ import signal
 import ssl
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -18,31 +18,15 @@ from divingbell import Divingbell, Result, Session
 from divingbell.errors import CapacityError, ConfigError, SandboxUnavailable
 from divingbell.settings.config import Settings
 from tests.libraries import need
-from tests.scale import ray_machines
-from tests.scale.ray_machines import Machines
+from tests.scale.ray_machines import PLACES, SETTINGS, Machines
 from tests.surfaces.cli.command import COMMAND
 from tests.waiting import until
 
 pytestmark = pytest.mark.filterwarnings("default")  # of Ray's own code
-PLACES = 3
-LEAN: dict[str, Any] = {
-    "max_sessions": PLACES,
-    "open_timeout": 2.0,
-    "pool": 1,
-    "copy_after": 0.05,
-    "interrupt_grace": 0.5,
-}
-
-
-@pytest.fixture(scope="module")
-def machines() -> Iterator[Machines]:
-    need("ray")
-    with ray_machines.running() as machines:
-        yield machines
 
 
 def front(machines: Machines, **settings: Any) -> Divingbell:
-    return Divingbell("ray", ray_address=machines.address, **{**LEAN, **settings})
+    return Divingbell("ray", ray_address=machines.address, **{**SETTINGS, **settings})
 
 
 @pytest.fixture(scope="module")
@@ -214,7 +198,9 @@ async def test_when_all_is_full_the_nodes_are_named_and_a_place_is_waited_for(
     names = {node_of(session) for session in sessions}
     with pytest.raises(CapacityError) as refused:
         await bell.open()
-    assert len(names) == 2 and all(f"{name} has all of 3" in str(refused.value) for name in names)
+    assert len(names) == 2 and all(
+        f"{name} has all of {PLACES}" in str(refused.value) for name in names
+    )
     waiting = asyncio.create_task(bell.open())
     await asyncio.sleep(0)
     await bell.release(sessions[0])
@@ -255,7 +241,7 @@ async def test_the_commands_say_how_the_nodes_are(
     monkeypatch.setenv("DIVINGBELL_BACKEND", "ray")
     names = [node["name"] for node in await overview(bell)]
     status, out = await commanded("nodes")
-    assert status == 0 and all(f"{name}  up  0 of 3 sessions" in out for name in names), out
+    assert status == 0 and all(f"{name}  up  0 of {PLACES} sessions" in out for name in names), out
     status, out = await commanded("nodes", "drain", "nobody")
     assert status == 2 and "there is no node 'nobody'" in out
     monkeypatch.setenv("DIVINGBELL_MAX_SESSIONS", str(PLACES))
@@ -329,41 +315,3 @@ async def test_a_node_that_hangs_is_given_up_and_serves_again_without_what_it_he
         assert "NameError" in str((await session.run("x")).error)
         nodes = {node["name"]: node["sessions"] for node in await overview(bell)}
         assert nodes[name] == 0
-
-
-async def test_a_node_that_is_drained_keeps_its_sessions_until_they_end(
-    machines: Machines, bell: Divingbell
-) -> None:
-    session = await bell.open("last")
-    name = node_of(session)
-    draining = asyncio.create_task(bell._engine.cluster.drain(name))  # type: ignore[union-attr]
-
-    async def drains() -> bool:
-        return {node["name"]: node["state"] for node in await overview(bell)}[name] == "draining"
-
-    await until(drains, "it is being drained")
-    async with bell.session("elsewhere") as elsewhere:
-        assert node_of(elsewhere) != name
-    assert await said(session, "1") == "1"
-    await bell.release(session)
-    await draining
-    assert name not in {node["name"] for node in await overview(bell)}
-
-
-async def test_a_machine_that_is_switched_off_is_noticed(
-    machines: Machines, bell: Divingbell
-) -> None:
-    machines.add()
-    await until(lambda: two_nodes(bell), "the new machine has a node")
-    async with bell.session("one") as one, bell.session("two") as two:
-        assert node_of(one) != node_of(two)
-        machines.kill(2)  # the one that was added last
-
-        async def one_is_gone() -> bool:
-            return [node["state"] for node in await overview(bell)] == ["up"]
-
-        await until(one_is_gone, "its node is gone")
-        results = [await session.run("1") for session in (one, two)]
-        results += [await session.run("1") for session in (one, two)]
-        assert sum(result.status == "ok" for result in results) >= 3
-        assert node_of(one) == node_of(two)
