@@ -16,8 +16,8 @@ from typing import Any
 
 TOKEN = "a-token-for-tests-" + "0" * 32
 QUICK = {"initial_delay_ms": 500, "period_ms": 500, "failure_threshold": 3}
-"""Ray's health checks: else it takes 14 s to notice that a raylet was killed. How long one may take to
-answer is not shorter than usual: on a busy machine those that live would be taken for dead."""
+"""Ray's health checks: else it takes 14 s to notice that a raylet was killed. How long one may take
+to answer is not shorter than usual: on a busy machine those that live would be taken for dead."""
 START_TIMEOUT = 120
 PLACES = 20
 """Sessions of each node: a user may have 32 in all."""
