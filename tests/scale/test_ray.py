@@ -304,7 +304,33 @@ async def test_a_front_of_another_version_is_told_which(
             pass
 
 
-async def test_a_cluster_that_asks_for_no_token_is_used_only_where_that_is_said(
+FRONT = """
+import asyncio, sys
+from divingbell import Divingbell
+from divingbell.errors import SandboxUnavailable
+from divingbell.scale import ray
+
+async def main(address):
+    ray.PATIENCE = 1.0
+    async with Divingbell("ray", ray_address=address, ray_insecure=True, max_sessions=9) as bell:
+        session = await bell.open()
+        await session.run("x = 41")
+        print("opened", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        print((await session.run("x + 1")).text.strip(), flush=True)
+        try:
+            while True:
+                await bell.release(await bell.open())
+        except SandboxUnavailable as error:
+            print(error, flush=True)
+        print((await session.run("x + 2")).text.strip(), flush=True)
+        await asyncio.Event().wait()
+
+asyncio.run(main(sys.argv[1]))
+"""
+
+
+async def test_a_cluster_without_tokens_is_used_where_that_is_said_and_its_head_may_die(
     machines: Machines,
 ) -> None:
     from divingbell.scale import ray_access
@@ -314,19 +340,41 @@ async def test_a_cluster_that_asks_for_no_token_is_used_only_where_that_is_said(
         given = {"DIVINGBELL_BACKEND": "ray", "DIVINGBELL_RAY_ADDRESS": other.address}
         return await commanded("exec", "print(6 * 7)", env={**env, **ours, **given, **more})
 
-    # Its nodes can't reach a Docker daemon.
     with ray_machines.folder_for_ray() as folder:
-        env = ray_machines.environment(folder, auth="disabled") | {"DOCKER_HOST": "tcp://0.0.0.0:1"}
+        env = ray_machines.environment(folder, auth="disabled") | {
+            "DOCKER_HOST": "tcp://0.0.0.0:1",
+            "RAY_gcs_rpc_server_reconnect_timeout_s": "10",  # usually a minute
+        }
         with ray_machines.started(env, 1) as other:
             with pytest.raises(ConfigError, match=r"asks for no token.*ray_insecure"):
                 ray_access.check(other.address, insecure=False)
             status, out = await executed()
             assert status == 2 and "RAY_AUTH_MODE is not `token`" in out
+            # A node that can't be one says why; and with other settings it can.
             insecure = {"DIVINGBELL_RAY_INSECURE": "true"}
             status, out = await executed(DIVINGBELL_NODE_BACKEND="docker", **insecure)
             assert status == 3 and "no node could be started: DOCKER_HOST is" in out, out
             status, out = await executed(**insecure)
             assert (status, out.strip()) == (0, "42"), out
+            # Its head dies.
+            process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-c", FRONT, other.address),
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            assert process.stdout is not None
+            assert await process.stdout.readline() == b"opened\n"
+            await asyncio.to_thread(other.behead)
+            told, words = await process.communicate(b"go on\n")
+            before, refused, after = told.decode().splitlines()
+            assert (before, after) == ("42", "43") and "not answer" in refused
+            assert b"the nodes were started with other settings" in words
+            # In the end Ray itself ends those who have used it, and says why.
+            assert process.returncode == 1 and b"Failed to connect to GCS" in words, words
+            status, out = await executed(**insecure)
+            assert status == 3 and "no Ray head answers" in out, out
 
 
 async def test_no_secret_of_a_node_is_in_what_ray_writes(bell: Divingbell) -> None:

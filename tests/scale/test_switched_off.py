@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from divingbell import Divingbell
-from divingbell.errors import SandboxUnavailable
 from tests.scale.ray_machines import Machines
 from tests.scale.test_ray import apart, bell, commanded, node_of, overview, said, two_nodes
 from tests.waiting import until
@@ -53,16 +52,3 @@ async def test_a_machine_that_is_switched_off_is_noticed(
         results += [await session.run("1") for session in (one, two)]
         assert sum(result.status == "ok" for result in results) >= 3
         assert node_of(one) == node_of(two)
-
-
-async def test_without_a_head_sessions_go_on_and_new_ones_are_refused(
-    machines: Machines, bell: Divingbell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("divingbell.scale.ray.PATIENCE", 1.0)
-    async with bell.session("there") as session:
-        await session.run("x = 1")
-        await asyncio.to_thread(machines.behead)
-        assert await said(session, "x") == "1"
-        with pytest.raises(SandboxUnavailable, match="does not answer"):
-            await bell.open("new")
-        assert await said(session, "x + 1") == "2"
