@@ -15,6 +15,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 
+from divingbell import Divingbell
 from divingbell.scale.replica_ids import HEADER as HEADER_BYTES
 from divingbell.scale.replica_ids import replica_of
 from tests.libraries import need
@@ -80,25 +81,26 @@ async def served(
     try:
         await asyncio.to_thread(served.start)
         yield served
-        for token in (ANNE, BERT):  # which would go on without replicas
-            await close_all(served.url(), token)
     finally:
         from ray import serve
 
         await asyncio.to_thread(serve.shutdown)
+        await end_sessions(machines)
+
+
+async def end_sessions(machines: Machines) -> None:
+    """End the sessions of all clients, which go on without replicas."""
+    async with Divingbell("ray", ray_address=machines.address, **SETTINGS) as bell:
+        cluster = bell._engine.cluster  # type: ignore[union-attr]
+        for user in ("anne", "bert"):
+            for id in await cluster.held(user):
+                session = await bell.open(id, user=user)
+                await session.close()
 
 
 @pytest.fixture
 def url(served: Served) -> str:
     return served.url()
-
-
-async def close_all(url: str, token: str) -> None:
-    async with connected(url, "auto", token=token) as client:
-        listed = await client.call_tool("list_sessions", {})
-        assert listed.structured_content is not None
-        for each in listed.structured_content["sessions"]:
-            await client.call_tool("close_session", {"session_id": each["session_id"]})
 
 
 @contextlib.asynccontextmanager
