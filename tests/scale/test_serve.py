@@ -80,12 +80,20 @@ async def served(
     served = Served(machines, folder)
     try:
         await asyncio.to_thread(served.start)
+        await until(proxies_are_up, "every machine answers")
         yield served
     finally:
         from ray import serve
 
         await asyncio.to_thread(serve.shutdown)
         await end_sessions(machines)
+
+
+def proxies_are_up() -> bool:
+    """Whether the proxies of Serve are, of which each machine with a replica has one."""
+    from ray import serve
+
+    return "STARTING" not in serve.status().proxies.values()
 
 
 async def end_sessions(machines: Machines) -> None:
