@@ -22,7 +22,7 @@ from divingbell.errors import CapacityError, ConfigError, SandboxUnavailable
 from divingbell.settings.config import Settings
 from tests.libraries import need
 from tests.scale import ray_machines
-from tests.scale.ray_machines import PLACES, SETTINGS, Machines
+from tests.scale.ray_machines import PLACES, SETTINGS, START_TIMEOUT, Machines
 from tests.surfaces.cli.command import COMMAND
 from tests.waiting import PATIENCE, until
 
@@ -36,7 +36,7 @@ def front(machines: Machines, **settings: Any) -> Divingbell:
 @pytest.fixture(scope="module")
 async def bell(machines: Machines) -> AsyncIterator[Divingbell]:
     async with front(machines) as bell:
-        await until(lambda: two_nodes(bell), "both nodes are up")
+        await until(lambda: two_nodes(bell), "both nodes are up", START_TIMEOUT)
         yield bell
 
 
@@ -367,7 +367,8 @@ async def test_a_cluster_without_tokens_is_used_where_that_is_said_and_its_head_
                 stderr=subprocess.PIPE,
             )
             assert process.stdout is not None
-            assert await process.stdout.readline() == b"opened\n"
+            async with asyncio.timeout(LONG):
+                assert await process.stdout.readline() == b"opened\n"
             await asyncio.to_thread(other.behead)
             async with asyncio.timeout(LONG):
                 told, words = await process.communicate(b"go on\n")
@@ -460,7 +461,7 @@ async def test_a_node_that_dies_costs_its_own_sessions_and_says_so(bell: Divingb
         assert fresh.text.strip() == "False"
         assert fresh.state == "fresh" and node_of(here) != name
         assert await said(there, "x") == "2"
-    await until(lambda: two_nodes(bell), "the node is started again")
+    await until(lambda: two_nodes(bell), "the node is started again", START_TIMEOUT)
 
 
 async def test_a_node_that_hangs_is_given_up_and_serves_again_without_what_it_held(

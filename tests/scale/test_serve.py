@@ -80,7 +80,7 @@ async def served(
     served = Served(machines, folder)
     try:
         await asyncio.to_thread(served.start)
-        await until(proxies_are_up, "every machine answers")
+        await until(proxies_are_up, "every machine answers", START_TIMEOUT)
         yield served
     finally:
         from ray import serve
@@ -384,7 +384,7 @@ async def test_clients_of_a_replica_that_goes_are_told_and_others_go_on(served: 
         for _ in range(4):
             assert "1" in await run(any_replica, "x", session_id="scaled")
         await scale(2)
-        await until(lambda: running() == 2, "there are two again")
+        await until(lambda: running() == 2, "there are two again", START_TIMEOUT)
         assert left in await run(clients[left], "name")
         ray.kill(ray.get_actor(f"SERVE_REPLICA::scaled#mcp#{left}", namespace=SERVE_NAMESPACE))
         with pytest.raises(MCPError, match="Session not found"):

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from divingbell import Divingbell
-from tests.scale.ray_machines import Machines
+from tests.scale.ray_machines import START_TIMEOUT, Machines
 from tests.scale.test_ray import apart, bell, commanded, node_of, overview, said, two_nodes
 from tests.waiting import until
 
@@ -40,7 +40,7 @@ async def test_a_machine_that_is_switched_off_is_noticed(
     machines: Machines, bell: Divingbell
 ) -> None:
     machines.add()
-    await until(lambda: two_nodes(bell), "the new machine has a node")
+    await until(lambda: two_nodes(bell), "the new machine has a node", START_TIMEOUT)
     async with apart(bell) as (one, two):
         machines.kill(2)  # the one that was added last
 
