@@ -288,14 +288,15 @@ async def test_a_connection_waits_for_its_replica_where_it_is_not_heard_of_yet(
 
     for named, other in (both, both[::-1]):
         connection = f"{named.replica_id.unique_id}.1234"
+        monkeypatch.setattr(ray_router, "PATIENCE", math.inf)
         router = router_that_knows(other)
         waiting = asyncio.create_task(chosen(router, connection))
         assert await chosen(router, f"{other.replica_id.unique_id}.1234", 1) is other
-        assert not waiting.done()
+        done, _ = await asyncio.wait({waiting}, timeout=0.5)
+        assert not done  # it has not gone to the other one
         router.update_replicas(both)
         assert await waiting is named
         # It is not waited for one that is being stopped, nor for one that nobody has.
-        monkeypatch.setattr(ray_router, "PATIENCE", math.inf)
         router.update_replicas([other])
         for number, gone in enumerate((connection, "nobody00.1", "a#b.1", "x" * 10_000 + ".1")):
             assert await chosen(router, gone, 2 + number) is other
