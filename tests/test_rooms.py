@@ -167,6 +167,16 @@ def test_one_file_knows_the_model_layer() -> None:
     ] == ["divingbell.agent.providers"]
 
 
+def test_only_the_files_of_ray_import_it() -> None:
+    found = {
+        module.removeprefix("divingbell.")
+        for module, path in MODULES.items()
+        if any(each.partition(".")[0] == "ray" for each in _imported(path))
+    }
+    others = {module for module in found if not module.startswith("scale.ray_")}
+    assert others == {"scale.ray", "scale.serve"}
+
+
 def test_what_runs_inside_imports_nothing_of_the_host() -> None:
     for path in (ROOT / "divingbell_inside").rglob("*.py"):
         assert not [each for each in _imported(path) if each.partition(".")[0] == "divingbell"]

@@ -10,12 +10,12 @@ from divingbell import Session
 PATIENCE = 20.0
 
 
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Return once the condition holds; fail with `what` if it does not in good time.
+async def until(condition: Callable[[], object], what: str, seconds: float = PATIENCE) -> None:
+    """Return once the condition holds; fail with `what` if it does not in so many seconds.
 
     The condition is a function, which may be async.
     """
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + seconds
     while not await _value(condition):
         assert time.monotonic() < deadline, f"waited in vain: {what}"
         await asyncio.sleep(0.01)

@@ -68,12 +68,12 @@ class RayCluster:
 
     async def start(self) -> None:
         await asyncio.to_thread(self.connect)
-        told = await self._asked(self._directory.hello.remote())
+        told = await self._asked(self._directory.hello.remote(self._plain))
         check_versions(told["versions"], versions())
         if told["settings"] != fingerprint(self._plain):
             log.warning(
                 "the nodes were started with other settings (limits, packages, …), and keep them: "
-                "to have them taken over, `divingbell nodes drain` each, and start again"
+                "to have yours, `divingbell nodes drain` each and start Ray anew on its machine"
             )
         await self._asked(self._directory.wait_for_a_node.remote(START_TIMEOUT), START_TIMEOUT)
 

@@ -8,6 +8,7 @@ from typing import TypeVar
 import ray
 from ray.exceptions import RayError, RayTaskError
 
+from divingbell import errors
 from divingbell.errors import ConfigError, DivingbellError, SandboxUnavailable
 
 NAMESPACE = "divingbell"
@@ -52,6 +53,14 @@ async def answer(reference: "Awaitable[T]") -> T:
         raise
     except RayError as error:
         raise SandboxUnavailable(f"the Ray cluster does not answer: {why(error)}") from None
+
+
+def plain(error: DivingbellError) -> DivingbellError:
+    """Return an error that an actor can raise for a caller elsewhere: of the kind that errors.py
+    has for it, with its message. Kinds below those may be made of more, and come as none."""
+    kind = next(kind for kind in type(error).__mro__ if kind.__module__ == errors.__name__)
+    found: DivingbellError = kind(str(error))
+    return found
 
 
 def why(error: BaseException) -> str:

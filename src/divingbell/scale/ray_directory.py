@@ -83,12 +83,20 @@ class DirectoryActor:
         self._left_alone: set[str] = set()
         """Ray nodes whose node was drained."""
         self._began: asyncio.Task[None] | None = None
+        self._wanted = 0
+        """Nodes that Ray's autoscaler is to see to."""
+        self._asking: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # For fronts
 
-    async def hello(self) -> dict[str, Any]:
-        """Return the versions and settings of the nodes."""
+    async def hello(self, plain: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the versions and settings of the nodes. Where all failed or were drained, those of
+        the front that asks are taken over: with the ones before there would never be a node."""
+        await self._begin()
+        if not self._up and (self._failed or self._left_alone) and plain != self._plain:
+            self._plain = plain
+            self._failed.clear()
         return {"versions": self._versions, "settings": fingerprint(self._plain)}
 
     async def wait_for_a_node(self, seconds: float) -> None:
@@ -249,14 +257,16 @@ class DirectoryActor:
         task.add_done_callback(lambda _: self._starting.pop(node.id, None))
 
     async def _start_node(self, node: _RayNode) -> None:
-        actor = await asyncio.to_thread(_node_actor, node, self._plain)
+        plain = self._plain
+        actor = await asyncio.to_thread(_node_actor, node, plain)
         try:
             async with asyncio.timeout(START_TIMEOUT):
                 name, report = await actor.begin.remote(
-                    self._plain, self._versions, self._placements.begun
+                    plain, self._versions, self._placements.begun
                 )
         except (RayError, TimeoutError) as error:
-            self._failed[node.id] = _reason(error)
+            if plain is self._plain:  # else others are tried next
+                self._failed[node.id] = _reason(error)
             ray.kill(actor)
             await asyncio.sleep(AGAIN_AFTER)
             return
@@ -293,10 +303,21 @@ class DirectoryActor:
 
     def _ask_for_nodes(self, count: int) -> None:
         """Have Ray's autoscaler see to it that there are so many; 0: no more than are used."""
+        self._wanted = count
+        if self._asking is None or self._asking.done():
+            self._asking = self._spawn(self._keep_asking())
+
+    async def _keep_asking(self) -> None:
+        """Ask for what is wanted, one after the other: the last word counts until the next."""
         from ray.autoscaler.sdk import request_resources
 
-        bundles = [{RESOURCE: 1}] * count
-        self._spawn(asyncio.to_thread(request_resources, bundles=bundles))
+        asked = None
+        while asked != self._wanted:
+            asked = self._wanted
+            try:
+                await asyncio.to_thread(request_resources, bundles=[{RESOURCE: 1}] * asked)
+            except (RayError, ConnectionError, RuntimeError) as error:
+                log.warning("Ray's autoscaler could not be asked for a machine: %s", error)
 
     def _spawn(self, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
         task = asyncio.create_task(work)

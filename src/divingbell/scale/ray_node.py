@@ -13,6 +13,7 @@ from ray.exceptions import RayError
 from ray.util.metrics import Gauge
 
 from divingbell import logs
+from divingbell.errors import DivingbellError
 from divingbell.models import Limits
 from divingbell.scale import ray_access, ray_actors
 from divingbell.scale.cluster import Held, NodeAddress
@@ -65,24 +66,30 @@ class NodeActor:
         """
         async with self._beginning:
             if self._node is None:
-                ray_actors.check_versions(theirs, ray_actors.versions())
-                settings = Settings(**{**plain, "limits": Limits(**plain["limits"])})
-                contexts = ray_access.tls_contexts()
-                host = ray.util.get_node_ip_address() if contexts else "127.0.0.1"
-                name = f"{socket.gethostname()}-{secrets.token_hex(3)}"
-                node = self._make(
-                    settings,
-                    name,
-                    directory=_AskedDirectory(),
-                    host=host,
-                    port=settings.node_port,
-                    tls=contexts.server if contexts else None,
-                )
-                self._address = await node.start()
-                self._counts = _Counts(name)
-                self._node = node
+                try:
+                    await self._start(plain, theirs)
+                except DivingbellError as error:
+                    raise ray_actors.plain(error) from None
         assert self._address is not None
         return self._address.name, await self.report(refuse_before)
+
+    async def _start(self, plain: Mapping[str, Any], theirs: Mapping[str, str]) -> None:
+        ray_actors.check_versions(theirs, ray_actors.versions())
+        settings = Settings(**{**plain, "limits": Limits(**plain["limits"])})
+        contexts = ray_access.tls_contexts()
+        host = ray.util.get_node_ip_address() if contexts else "127.0.0.1"
+        name = f"{socket.gethostname()}-{secrets.token_hex(3)}"
+        node = self._make(
+            settings,
+            name,
+            directory=_AskedDirectory(),
+            host=host,
+            port=settings.node_port,
+            tls=contexts.server if contexts else None,
+        )
+        self._address = await node.start()
+        self._counts = _Counts(name)
+        self._node = node
 
     async def address(self) -> tuple[NodeAddress, str]:
         """Return the way to the node, and the machine's address as Ray knows it."""

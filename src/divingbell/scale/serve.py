@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import hmac
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -20,7 +20,8 @@ from divingbell.datasets.opening import opened
 from divingbell.datasets.sealed_reader import default_limits
 from divingbell.errors import ConfigError
 from divingbell.models import Limits
-from divingbell.scale.replica_ids import HEADER, ReplicaIds, header_in, replica_of
+from divingbell.scale.disconnects import Disconnects
+from divingbell.scale.replica_ids import ReplicaIds
 from divingbell.settings import config
 from divingbell.settings.config import Settings
 from divingbell.shares import loop_thread
@@ -38,9 +39,9 @@ try:
     from ray.exceptions import RayError
     from ray.serve.config import RequestRouterConfig
     from ray.serve.exceptions import RayServeException
-    from ray.serve.experimental.consistent_hash_router import ConsistentHashRouter
 
     from divingbell.scale import ray_access
+    from divingbell.scale.ray_router import ReplicaRouter
 except ImportError as error:
     raise ConfigError(
         f"Ray Serve is not installed ({error}): run pip install 'divingbell[ray]'"
@@ -52,8 +53,6 @@ ONGOING = 1_000
 """Requests of one replica at once: each stream of changes is one for as long as it is open."""
 TARGET_ONGOING = 20
 """Requests of one replica at once, in the mean, above which there is another one."""
-MAX_TOKEN = 1_000
-"""Characters of a header with a token that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -131,62 +130,25 @@ def _application(kind: type, name: str, given: Arguments) -> serve.Application:
         name=name,
         max_ongoing_requests=ONGOING,
         request_router_config=RequestRouterConfig(
-            request_router_class=f"{__name__}.{ReplicaRouter.__name__}"
+            request_router_class=f"{ReplicaRouter.__module__}.{ReplicaRouter.__name__}"
         ),
         **replicas,
     )
     return deployment.bind(asdict(given))
 
 
-class ReplicaRouter(ConsistentHashRouter):  # type: ignore[misc]
-    """Routes a request to the replica that its connection is at.
-
-    Without a connection those of one token go to one replica, as long as the replicas are the same:
-    so budgets, approvals and ledgers of a user are in one place. With neither to any.
-    """
-
-    async def choose_replicas(
-        self, candidate_replicas: list[Any], pending_request: Any = None
-    ) -> list[list[Any]]:
-        if pending_request is not None:
-            name = replica_of(_connection(pending_request))
-            for replica in candidate_replicas:
-                if name and replica.replica_id.unique_id == name:
-                    pending_request.routing_context.should_backoff = True
-                    return [[replica]]
-        found: list[list[Any]] = await super().choose_replicas(candidate_replicas, pending_request)
-        return found
-
-    def _routing_key(self, pending_request: Any = None) -> str | None:
-        if pending_request is not None:
-            token = _header(pending_request, b"authorization")[:MAX_TOKEN]
-            if token:
-                return auth.hash_of(token)
-        found: str | None = super()._routing_key(pending_request)
-        return found
-
-
-def _header(pending_request: Any, name: bytes) -> str:
-    """Return a header of the request that the proxy passes on; empty where there is none."""
-    if not (pending_request.metadata.is_http_request and pending_request.args):
-        return ""
-    return header_in(pending_request.args[0], name)
-
-
-def _connection(pending_request: Any) -> str:
-    called: str = pending_request.metadata.session_id  # by another replica
-    return _header(pending_request, HEADER) or called
-
-
 class _Others:
     """The other replicas, through Serve (divingbell.surfaces.mcp.replicas.Replicas)."""
 
-    def __init__(self) -> None:
+    def __init__(self, changed: Callable[[], None]) -> None:
+        """`changed` is called when this replica knows of others than before."""
         context = serve.get_replica_context()
         self.name: str = context.replica_tag
         self.key = sealing_key()
         self._place = context.deployment, context.app_name
         self._tasks: set[asyncio.Task[None]] = set()
+        loop = asyncio.get_running_loop()
+        ReplicaRouter.on_change = [lambda: loop.call_soon_threadsafe(changed)]
 
     async def resume(self, name: str, request: Mapping[str, Any]) -> Mapping[str, Any]:
         handle = self._handle().options(session_id=f"{name}.", method_name="resume")
@@ -241,8 +203,8 @@ class Replica:
         settings = serving.with_private_users(settings, _tokens(self._given))
         self._bell = await self._undo.enter_async_context(Divingbell.of(settings))
         self._bell._share_sessions()
-        self._others = _Others()
         self._surface: Surface | None = None
+        self._others = _Others(self._tell_again)
 
     def __serve_build_asgi_app__(self) -> Application:
         given, others = self._given, self._others
@@ -253,6 +215,7 @@ class Replica:
             others,
             lambda endpoint: ReplicaIds(endpoint, others.name),
         )
+        made.put_within(Disconnects)
         others.tell({"kind": "here"})
         return made
 
@@ -268,7 +231,13 @@ class Replica:
         if self._surface is not None and told["from"] != self._others.name:
             self._surface.subscriptions.heard(told)
 
+    def _tell_again(self) -> None:
+        """Have all others know who listens here: one of them may be new, or heard of only now."""
+        if self._surface is not None:
+            self._surface.subscriptions.heard({"kind": "here"})
+
     async def __del__(self) -> None:
+        ReplicaRouter.on_change = []
         await self._undo.aclose()
 
 
@@ -287,12 +256,14 @@ class DatasetsReplica:
 
     def __serve_build_asgi_app__(self) -> Application:
         name = serve.get_replica_context().replica_tag
-        return application_of(
+        made = application_of(
             self._made.server,
             _tokens(self._given),
             _hosts(self._given),
             lambda endpoint: ReplicaIds(endpoint, name),
         )
+        made.put_within(Disconnects)
+        return made
 
     async def __del__(self) -> None:
         await self._undo.aclose()
