@@ -128,6 +128,11 @@ class Body:
             parts.append((await self.receive())["body"])
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    @property
+    def cost(self) -> int:
+        """Bytes of memory that it takes, about: as it came, and parsed."""
+        return self._size + self._scale.weight * weight.UNIT
+
     def close(self) -> None:
         self._hold.close()
 
@@ -139,6 +144,6 @@ class Body:
         if self._scale.weight > weight.MAX_ARGUMENTS:
             words = "the request holds too many lists, objects and values"
             raise Refused(413, "too_large", words)
-        if not self._hold.grow(self._size + self._scale.weight * weight.UNIT):
+        if not self._hold.grow(self.cost):
             words = "your requests are too large together: send fewer at once"
             raise Refused(429, "too_many_requests", words).retry_after(AGAIN)
