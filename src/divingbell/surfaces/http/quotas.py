@@ -10,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from divingbell.session.calls import MAX_RESULTS
 from divingbell.shares import weight
 from divingbell.shares.allowance import Allowance, Hold, counted
+from divingbell.shares.host_time import HostTime
 from divingbell.shares.weight import Scale
 from divingbell.surfaces.http.problems import AGAIN, Refused
 
@@ -38,6 +39,8 @@ class Share:
     bodies: Allowance = field(default_factory=lambda: Allowance(MAX_HELD))
     results: Allowance = field(default_factory=lambda: Allowance(MAX_RESULTS))
     """Of tools that are called directly; those that code calls count for its session."""
+    pace: HostTime = field(default_factory=lambda: HostTime(lambda seconds, times: None))
+    """Of the host's processor time, for streams of events."""
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
