@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from divingbell_inside import columns, dataset_sources, layout
@@ -19,7 +19,6 @@ TABLE = f"{layout.WORKSPACE}/table.parquet"
 VALUES = f"{layout.WORKSPACE}/values.json"
 MOST_VALUES_BYTES, MAX_VALUE = 8 << 20, 300
 SPILL = f"{layout.WORKSPACE}/.spill"
-FOLDERS = ("/data/", "/cache/", f"{layout.WORKSPACE}/")
 LOOKED_AT = 1000
 """Rows that are looked at for a description."""
 COUNTED = 1_000_000
@@ -96,10 +95,15 @@ def _database(request: Mapping[str, Any]) -> Any:
     return columns.library("duckdb").connect(config=config)
 
 
-def _close_off(database: Any) -> None:
-    """Keep a statement of the model's from files, settings and extensions."""
-    allowed = ", ".join(map(literal, FOLDERS))
-    database.execute(f"SET allowed_directories=[{allowed}]")
+def _close_off(database: Any, sources: Iterable[Source]) -> None:
+    """Keep a statement of the model's from settings, extensions and all files but its datasets:
+    what else lies in their folder, hidden files among it, was shown to nobody."""
+    paths = {
+        path for each in sources for path in (each.path, dataset_sources.pattern_of(each.path))
+    }
+    allowed = ", ".join(map(literal, sorted(paths)))
+    database.execute(f"SET allowed_directories=[{literal(f'{layout.WORKSPACE}/')}]")
+    database.execute(f"SET allowed_paths=[{allowed}]")
     database.execute("SET enable_external_access=false")
     database.execute("SET lock_configuration=true")
 
@@ -169,7 +173,7 @@ def _convert(request: Mapping[str, Any]) -> Answer:
 def _import(request: Mapping[str, Any]) -> Answer:
     with _database(request) as database:
         _show(database, "dataset", _source(request))
-        _close_off(database)
+        _close_off(database, [_source(request)])
         sql = f"SELECT {_chosen(database, request['columns'])} FROM dataset"
         if request["where"]:
             sql += f" WHERE (\n{request['where']}\n)"
@@ -194,9 +198,10 @@ def _chosen(database: Any, wanted: Sequence[str] | None) -> str:
 
 def _query(request: Mapping[str, Any]) -> Answer:
     with _database(request) as database:
-        for name, source in request["sources"].items():
-            _show(database, name, Source(*source))
-        _close_off(database)
+        sources = {name: Source(*given) for name, given in request["sources"].items()}
+        for name, source in sources.items():
+            _show(database, name, source)
+        _close_off(database, sources.values())
         return _copied(database, request["sql"], request["parameters"])
 
 

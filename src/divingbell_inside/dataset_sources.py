@@ -87,9 +87,14 @@ def clean_names(names: Iterable[str]) -> list[str]:
     return found
 
 
+def pattern_of(path: str) -> str:
+    """Return what DuckDB takes for this path and no other: a path is a pattern of names to it."""
+    return re.sub(r"([*?\[])", r"[\1]", path)
+
+
 def scan(source: Source, way: str = "") -> str:
     """Return what DuckDB reads a file with: a function of a table, as SQL."""
-    path = literal(re.sub(r"([*?\[])", r"[\1]", source.path))  # else it is a pattern of names
+    path = literal(pattern_of(source.path))
     if source.format == "parquet":
         return f"read_parquet({path})"
     if source.format == "jsonl":

@@ -1,14 +1,18 @@
 """Models over HTTP: the four formats, streamed by a real server, and what it may do wrong."""
 
 import contextlib
+import gzip
 import itertools
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from typing import Any, Literal, get_args
 
 import pytest
+from pydantic_ai.messages import PartStartEvent, ToolCallPart
 from pydantic_ai.models import KnownModelName
+from starlette.responses import Response
 
 from divingbell import Divingbell
 from divingbell.agent import choosing
@@ -23,7 +27,7 @@ from divingbell.agent.events import (
     UsageTold,
 )
 from divingbell.agent.model import ModelFailed
-from divingbell.agent.providers import connect
+from divingbell.agent.providers import MAX_REPLY, PART, Writing, connect
 from divingbell.errors import ConfigError
 from divingbell.settings.agent import AgentSettings
 from tests.agent.provider_server import (
@@ -334,6 +338,47 @@ async def test_an_endless_reply_is_cut_off(
     async with agent_of(bell, server, "anthropic") as agent:
         with pytest.raises(ModelFailed, match="cut off"):
             [event async for event in agent.ask("go")]
+
+
+@pytest.mark.parametrize("fault", ["line", "error"])
+@pytest.mark.parametrize("format", FORMATS)
+async def test_an_answer_without_an_end_is_not_kept(
+    bell: Divingbell,
+    server: ProviderServer,
+    format: str,
+    fault: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("divingbell.agent.answers.MOST_BYTES", 100_000)
+    endless = itertools.repeat(b"x" * 10_000)
+    server.says = [raw(b"data: ", *itertools.islice(endless, 20))]
+    if fault == "error":
+        server.says = [status(400, "x" * 200_000)]
+    async with agent_of(bell, server, format) as agent:
+        with pytest.raises(ModelFailed, match="cut off") as failed:
+            [event async for event in agent.ask("go")]
+    assert failed.value.kind == "reply" and len(server.bodies) == 1
+
+
+@pytest.mark.parametrize("format", FORMATS)
+async def test_a_compressed_answer_is_not_asked_for_and_not_taken(
+    bell: Divingbell, server: ProviderServer, format: str
+) -> None:
+    packed = gzip.compress(b"data: " + b"x" * 100_000)
+    compressed = partial(Response, packed, headers={"Content-Encoding": "gzip"})
+    server.says = [lambda request: compressed(media_type="text/event-stream")]
+    async with agent_of(bell, server, format) as agent:
+        with pytest.raises(ModelFailed, match="compresses"):
+            [event async for event in agent.ask("go")]
+    assert server.headers[0]["accept-encoding"] == "identity"
+
+
+def test_a_reply_of_many_calls_that_say_nothing_is_cut_off() -> None:
+    writing = Writing()
+    with pytest.raises(ModelFailed, match="cut off"):
+        for number in range(MAX_REPLY // PART + 1):
+            part = ToolCallPart("f", "", f"call_{number}")
+            writing.take(PartStartEvent(index=number, part=part))
 
 
 async def test_an_address_of_ones_own_is_sent_no_key_of_the_environment(

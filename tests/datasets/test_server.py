@@ -3,6 +3,7 @@
 import base64
 import os
 import random
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -360,6 +361,38 @@ async def test_nothing_of_an_earlier_query_is_found(client: Client, sealed: Divi
     look = [f"SELECT file FROM glob('{place}/**')" for place in (*places, "/cache")]
     for found in await directly(sealed, *look):
         assert "planted" not in found and "table.parquet" not in found
+
+
+@pytest.mark.parametrize("name", [".env", "notes.txt", "*"])
+async def test_what_lies_beside_datasets_is_read_by_no_query(
+    client: Client, folder: Path, name: str
+) -> None:
+    (folder / ".env").write_text("KEY=pearl")
+    (folder / "notes.txt").write_text("pearl")
+    where = f"(SELECT max(content) FROM read_text('/data/{name}')) LIKE '%pearl%'"
+    try:
+        for beside in (folder / ".env", folder / "notes.txt"):
+            beside.chmod(0o644)
+        said = await refusal(client, "query_dataset", sql=f"SELECT {where}")
+        assert "reads datasets by their names" in said
+        said = await refusal(client, "import_dataset", name="flights", where=where)
+        assert "reads datasets by their names" in said
+    finally:
+        (folder / ".env").unlink()
+        (folder / "notes.txt").unlink()
+
+
+async def test_a_file_whose_name_is_a_pattern_is_read_where_it_lies(
+    client: Client, folder: Path
+) -> None:
+    odd = folder / "odd[1]*?.parquet"
+    shutil.copyfile(folder / "items.parquet", odd)
+    odd.chmod(0o644)
+    try:
+        found = await rows(client, "SELECT * FROM odd_1")
+        assert found == await rows(client, "SELECT * FROM items")
+    finally:
+        odd.unlink()
 
 
 async def test_sql_that_names_no_dataset_is_told_which_there_are(client: Client) -> None:

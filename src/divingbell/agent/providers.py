@@ -20,6 +20,7 @@ from pydantic_ai.providers import Provider, infer_provider_class
 from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import ToolDefinition
 
+from divingbell.agent import answers
 from divingbell.agent.choosing import BY_KEY
 from divingbell.agent.history import Answered, Asked, Call, Image, Replied
 from divingbell.agent.model import (
@@ -44,6 +45,8 @@ SILENCE = 120.0
 """Seconds without a word after which a reply is given up."""
 MAX_REPLY = 4 << 20
 """Characters of a reply: a stream that does not end is cut off."""
+PART = 4 << 10
+"""Characters that a part counts for besides its own: a reply may have many that say nothing."""
 PAUSES = (1.0, 4.0)
 """Seconds after which a provider is asked again that is busy or out of reach, where it does not say
 how long that takes."""
@@ -128,7 +131,7 @@ def connect(
     except ImportError as error:
         said = one_line(str(error), MAX_MESSAGE)
         raise ConfigError(f"{provider} is not installed: {said}") from None
-    client = httpx2.AsyncClient(timeout=SILENCE)
+    client = answers.client(SILENCE)
     given: dict[str, Any] = {"http_client": client}
     if base_url is not None:
         given["base_url"] = base_url
@@ -260,6 +263,7 @@ class Writing:
         """Return what the event has added."""
         if isinstance(event, messages.PartStartEvent):
             self._parts[event.index] = event.part
+            self._size += PART
             return self._shown(event.part, self._text_of(event.part))
         if isinstance(event, messages.PartDeltaEvent):
             before = self._parts.get(event.index)

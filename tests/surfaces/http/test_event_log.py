@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import aclosing
 
-from divingbell.surfaces.http.event_log import EventLog
+from divingbell.surfaces.http.event_log import ENTRY, EventLog
 from tests.waiting import PATIENCE
 
 
@@ -13,7 +13,7 @@ async def _all(log: EventLog, after: int = 0) -> list[tuple[int, str, bytes]]:
 
 
 async def test_a_reader_who_comes_late_is_told_how_much_is_missing() -> None:
-    log = EventLog(most=100, most_entries=3)
+    log = EventLog(most_entries=3)
     for number in range(10):
         log.add("n", number)
     log.close()
@@ -29,7 +29,14 @@ async def test_the_newest_is_kept_however_long_it_is() -> None:
     log.add("a", "x")
     log.add("b", "y" * 100)
     log.close()
-    assert [name for _, name, _ in await _all(log)] == ["gap", "b"] and log.size == 102
+    assert [name for _, name, _ in await _all(log)] == ["gap", "b"] and log.size == 102 + ENTRY
+
+
+async def test_many_events_that_tell_next_to_nothing_take_room_too() -> None:
+    log = EventLog(most=10 * ENTRY)
+    for _ in range(100):
+        log.add("clear", {})
+    assert log.size <= 10 * ENTRY and log.entry(91) is None and log.entry(100) is not None
 
 
 async def test_several_readers_hear_the_same() -> None:

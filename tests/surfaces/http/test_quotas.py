@@ -89,6 +89,27 @@ async def test_each_user_has_so_many_requests_under_way(
         assert (await half).status_code == 400
 
 
+async def test_strangers_who_send_slowly_keep_out_no_other_stranger(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quotas, "MAX_REQUESTS", 2)
+    place = url.removesuffix("/mcp")
+    async with contextlib.AsyncExitStack() as stack, client("") as stranger:
+        del stranger.headers["Authorization"]
+        for _ in range(3):
+            host, _, port = place.removeprefix("http://").partition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            stack.push_async_callback(writer.wait_closed)
+            stack.callback(writer.close)
+            head = f"POST /login HTTP/1.1\r\nHost: {host}\r\nExpect: 100-continue\r\n"
+            writer.write(f"{head}Content-Length: 9\r\n\r\n".encode())
+            async with asyncio.timeout(PATIENCE):
+                assert b" 100 " in await reader.readline()  # its body is waited for
+        assert (await stranger.get(f"{place}/healthz")).status_code == 200
+        signed_in = await stranger.post(f"{place}/login", json={"token": ANNE})
+        assert signed_in.status_code == 204
+
+
 async def _half(release: asyncio.Event) -> AsyncIterator[bytes]:
     yield b"{"
     await release.wait()

@@ -28,6 +28,7 @@ QuestionKind = Literal["question", "approval"]
 QUESTION: QuestionKind = "question"
 APPROVAL: QuestionKind = "approval"
 State = Literal["idle", "answering"]
+CANCELLED: tuple[str, Any] = ("cancelled", {})
 OpenAgent = Callable[["Conversation"], Awaitable[Agent]]
 """Returns the agent of a conversation, in a session that is open."""
 GROWN = 1.125
@@ -65,6 +66,8 @@ class Conversation:
         self._answer: asyncio.Task[None] | None = None
         self._questions: dict[str, Question] = {}
         self._code_told = 0
+        self._last: tuple[str, Any] = CANCELLED
+        """The last event of the answer that is being given."""
 
     @property
     def state(self) -> State:
@@ -77,6 +80,8 @@ class Conversation:
         self.title = self.title or text.strip().partition("\n")[0][:80]
         self.log.add("asked", {"text": text})
         self._answer = asyncio.create_task(self._tell(text, open_agent))
+        # Not in the task itself: one that is cancelled before its first step never does any.
+        self._answer.add_done_callback(self._ended)
         return after
 
     async def cancel(self) -> bool:
@@ -132,24 +137,25 @@ class Conversation:
 
     async def _tell(self, text: str, open_agent: OpenAgent) -> None:
         """Have the agent answer. The last event is `done`, `failed` or `cancelled`, always."""
-        last: tuple[str, Any] = "cancelled", {}
         try:
             self.agent = await open_agent(self)
             async with contextlib.aclosing(self.agent.ask(text)) as told:
                 async for event in told:
                     if isinstance(event, events.Done):
-                        last = "done", asdict(event)
+                        self._last = "done", asdict(event)
                     else:
                         await self._log(event)
         except asyncio.CancelledError:
-            last = "cancelled", {}
+            self._last = CANCELLED
         except Exception as error:
             problem = of_error(error)
             code = error.code if isinstance(error, DivingbellError) else problem.code
-            last = "failed", {"code": code, "detail": str(problem)}
-        finally:
-            self._answer = None
-            self.log.add(*last)
+            self._last = "failed", {"code": code, "detail": str(problem)}
+
+    def _ended(self, answer: asyncio.Task[None]) -> None:
+        self._answer = None
+        (name, told), self._last = self._last, CANCELLED
+        self.log.add(name, told)
 
     async def _log(self, event: events.AgentEvent) -> None:
         if isinstance(event, events.CodeWritten):

@@ -29,6 +29,12 @@ class Work:
     timeout: float | None = None
     context: Mapping[str, Any] | None = None
     argv: tuple[str, ...] | None = None
+    cost: int = 0
+    """Bytes of memory that it takes, about."""
+
+
+DONE = Work("")
+"""The place of work that is done: what was given with it is kept no longer."""
 
 
 @dataclass(eq=False, slots=True)
@@ -59,7 +65,7 @@ class Execution:
     @property
     def size(self) -> int:
         """Bytes that are kept of it."""
-        return self.log.size + len(self.result) + len(self.work.code)
+        return self.log.size + len(self.result)
 
     def queued(self, place: int) -> None:
         self.log.add("queued", {"execution": self.id, "place": place})
@@ -95,7 +101,7 @@ class Execution:
 
     def finish(self, result: bytes) -> None:
         """Keep the result."""
-        self.state, self.ended, self.result = "ended", time.time(), result
+        self.state, self.ended, self.result, self.work = "ended", time.time(), result, DONE
         self.log.add_encoded("done", b'{"result":%s}' % result)
         self.log.close()
         self.done.set()
@@ -108,7 +114,7 @@ class Execution:
 
     def fail(self, error: BaseException) -> None:
         """Keep the reason why the code did not run, or why nobody knows how it ended."""
-        self.problem = of_error(error)
+        self.problem = of_error(error).with_traceback(None)  # it would keep what was given
         kind = type(error).__name__ if isinstance(error, DivingbellError) else "InternalError"
         failure = Failure(kind, str(self.problem))
         self.finish(self._encoded(Result("error", error=failure, cell=self.cell)))

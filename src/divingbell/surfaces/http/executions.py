@@ -14,8 +14,9 @@ from divingbell.journal.events import CellStarted, JournalEvent
 from divingbell.session.base import SessionHandle
 from divingbell.session.options import SessionOptions
 from divingbell.surfaces.http.execution import LOST, Execution, Work, with_note
-from divingbell.surfaces.http.problems import Refused
+from divingbell.surfaces.http.problems import AGAIN, Refused
 from divingbell.surfaces.http.queue import Queue, Ticket
+from divingbell.surfaces.http.quotas import MAX_HELD
 from divingbell.surfaces.http.visitor import Visitor
 
 log = logs.logger("divingbell")
@@ -53,6 +54,13 @@ class _OfUser:
     ended: deque[Execution] = field(default_factory=deque)
     size: int = 0
     """Bytes of those that have ended."""
+
+    def check_room(self, work: Work) -> None:
+        """Raise Refused where what waits and runs takes too much memory already."""
+        held = sum(each.work.cost for each in self.active.values())
+        if held and held + work.cost > MAX_HELD:
+            words = "what waits and runs of yours is too large together: wait for some of it to end"
+            raise Refused(429, "too_many_requests", words).retry_after(AGAIN)
 
     def begin(self, execution: Execution) -> None:
         self.known[execution.id] = self.active[execution.id] = execution
@@ -104,7 +112,7 @@ class Executions:
         """Begin to run code; with a key that was used already, return what that has begun.
 
         Raises:
-            Refused: there is no room in the queue, or the key was used for something else.
+            Refused: there is no room for it, or the key was used for something else.
         """
         mine = self._users[visitor.user]
         if key is not None and (earlier := mine.keys.get(key[0])) is not None:
@@ -112,6 +120,7 @@ class Executions:
                 words = "this Idempotency-Key came with another request: use a new one"
                 raise Refused(422, "idempotency_key_reused", words)
             return earlier
+        mine.check_room(work)
         execution = Execution(visitor.user, place.session, work, key)
         ticket = self._queue.enter(visitor.user, place.session, execution.queued)
         mine.begin(execution)
@@ -150,12 +159,11 @@ class Executions:
 
     async def cancel(self, execution: Execution) -> None:
         """Stop an execution: its cell is interrupted, or does not begin."""
-        assert execution.task is not None
         if execution.state == "running":
             session = self._bell.get(execution.session, user=execution.user)
             if session is not None and session.key == execution.session_key:
                 await session.interrupt()
-        elif execution.state == "queued":
+        elif execution.task is not None:
             execution.task.cancel()
 
     async def cancel_all(self) -> None:
@@ -218,6 +226,7 @@ class Executions:
         place: Place,
     ) -> None:
         """See to it that there is a record of the end, whatever it was."""
+        execution.task = None  # where it has failed it knows all that was given
         if task.cancelled():
             execution.cancelled()
         elif (error := task.exception()) is not None:

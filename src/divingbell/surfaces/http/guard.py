@@ -85,7 +85,9 @@ class Guard:
         try:
             visiting = self._let_in(scope)
             scope[visitor.KEY] = visiting
-            share = self._door.shares["" if visiting is None else visiting.user]
+            # Strangers are as many as have connections. A share for all of them together would let
+            # some keep the others out, and who asks whether the server lives.
+            share = quotas.Share() if visiting is None else self._door.shares[visiting.user]
             scope[quotas.KEY] = share
             with share.request():
                 await self._app(scope, receive, send)

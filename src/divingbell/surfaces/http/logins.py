@@ -2,6 +2,7 @@
 
 import secrets
 import time
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -9,6 +10,8 @@ from divingbell.surfaces.auth import digest_of
 
 LIFETIME = 12 * 3600.0
 """Seconds that a cookie is good for: a day's work."""
+MOST_OF_TOKEN = 100
+"""Logins with one token: whoever has it can't end those of others."""
 MOST = 10_000
 """Logins that are remembered; the oldest go first."""
 
@@ -30,13 +33,19 @@ class Logins:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._known: dict[bytes, Login] = {}
+        self._of_token: defaultdict[bytes, deque[bytes]] = defaultdict(deque)
+        """By the hash of a token, its cookies, the oldest first."""
 
     def begin(self, token: str, *, over_tls: bool = False) -> str:
         """Return the value of a cookie for whoever has this token, which holds."""
-        value = secrets.token_urlsafe(32)
-        self._known[digest_of(value)] = Login(digest_of(token), self._clock() + LIFETIME, over_tls)
-        while len(self._known) > MOST:
-            del self._known[next(iter(self._known))]
+        value, shown = secrets.token_urlsafe(32), digest_of(token)
+        self._known[digest_of(value)] = Login(shown, self._clock() + LIFETIME, over_tls)
+        alike = self._of_token[shown]
+        alike.append(digest_of(value))
+        if len(alike) > MOST_OF_TOKEN:
+            self._forget(alike[0])
+        elif len(self._known) > MOST:
+            self._forget(next(iter(self._known)))
         return value
 
     def of(self, value: str) -> Login | None:
@@ -46,4 +55,13 @@ class Logins:
 
     def end(self, value: str) -> None:
         """Forget a cookie."""
-        self._known.pop(digest_of(value), None)
+        self._forget(digest_of(value))
+
+    def _forget(self, cookie: bytes) -> None:
+        login = self._known.pop(cookie, None)
+        if login is None:
+            return
+        alike = self._of_token[login.token]
+        alike.remove(cookie)
+        if not alike:
+            del self._of_token[login.token]

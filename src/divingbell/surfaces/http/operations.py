@@ -28,13 +28,15 @@ T = TypeVar("T")
 class Call:
     """One request for an operation."""
 
-    __slots__ = ("receive", "scope", "service", "visitor")
+    __slots__ = ("cost", "receive", "scope", "service", "visitor")
 
     def __init__(self, service: Service, scope: Scope, receive: Receive) -> None:
         self.service = service
         self.scope = scope
         self.receive = receive
         self.visitor: Visitor = scope[visitors.KEY]
+        self.cost = 0
+        """Bytes of memory that its body takes, about: as it came, and parsed."""
 
     def parameter(self, name: str) -> str:
         """Return a part of the path."""
@@ -123,18 +125,19 @@ def routes(service: Service, operations: Iterable[Operation]) -> list[Route]:
     return [Route(BASE + path, _Place(service, found)) for path, found in places.items()]
 
 
-async def read(call: Call, kind: type[T]) -> T:
-    """Return the body of a request, parsed.
+async def read(call: Call, kind: type[T], most: int = MAX_BODY) -> T:
+    """Return the body of a request, parsed. `most` is the most bytes that it may have.
 
     Raises:
         Refused: it is too large, no JSON, or something else than was asked for.
     """
     length = call.header(b"content-length")
-    if length is not None and length.isdigit() and int(length) > MAX_BODY:
-        words = f"a body may have {MAX_BODY:,} bytes at most: send less at once"
+    if length is not None and length.isdigit() and int(length) > most:
+        words = f"a body may have {most:,} bytes at most: send less at once"
         raise Refused(413, "too_large", words)
-    with closing(Body(call.receive, share_of(call.scope).bodies)) as body:
+    with closing(Body(call.receive, share_of(call.scope).bodies, most)) as body:
         raw = await body.read()
+        call.cost = body.cost
         media_type = (call.header(b"content-type") or "").partition(";")[0].strip().lower()
         if raw and media_type != JSON:
             words = "send the body as JSON, with `Content-Type: application/json`"

@@ -10,6 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from divingbell.session.calls import MAX_RESULTS
 from divingbell.shares import weight
 from divingbell.shares.allowance import Allowance, Hold, counted
+from divingbell.shares.host_time import HostTime
 from divingbell.shares.weight import Scale
 from divingbell.surfaces.http.problems import AGAIN, Refused
 
@@ -38,6 +39,8 @@ class Share:
     bodies: Allowance = field(default_factory=lambda: Allowance(MAX_HELD))
     results: Allowance = field(default_factory=lambda: Allowance(MAX_RESULTS))
     """Of tools that are called directly; those that code calls count for its session."""
+    pace: HostTime = field(default_factory=lambda: HostTime(lambda seconds, times: None))
+    """Of the host's processor time, for streams of events."""
 
     @contextlib.contextmanager
     def request(self) -> Iterator[None]:
@@ -128,6 +131,11 @@ class Body:
             parts.append((await self.receive())["body"])
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    @property
+    def cost(self) -> int:
+        """Bytes of memory that it takes, about: as it came, and parsed."""
+        return self._size + self._scale.weight * weight.UNIT
+
     def close(self) -> None:
         self._hold.close()
 
@@ -139,6 +147,6 @@ class Body:
         if self._scale.weight > weight.MAX_ARGUMENTS:
             words = "the request holds too many lists, objects and values"
             raise Refused(413, "too_large", words)
-        if not self._hold.grow(self._size + self._scale.weight * weight.UNIT):
+        if not self._hold.grow(self.cost):
             words = "your requests are too large together: send fewer at once"
             raise Refused(429, "too_many_requests", words).retry_after(AGAIN)

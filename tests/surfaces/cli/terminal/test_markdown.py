@@ -5,6 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from divingbell.surfaces.cli.terminal import markdown
+from divingbell.surfaces.cli.terminal.answers import Words
+from divingbell.surfaces.cli.terminal.look import Look
+from divingbell.surfaces.cli.terminal.revealing import OPEN, Revealer
 
 
 @pytest.mark.parametrize(
@@ -74,3 +77,15 @@ def test_a_long_line_of_code_is_folded_and_keeps_its_words_and_colours() -> None
     [coloured] = markdown.highlighted(f"{line}  # all", colours=True)
     folded = markdown.folded(coloured, 30, colours=True)
     assert len(folded) == 3 and folded[-1] == "\x1b[37mall\x1b[0m"
+
+
+@pytest.mark.parametrize("text", ["a &#x202e;b", "&#57344;forged&#xE001;", "c&shy;d", "&rlm;*e*"])
+def test_words_have_no_entity_that_becomes_what_cannot_be_seen(text: str) -> None:
+    shown: list[str] = []
+    look = Look(is_terminal=True)
+    words = Words(shown.append, look, Revealer(None, colours=False))
+    words.add(f"{text} &amp; &eacute;", "text")
+    words.end()
+    said = "".join(shown)
+    assert said.replace("\n", "").isprintable()
+    assert "& é" in said and OPEN not in said

@@ -9,6 +9,7 @@ import pytest
 from mcp_types import ElicitRequestFormParams
 
 from divingbell import Divingbell
+from divingbell.agent.agent import Agent
 from divingbell.agent.history import Call
 from divingbell.agent.scripted import Says
 from divingbell.errors import ConfigError
@@ -162,6 +163,19 @@ async def test_an_answer_goes_on_when_its_reader_leaves_and_is_cancelled_when_as
     assert found[-1].name == "cancelled"
     script.lines += [Says("Back again.")]
     assert (await said(anne, talk, "Well?"))[-1].data["text"] == "Back again."
+
+
+async def test_an_answer_that_is_cancelled_before_it_begins_has_its_end() -> None:
+    async def open_agent(conversation: Conversation) -> Agent:
+        raise AssertionError("it has not begun")
+
+    conversation = Conversation("anne", "one", None, owns_session=True)
+    for _ in range(2):
+        after = conversation.begin("Look.", open_agent)
+        assert await conversation.cancel()
+        assert conversation.state == "idle"
+        found = [each.name async for each in conversation.follow(after) if each]
+        assert found == ["asked", "cancelled"]
 
 
 async def test_a_model_that_fails_is_told_at_the_end(

@@ -1,9 +1,13 @@
 """Code over HTTP: run, watched, found again, cancelled."""
 
 import asyncio
+import gc
 
 import httpx2
+import pytest
 
+from divingbell.surfaces.http import executions
+from divingbell.surfaces.http.execution import Work
 from tests.surfaces.http.serving import EVENTS, heard
 from tests.waiting import until
 
@@ -59,6 +63,38 @@ async def test_a_key_finds_its_execution_again(anne: httpx2.AsyncClient) -> None
     assert first.json() == second.json() and first.json()["value"] == 1
     other = await anne.post(path, json={"code": "1"}, headers=key)
     assert other.status_code == 422 and other.json()["code"] == "idempotency_key_reused"
+
+
+@pytest.mark.parametrize(("more", "status"), [({}, 200), ({"no name": 1}, 422)])
+async def test_what_was_given_to_code_goes_with_its_end(
+    anne: httpx2.AsyncClient, more: dict[str, int], status: int
+) -> None:
+    given = {"code": "len(pearl)", "context": {"pearl": "x" * 1000, **more}}
+    path, key = f"{API}/sessions/given/execute", {"Idempotency-Key": f"given-{status}"}
+    for _ in range(2):
+        assert (await anne.post(path, json=given, headers=key)).status_code == status
+    gc.collect()  # what has failed refers to itself
+    found = [each for each in gc.get_objects() if isinstance(each, Work)]
+    assert not [each for each in found if each.context and "pearl" in each.context]
+
+
+async def test_what_waits_and_runs_of_one_user_is_bounded_in_bytes(
+    anne: httpx2.AsyncClient, bert: httpx2.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executions, "MAX_HELD", 20_000)
+    path = f"{API}/sessions/heavy/execute"
+    large = {"code": "1", "argv": ["x" * 15_000]}
+    first = {**large, "code": "import time; time.sleep(60)"}
+    async with anne.stream("POST", path, json=first, headers=EVENTS) as running:
+        assert (await anext(heard(running))).name == "started"
+        refused = await anne.post(path, json=large)
+        assert refused.status_code == 429 and "too large together" in refused.text
+        assert (await bert.post(path, json=large)).status_code == 200
+
+    async def is_over() -> bool:
+        return (await anne.post(path, json=large)).status_code == 200
+
+    await until(is_over, "what has ended counts no more")
 
 
 async def test_an_execution_is_cancelled(anne: httpx2.AsyncClient) -> None:

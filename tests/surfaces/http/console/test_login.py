@@ -3,6 +3,8 @@
 import httpx2
 import pytest
 
+from divingbell.surfaces.http.console.login import MAX_BODY
+from divingbell.surfaces.http.logins import MOST, MOST_OF_TOKEN, Logins
 from tests.surfaces.http.serving import ANNE, Site
 
 WRONG = "nobody-has-this-long-token"
@@ -50,3 +52,21 @@ async def test_what_is_no_token_is_refused(stranger: httpx2.AsyncClient, body: b
 async def test_another_page_can_sign_nobody_in(stranger: httpx2.AsyncClient) -> None:
     headers = {"Origin": "http://evil.test"}
     assert (await stranger.post("/login", json={"token": ANNE}, headers=headers)).status_code == 403
+
+
+async def test_a_stranger_sends_little(stranger: httpx2.AsyncClient) -> None:
+    for path in ("/login", "/logout"):
+        answer = await stranger.post(path, json={"token": "x" * MAX_BODY})
+        assert answer.status_code == 413, path
+
+
+def test_whoever_signs_in_again_and_again_signs_out_nobody_else() -> None:
+    logins = Logins()
+    other = logins.begin("another-token")
+    mine = [logins.begin("a-token") for _ in range(MOST + 1)]
+    assert logins.of(other) is not None
+    assert [logins.of(each) is not None for each in mine[-MOST_OF_TOKEN - 1 :]] == [
+        False, *[True] * MOST_OF_TOKEN,
+    ]  # fmt: skip
+    logins.end(mine[-1])
+    assert logins.of(mine[-1]) is None and logins.of(mine[-2]) is not None

@@ -124,7 +124,7 @@ class Words:
         elif self._kind == "thinking":
             lines = [look.dim(line) for line in markdown.wrapped(held, look.columns)]
         else:
-            lines = markdown.rendered(held, look.columns, look.colours)
+            lines = markdown.rendered(markdown.uncovered_entities(held), look.columns, look.colours)
         return [self._revealer.with_marks(line) for line in lines]
 
 

@@ -1,9 +1,12 @@
 """Words and code of a model as lines for the terminal."""
 
 import functools
+import html
 import io
 import re
 from typing import TYPE_CHECKING, Any
+
+from divingbell.text import uncovered
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -12,6 +15,7 @@ MOST_HIGHLIGHTED = 20_000
 """Characters of code that get colours: they are looked through again with each line that comes."""
 MOST_RENDERED = 50_000
 """Characters of one paragraph that are laid out; more than that is shown as it stands."""
+_ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -40,6 +44,18 @@ def block_end(text: str) -> int | None:
             return place + len(line)
         place += len(line)
     return None
+
+
+def uncovered_entities(text: str) -> str:
+    """Return Markdown in which no entity, such as `&#x202e;`, becomes a character that can't be
+    seen: it is written out."""
+    return _ENTITY.sub(_uncovered_entity, text)
+
+
+def _uncovered_entity(entity: re.Match[str]) -> str:
+    meant = html.unescape(entity[0])
+    shown = uncovered(meant)
+    return entity[0] if shown == meant else shown
 
 
 def rendered(text: str, columns: int, colours: bool) -> list[str]:

@@ -112,7 +112,7 @@ def execution_of(call: Call) -> Execution:
 async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
     executions = call.service.executions
     argv = None if given.argv is None else tuple(given.argv)
-    work = Work(given.code, given.timeout, _decoded(given.context), argv)
+    work = Work(given.code, given.timeout, _decoded(given.context), argv, call.cost)
     execution = executions.begin(call.visitor, place, work, _key(call, given))
 
     def left() -> None:
@@ -124,12 +124,12 @@ async def _run(call: Call, given: ExecuteGiven, place: Place) -> ASGIApp:
         async with aclosing(execution.log.follow()) as entries:
             await anext(entries)
         if execution.problem is not None and execution.log.last == 1:
-            raise execution.problem
+            return execution.problem  # raised, it would keep each request that is told of it
         return Stream(_counted(call, execution), left)
     with _watched(call.receive, left):
         await execution.done.wait()
     if execution.problem is not None:
-        raise execution.problem
+        return execution.problem
     return Answer(execution.result, media_type=JSON)
 
 
@@ -216,7 +216,7 @@ def after_of(call: Call, given: After, last: int) -> int:
     said = call.header(b"last-event-id")
     after = given.after or 0
     if said is not None:
-        if not said.isdigit() or len(said) > 16:
+        if not said.isdecimal() or len(said) > 16:
             raise Refused(400, "invalid_request", "Last-Event-ID must be the number of an event")
         after = int(said)
     if after > last:

@@ -13,6 +13,9 @@ from divingbell.surfaces.http.problems import Refused
 from divingbell.surfaces.http.service import Service
 from divingbell.surfaces.http.wire import Given, Nothing
 
+MAX_BODY = 4 << 10
+"""Bytes of a body here, which is read before anybody has shown a token."""
+
 
 class LoginGiven(Given):
     """A token."""
@@ -28,7 +31,7 @@ class Login:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = Call(self._service, scope, receive)
-        given = await read(call, LoginGiven)
+        given = await read(call, LoginGiven, MAX_BODY)
         door = self._service.door
         if door.tokens is not None:
             if door.tokens.grant_of(given.token) is None:
@@ -48,7 +51,7 @@ class Logout:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         call = Call(self._service, scope, receive)
-        await read(call, Nothing)
+        await read(call, Nothing, MAX_BODY)
         if (value := cookie_of(scope)) is not None:
             self._service.door.logins.end(value)
         await nothing({"Set-Cookie": _cookie(call, "", 0)})(scope, receive, send)
