@@ -23,8 +23,11 @@ def main(server: str, path: str) -> int:
                 cell.execution_count = ran["execution_count"]
                 status = ran["status"]
     nbformat.write(notebook, path)
-    return 0 if status == "ok" else 1
+    if status != "ok":
+        print(f"a cell failed: {path} has its error", file=sys.stderr)
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]) if len(sys.argv) == 3 else __doc__)

@@ -1,6 +1,7 @@
 """The walk through a value: all its texts, once each, in one order."""
 
 import dataclasses
+from datetime import date, datetime
 from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +22,8 @@ leaves = st.one_of(
     st.floats(),
     st.decimals(),
     st.complex_numbers(),
+    st.dates(),
+    st.datetimes(),
     st.sampled_from([CARD, float(CARD), Decimal(CARD), complex(CARD, CARD), 1 - CARD]),
     st.frozensets(st.text(max_size=3), max_size=3),
 )
@@ -39,7 +42,7 @@ values = st.recursive(
 
 
 def met(value: Any) -> list[str]:
-    """The texts that `with_texts` meets, and the long numbers."""
+    """The texts that `with_texts` meets, the long numbers, and the dates."""
     found: list[str] = []
 
     def text(each: str) -> str:
@@ -47,7 +50,7 @@ def met(value: Any) -> list[str]:
         return each
 
     def number(each: Any) -> Any:
-        found.append(str(int(each)))
+        found.append(each.isoformat() if isinstance(each, date) else str(int(each)))
         return each
 
     with_texts(value, text, number)
@@ -85,15 +88,18 @@ def test_what_is_too_large_is_not_small(value: Any) -> None:
         (Decimal(CARD), "card"),
         (Decimal("4111111111111111.00"), "card"),
         (complex(CARD, 2), "(card+2.0j)"),
+        ({"born": date(1984, 3, 2)}, {"born": "birthday"}),
+        ((datetime(1984, 3, 2, 7), date(2000, 1, 1)), ("birthdayT07:00:00", date(2000, 1, 1))),
         (complex(0, CARD), "(0.0+cardj)"),
         (complex(float("nan"), CARD), "(nan+cardj)"),
         ({Decimal(CARD): (Decimal(1), complex(1, 2))}, {"card": (Decimal(1), complex(1, 2))}),
     ],
 )
-def test_numbers_of_all_kinds_are_looked_at(value: Any, shown: Any) -> None:
+def test_numbers_of_all_kinds_and_dates_are_looked_at(value: Any, shown: Any) -> None:
     result = Result("ok", value)
     found = Leaves(result)
-    changed = found.replaced_by([text.replace(str(CARD), "card") for text in found.texts])
+    texts = [text.replace(str(CARD), "card") for text in found.texts]
+    changed = found.replaced_by([text.replace("1984-03-02", "birthday") for text in texts])
     assert changed == dataclasses.replace(result, value=shown)
 
 

@@ -89,6 +89,15 @@ async def test_what_a_query_gives_is_learned_by_the_names_of_its_columns(session
     assert "ZOELLA" not in text and "[NAME_" in text
 
 
+async def test_a_date_of_birth_is_hidden_as_a_value_too(session: Session) -> None:
+    code = "born = query_dataset(\"SELECT DATE '1984-03-02' AS dob\").dob.iloc[0]\n"
+    values = "[born, born.date(), {born.date(): 1}, born.isoformat()]"
+    result = await session.run(f"from servers.data import *\n{code}print(born)\n{values}")
+    assert result.status == "ok", result.error
+    assert "1984" not in str(result.value) and "1984" not in result.text
+    assert "1984" not in str(result.to_dict()["value"])
+
+
 async def test_fields_within_a_column_are_learned(session: Session) -> None:
     text = await shown(
         session, "print('first', import_dataset('lines').customer.iloc[0]['first_name'])"

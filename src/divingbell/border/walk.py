@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Collection, Hashable, Mapping
+from datetime import date
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ def with_texts(
 ) -> Any:
     """Return a value with all its texts changed: in lists and sets, in names and values of dicts,
     and in the dataclasses of `divingbell.models`. Bytes are texts where they are UTF-8. `number`
-    may change long whole numbers. What else there is stays as it is."""
+    may change long whole numbers and dates. What else there is stays as it is."""
     kind = value.__class__
     if kind in _SAY_NOTHING or (kind is list and not value):
         return value
@@ -58,11 +59,12 @@ def with_texts(
             if each.__class__ not in _COUNTS or name == "value"
         }
         return dataclasses.replace(value, **changed)
-    return value
+    return number(value) if number is not None and isinstance(value, date) else value
 
 
 class Leaves:
-    """The texts of a value and its long numbers, in the order in which `with_texts` meets them.
+    """The texts of a value, its long numbers and dates, in the order in which `with_texts` meets
+    them.
 
     Raises:
         TooLarge: it has more than `most` parts, or as many bytes.
@@ -96,7 +98,7 @@ class Leaves:
             self._collect_pairs(value)
         elif kind in _NUMBERS:
             if _is_long(value):
-                self.texts.append(str(int(value)))
+                self.texts.append(_written(value))
         elif kind not in _SAY_NOTHING:
             self._collect_other(value)
 
@@ -138,6 +140,8 @@ class Leaves:
             self._collect_pairs(value)
         elif isinstance(value, list):
             self._collect_all(value)
+        elif isinstance(value, date):
+            self.texts.append(_written(value))
         elif value.__class__ is complex:
             self._collect_all((value.real, value.imag))
 
@@ -163,14 +167,14 @@ class Leaves:
 
     def replaced_by(self, texts: list[str]) -> Any:
         """Return the value with other texts in the places of these, or the same value if they are
-        the same; a number whose text is the same stays one."""
+        the same; a number or date whose text is the same stays one."""
         if texts == self.texts:
             return self._value
         left = iter(texts)
 
         def number(found: Any) -> Any:
             text = next(left)
-            return found if text == str(int(found)) else text
+            return found if text == _written(found) else text
 
         return with_texts(self._value, lambda _: next(left), number)
 
@@ -181,6 +185,11 @@ def text_of(value: bytes) -> str | None:
         return value.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _written(value: Any) -> str:
+    """Return a date, or a whole number, as a text."""
+    return value.isoformat() if isinstance(value, date) else str(int(value))
 
 
 def _is_long(number: Any) -> bool:

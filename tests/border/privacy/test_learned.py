@@ -79,6 +79,19 @@ def test_a_name_is_not_found_within_a_word() -> None:
     assert taught("Ann").finds("Ann, ANN") == [Find(0, 3, "NAME"), Find(5, 8, "NAME")]
 
 
+def test_a_date_is_found_before_its_time_and_as_python_writes_it() -> None:
+    learned = Learned()
+    learned.add([("1984-03-02", "BIRTH_DATE")])
+    for text in ("1984-03-02T00:00:00", "1984-03-02T", "1984-03-02 00:00", "1984-03-02"):
+        assert [find.end for find in learned.finds(text)] == [10], text
+    for text in ("datetime.date(1984, 3, 2)", "datetime.datetime(1984, 3, 2, 0, 0)"):
+        [find] = learned.finds(text)
+        assert text[find.start : find.end] == "1984, 3, 2"
+        assert learned.meant_by("1984, 3, 2") == "1984-03-02"
+    for text in ("(1984, 3, 21)", "1984-03-021", "x1984-03-02T00:00", "1984-03-02U"):
+        assert learned.finds(text) == [], text
+
+
 def test_a_short_word_counts_with_a_capital_letter_only() -> None:
     known = taught("Mark", "Alexander")
     text = "mark what Mark and alexander say"

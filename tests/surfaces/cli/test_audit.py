@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from divingbell.audit.chain import line_of, record_in
-from divingbell.journal.events import SessionOpened
+from divingbell.journal.events import SessionOpened, SkillSaved
 from divingbell.principal import Principal
 from divingbell.settings.config import Settings
 from divingbell.surfaces.cli import serving
@@ -53,6 +53,18 @@ def test_tail_shows_the_newest(bell: Bell) -> None:
     lines = done.stdout.splitlines()
     assert len(lines) == 3 and "log.closed" in lines[-1]
     assert bell("tail", "-n", "0").returncode == 2
+
+
+def test_what_a_command_has_done_names_no_cell(bell: Bell, tmp_path: Path) -> None:
+    async def save() -> None:
+        async with making.writing(tmp_path / "divingbell") as log:
+            log.note(SkillSaved(making.ANNA, "top-customers", 2, "sha256:0", "folder", "", 0))
+            log.note(SkillSaved(making.ANNA, "other", 2, "sha256:0", "session", "key", 3))
+
+    asyncio.run(save())
+    command, code = (line for line in bell("tail").stdout.splitlines() if "skill.saved" in line)
+    assert command.endswith(f"  skill.saved  {making.ANNA.user}  top-customers")
+    assert code.endswith(f"  skill.saved  {making.ANNA.user}  key 3  other")
 
 
 def test_search_finds_by_all_that_is_given(bell: Bell) -> None:

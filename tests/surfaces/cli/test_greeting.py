@@ -113,6 +113,13 @@ def test_tokens_that_were_given_and_their_lack_are_spoken_of(tmp_path: Path) -> 
         screen.expect("Every program on this machine is let in")
 
 
+def test_a_dataset_server_speaks_of_tokens_too(tmp_path: Path) -> None:
+    arguments = ("datasets", "serve", ".", "--http", "--port", "0")
+    with at_a_terminal(tmp_path, *arguments, "--token", "anne=a-token-of-some-length") as screen:
+        screen.expect("Write one of the tokens that you have given it in place of YOUR-TOKEN.")
+        screen.expect("Ctrl-C ends it.")
+
+
 def test_at_a_terminal_it_ends_where_the_sandbox_can_not_start(tmp_path: Path) -> None:
     with held_back(tmp_path) as held:
         held.abandon()

@@ -54,6 +54,7 @@ async def test_where_it_listens_everywhere_a_name_is_told_that_clients_can_use(
         (["--host", "0.0.0.0"], "there are no tokens"),
         (["--host", "0.0.0.0", "--no-token"], "loopback"),
         (["--no-token", "--token", f"anne={TOKEN}"], "exclude each other"),
+        (["--no-token", "--token", f"anne={TOKEN}"], "divingbell token list"),
         (["--token", "anne=short"], "16 characters"),
         (["--token-file", "none"], "can't be read"),
         (["--mode", "magic"], "mode"),

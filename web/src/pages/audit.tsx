@@ -57,11 +57,15 @@ export function Audit() {
 
 const words = (name: string): string => name.replaceAll("_", " ").replaceAll(".", " ");
 const OWN = new Set(["at", "kind", "user", "session", "client", "conversation", "chain", "number", "previous", "hash"]);
+/** What code and arguments are recorded as: their text, and more that the whole record shows. */
+const isText = (value: unknown): value is { text: string } =>
+  typeof value === "object" && value !== null && typeof (value as { text?: unknown }).text === "string";
 
 const LONGEST = 160;
 
 function brief(record: AuditRecord): string {
   return Object.entries(record)
+    .map(([name, value]): [string, unknown] => [name, isText(value) ? value.text : value])
     .filter(([name, value]) => !OWN.has(name) && value !== null && value !== "" && typeof value !== "object")
     .map(([name, value]) => `${words(name)} ${String(value).slice(0, LONGEST)}`)
     .join(" · ");

@@ -1,21 +1,26 @@
 /** The way in: a token, from the link that the server prints or typed by hand. */
 
+import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
 
 import { post } from "../api";
 import { begin } from "../live";
+
+/** Why the token of the address was not taken. */
+const refused = signal("");
 
 /** Signs in with a token behind the # of the address, and takes it out of the address at once. */
 export async function fromAddress(): Promise<void> {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
   history.replaceState(null, "", location.pathname + location.search);
-  await post("/login", { token }).catch(() => {}); // the page then asks for one
+  // The page then says why, and asks for another one.
+  await post("/login", { token }).catch((error: Error) => { refused.value = error.message; });
 }
 
 export function Login() {
   const [token, setToken] = useState("");
-  const [trouble, setTrouble] = useState("");
+  const [trouble, setTrouble] = useState(refused.value);
   const submitted = async (event: Event): Promise<void> => {
     event.preventDefault();
     setTrouble("");

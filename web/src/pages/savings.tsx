@@ -97,7 +97,7 @@ function Totals({ title, totals }: { title: string; totals: ToolTotal[] }) {
         {totals.map((each) => (
           <li>
             <span class="name">{each.name}</span>
-            <span class="quiet">{count(each.calls)} calls</span>
+            <span class="quiet">{count(each.calls)} {each.calls === 1 ? "call" : "calls"}</span>
             <span class="number">{shortCount(each.tokens)}</span>
             <progress value={each.tokens} max={most} aria-label={`${each.name}: ${each.tokens} tokens`} />
           </li>

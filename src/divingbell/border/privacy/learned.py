@@ -64,6 +64,7 @@ _CUT = re.compile(r"\.\.\.|…")
 _PLAIN = ("NAME", "ADDRESS")
 """Kinds whose values may be plain words."""
 _CUT_BEGINS = re.compile(r"(?:\.\.?|\n\[?)\Z")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _LEFT_OUT = "\n["
 """What stands before it where our own output was cut."""
 _STARTS = re.compile(r"(?<!\w)\w|(?<=\\[nrt])\w|(?<=%..)\w|[^\w\s]")
@@ -321,7 +322,9 @@ def _whole_words(
 def _stands_alone(text: str, start: int, end: int) -> bool:
     # A long name is one in `invoice_Zebulonia_2024.pdf`, too.
     part = (_LETTER if end - start >= LONG_NAME else _WORD).match
-    if end < len(text) and part(text[end]) and part(text[end - 1]):
+    is_inside = end < len(text) and part(text[end]) and part(text[end - 1])
+    # The T between a date and its time is no part of a word. The time may not be there yet.
+    if is_inside and not (text[end] == "T" and _DATE.fullmatch(text, start, end)):
         return False
     if start == 0 or not part(text[start]) or not part(text[start - 1]):
         return True
@@ -364,6 +367,8 @@ def _written(value: str) -> set[str]:
     Most need no form but one. What is escaped otherwise is found without its disguise.
     """
     ways = {value, " ".join(value.split())}
+    if _DATE.fullmatch(value):  # as datetime.date(1984, 3, 2)
+        ways.add(", ".join(str(int(part)) for part in value.split("-")))
     if value.isascii() and not _SPECIAL.search(value):
         return ways
     ways |= {

@@ -198,11 +198,12 @@ def _json(record: Record) -> str:
 
 def _line(record: Record) -> str:
     """Return a record in one line, for a person."""
-    where = [record.get("session"), *(record.get(name) for name in ("cell", "call"))]
+    where = [record.get(name) for name in ("session", "cell", "call")]
     told: list[Any] = [record.get(name) for name in _TOLD]
     said = [_text(each) for each in (*told, record.get("arguments"))]
     whose = record.get("user") or "–"
-    place = " ".join(str(each) for each in where if each is not None)
+    # What a command has done is of no session: its key is empty, and its cell 0.
+    place = " ".join(str(each) for each in where if each is not None and (where[0] or each))
     words = [str(record.get("at"))[:23], str(record.get("kind")), str(whose), place, *said]
     return one_line("  ".join(filter(None, words)))
 

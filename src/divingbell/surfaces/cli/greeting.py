@@ -44,8 +44,19 @@ def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings
     token = f"#token={made}" if made else ""
     tell(f"the console, for a browser: {url.removesuffix('/mcp')}/{token}")
     tell_of_privacy(settings)
-    if not os.isatty(_STDERR):
-        return
+    if os.isatty(_STDERR):
+        _tell_of_tokens(guarded=guarded, made=made)
+        _tell_of_servers(settings)
+
+
+def at_address_of_datasets(url: str, *, guarded: bool, made: str | None) -> None:
+    """Say where a dataset server listens, and how a client is let in."""
+    _show_address(url, "datasets", guarded=guarded, made=made)
+    if os.isatty(_STDERR):
+        _tell_of_tokens(guarded=guarded, made=made)
+
+
+def _tell_of_tokens(*, guarded: bool, made: str | None) -> None:
     if made is not None:
         tell("The token is for this run. Others stay: --token-file FILE, a line `name token` each.")
     elif guarded:
@@ -53,12 +64,6 @@ def at_address(url: str, *, guarded: bool, made: str | None, settings: "Settings
     else:
         tell("Every program on this machine is let in: --no-token says so.")
     tell("Ctrl-C ends it.")
-    _tell_of_servers(settings)
-
-
-def at_address_of_datasets(url: str, *, guarded: bool, made: str | None) -> None:
-    """Say where a dataset server listens, and how a client is let in."""
-    _show_address(url, "datasets", guarded=guarded, made=made)
 
 
 def _show_address(url: str, name: str, *, guarded: bool, made: str | None) -> None:

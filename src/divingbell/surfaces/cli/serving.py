@@ -167,7 +167,11 @@ def tokens_for(options: HttpOptions) -> "tuple[Tokens | None, str | None]":
     local = is_loopback(options.host)
     if options.no_token:
         if known is not None:
-            raise ConfigError("--no-token and tokens exclude each other: leave one of them out")
+            raise ConfigError(
+                "--no-token and tokens exclude each other: leave it out, or the tokens. They are "
+                f"those of --token, --token-file and {auth.VARIABLE}, and those that "
+                "`divingbell token list` names, which `divingbell token revoke ID` removes"
+            )
         if not local:
             raise ConfigError("--no-token needs a loopback address: others could reach this one")
     elif known is None:

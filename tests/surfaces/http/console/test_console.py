@@ -175,6 +175,15 @@ async def test_little_is_loaded_before_the_page_is_there(browser: Any, site: Sit
     await context.close()
 
 
+async def test_the_audit_page_shows_the_code_that_was_run(console: Console) -> None:
+    await console.begin("audited")
+    await console.run("'a dive that is recorded'")
+    await console.run("'what came before is written by now'", 2)
+    await console.show("audit")
+    records = console.page.get_by_role("region", name="Records")
+    await records.get_by_text("cell 1 · code 'a dive that is recorded'").wait_for()
+
+
 async def complaints_of_axe(console: Console, **rules: Any) -> list[tuple[str, list[str]]]:
     found = await console.page.evaluate(AXE, rules)
     return [

@@ -1,5 +1,7 @@
 """A token becomes a cookie, which is good here and for nothing that another page sends."""
 
+from typing import Any
+
 import httpx2
 import pytest
 
@@ -39,6 +41,15 @@ async def test_what_comes_with_the_cookie_needs_our_own_origin(
 async def test_a_wrong_token_is_refused(stranger: httpx2.AsyncClient, body: dict[str, str]) -> None:
     answer = await stranger.post("/login", json=body)
     assert answer.status_code == 401 and "set-cookie" not in answer.headers
+
+
+async def test_a_link_whose_token_is_wrong_says_so(browser: Any, site: Site) -> None:
+    context = await browser.new_context()
+    page = await context.new_page()
+    await page.goto(f"{site.url}/#token={WRONG}")
+    await page.get_by_role("alert").get_by_text("the token is wrong, has expired").wait_for()
+    assert WRONG not in page.url
+    await context.close()
 
 
 @pytest.mark.parametrize("body", [b"", b"{}", b"[]", b'{"token": 1}', b'{"token": "x", "a": 1}'])
