@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from divingbell.errors import ConfigError
 from divingbell.host import descriptors
 from divingbell.host.profile import prepare
 from divingbell.promises import PROMISES
 from divingbell.settings.config import PREFIX, Settings, load
+from divingbell.surfaces import auth
 from tests import real_servers
 from tests.surfaces.cli.command import COMMAND
 
@@ -51,6 +53,8 @@ def test_the_example_of_an_environment_can_be_used() -> None:
     settings = load(environment=pairs)
     assert settings.metrics == "on" and settings.token_price == 3
     assert all(name.startswith((PREFIX, "OTEL_")) for name in pairs)
+    with pytest.raises(ConfigError, match="at least 16 characters"):  # everybody can read it here
+        auth.load(None, (), {name: value.strip('"') for name, value in pairs.items()})
 
 
 # In a container. No base can be fetched here, so the machine's own programs take the place of

@@ -136,6 +136,7 @@ def test_the_steps_make_what_the_unit_names_and_its_command_starts(tmp_path: Pat
         for line in environment.read_text().splitlines()
         if line and not line.startswith("#")
     )
+    pairs["DIVINGBELL_TOKENS"] = "anna " + "a" * 32
     own = Path(sys.executable).with_name("divingbell")
     process = subprocess.Popen(
         [own, *command[1:], "--port", "0"],
