@@ -61,7 +61,7 @@ from divingbell.tool import Tool
 from divingbell_inside import frames
 
 if TYPE_CHECKING:
-    from divingbell.gateway.upstream.upstream import Upstream
+    from divingbell.gateway.upstream.base import UpstreamConnection
 
 log = logs.logger("divingbell.gateway")
 
@@ -78,7 +78,7 @@ HEAVY_ARGUMENTS = 8_000
 _numbers = itertools.count(1)
 
 ALLOWED = Decision("allow")
-Send = Callable[["Upstream", "Request", float], Awaitable[Any]]
+Send = Callable[["UpstreamConnection", "Request", float], Awaitable[Any]]
 """Puts a request to its server, by a connection, within so many seconds."""
 
 

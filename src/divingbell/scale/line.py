@@ -173,6 +173,18 @@ class Stream:
             raise error_of(message.header)
         return message
 
+    def attend(self, on_message: Callable[[Message], bool]) -> None:
+        """Have each message seen before it is queued, and those that wait already."""
+        self.on_message = on_message
+        waiting, self._messages = self._messages, deque()
+        for cost, message in waiting:
+            if on_message(message):
+                self._count_read(cost)
+            else:
+                self._messages.append((cost, message))
+        if self._lost is not None:
+            on_message(_of_loss(self._lost))
+
     def abandon(self) -> None:
         """Take no more notice of what comes; nobody reads it any more."""
         self.on_message = lambda message: True
@@ -252,7 +264,11 @@ class Stream:
         _settle(self._writer)
         _settle(self._reader)
         if self.on_message is not None:
-            self.on_message(Message({"error": error.code, "message": str(error), "end": True}))
+            self.on_message(_of_loss(error))
+
+
+def _of_loss(error: DivingbellError) -> Message:
+    return Message({"error": error.code, "message": str(error), "end": True})
 
 
 def _settle(waiter: "asyncio.Future[None] | None") -> None:

@@ -4,19 +4,20 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from types import MappingProxyType
 from typing import Any, Protocol, cast
 
 from divingbell import logs
 from divingbell.command import CommandEvent
-from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
+from divingbell.errors import DivingbellError, SandboxUnavailable, SessionClosed
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import to_nobody
 from divingbell.models import Event, Result
 from divingbell.principal import Principal
 from divingbell.scale import forms
+from divingbell.scale.answers import Answers, Handler
 from divingbell.scale.door import LineDoor
 from divingbell.scale.held import MAX_KEPT, HeldSession, Outcome
 from divingbell.scale.line import Line, LineLost, Message, Stream
@@ -41,7 +42,6 @@ AT_ONCE = 200
 AT_ONCE_BYTES = 1 << 20
 """Of them, beyond which a message has no more."""
 CLIENT = "node"
-Handler = Callable[[Line, Stream, Message], Awaitable[None]]
 
 
 class Placed(Protocol):
@@ -63,13 +63,11 @@ class Placed(Protocol):
         """Return once it is sure that the sessions are this node's own."""
 
 
-class Requests:
-    """Answers what fronts ask. Each request has a task of its own."""
+class Requests(Answers):
+    """Answers what fronts ask of a node."""
 
     def __init__(self, node: Placed) -> None:
-        self._node = node
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._handlers: dict[str, Handler] = {
+        handlers: dict[str, Handler] = {
             "open": self._open,
             "run": self._run,
             "outcome": self._outcome,
@@ -83,14 +81,8 @@ class Requests:
             "close": self._close,
             "servers": self._servers,
         }
-
-    def begin(self, line: Line, stream: Stream, message: Message) -> None:
-        """Begin with a request (divingbell.scale.line.OnRequest)."""
-        handler = self._handlers.get(field_of(message.header, "op", str, ""))
-        if handler is None:
-            stream.fail(InvalidInput("a node is not asked that"))
-            return
-        self._do(self._answer(handler, line, stream, message))
+        super().__init__(handlers, node.own)
+        self._node = node
 
     def heard(self, line: Line, message: Message) -> None:
         """Take a word that wants no answer (divingbell.scale.line.OnWord)."""
@@ -98,47 +90,6 @@ class Requests:
             held = self._node.sessions.get(field_of(message.header, "key", str, ""))
             if held is not None and line in held.holders and not held.session.closed:
                 held.session.touch()
-
-    async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _answer(self, handler: Handler, line: Line, stream: Stream, message: Message) -> None:
-        running = asyncio.current_task()
-        assert running is not None
-        given_up = False
-
-        def heard(message: Message) -> bool:
-            nonlocal given_up
-            given_up = message.header.get("do") == "cancel"
-            return given_up and running.cancel()
-
-        stream.on_message = heard
-        try:
-            await self._node.own()
-            await handler(line, stream, message)
-        except LineLost:
-            return  # nobody is there to be told
-        except asyncio.CancelledError:
-            if not given_up:
-                raise
-            stream.fail(DivingbellError("it was given up"))
-        except DivingbellError as error:
-            stream.fail(error)
-        except (frames.FrameError, KeyError, TypeError, ValueError) as error:
-            stream.fail(InvalidInput(f"the request makes no sense: {type(error).__name__}"))
-            log.warning("a front asked for what makes no sense", exc_info=error)
-        except Exception:  # a fault of ours: all else goes on
-            log.exception("a request of a front failed")
-            stream.fail(DivingbellError("the node failed; its log says why"))
 
     def _held(self, line: Line, message: Message) -> HeldSession:
         """Return the session that a request is about, which this front must hold."""
@@ -249,7 +200,7 @@ class Requests:
                     session.note(field_of(message.header, "words", str, "")[:2000])
             return True
 
-        stream.on_message = heard
+        stream.attend(heard)
         held.front = line
         source = given.source[:MAX_SOURCE].decode("utf-8", "replace")
         held.outcome = outcome = Outcome(number, source, asyncio.get_running_loop().create_future())
@@ -342,7 +293,7 @@ class Requests:
                 command.stop("rate" if reason == "rate" else "cancelled")
             return True
 
-        stream.on_message = heard
+        stream.attend(heard)
         await stream.send({"began": command.pid})
         # Of one in the background all is passed on, to whoever may read along.
         events = command.stream() if background else _until_none(told)

@@ -1,0 +1,22 @@
+"""What several gateways have in common, where one process keeps it for all of them."""
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from divingbell.gateway.upstream.base import UpstreamConnection
+    from divingbell.gateway.upstream.fleet import Listener
+    from divingbell.settings.servers import Server
+
+
+class SharedParts(Protocol):
+    """The parts of a gateway that are kept elsewhere, once for all gateways of a service."""
+
+    def upstream(
+        self,
+        server: "Server",
+        on_tools: "Listener",
+        on_changed: "Listener",
+        on_state: "Listener",
+        session: str | None,
+    ) -> "UpstreamConnection":
+        """Return the connection to a server (divingbell.gateway.upstream.fleet.MakeUpstream)."""
