@@ -20,6 +20,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.filterwarnings("default")  # of Ray's own code
 ANNE = "anne-has-a-long-token"
 SECRET = "-".join(("hunter22", "of", "the", "shop", "4711"))
+PIECE = 16 << 20
 MARK = "--one-of-all-replicas"
 """Tells the process of the server from others of this machine."""
 
@@ -98,3 +99,98 @@ async def test_all_replicas_have_one_server_whose_questions_reach_the_person(
     said = await asyncio.gather(*(talk(number) for number in range(4)))
     assert all("painted red" in each for each in said), said
     assert len(processes(MARK)) == 1
+
+
+def ray_processes() -> dict[str, list[int]]:
+    """The processes of Ray on this machine, by what they say they are."""
+    found: dict[str, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        name = words[0].rpartition("/")[2]
+        if name.startswith("ray::") or name in ("raylet", "gcs_server"):
+            found.setdefault(name, []).append(int(path.parent.name))
+    return found
+
+
+def holds(process: int, secret: bytes) -> bool:
+    """Whether a process has this in the memory that it can write to."""
+    with (
+        Path(f"/proc/{process}/maps").open() as maps,
+        Path(f"/proc/{process}/mem").open("rb", 0) as memory,
+    ):
+        for line in maps:
+            place, rights, *_ = line.split()
+            begin, end = (int(each, 16) for each in place.split("-"))
+            if not rights.startswith("rw"):
+                continue
+            before = b""
+            for at in range(begin, end, PIECE):
+                try:
+                    piece = os.pread(memory.fileno(), min(PIECE, end - at), at)
+                except OSError:  # of a device
+                    break
+                if secret in before + piece:
+                    return True
+                before = piece[-len(secret) :]
+    return False
+
+
+async def test_only_the_gateway_has_the_secret_of_a_server(url: str) -> None:
+    async with connected(url, "auto") as client:
+        code = "from servers import shop\nshop.environment()['SHOP_TOKEN']"
+        for _ in range(4):  # at both replicas
+            assert "[secret of shop]" in await run(client, code)
+        await client.call_tool("close_session", {})
+    found = ray_processes()
+    replicas = [name for name in found if name.startswith("ray::ServeReplica:mcp:mcp")]
+    assert sum(len(found[name]) for name in replicas) == 2, found
+    assert any(name.startswith("ray::NodeActor") for name in found)
+    having = {
+        name
+        for name, processes in found.items()
+        for process in processes
+        if await asyncio.to_thread(holds, process, SECRET.encode())
+    }
+    assert {name.partition(".")[0] for name in having} == {"ray::GatewayActor"}
+    written = Path(os.environ["RAY_TMPDIR"])
+    files = [path for path in written.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert any("GatewayActor" in path.read_text(errors="replace") for path in files)
+    assert not [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+async def test_a_gateway_that_is_killed_is_started_again_and_so_is_its_server(url: str) -> None:
+    code = "from servers import shop\nshop.echo(text='a b')"
+    async with connected(url, "auto") as client:
+        assert "a b" in await run(client, code)
+        [before], [gateway] = processes(MARK), ray_processes()["ray::GatewayActor"]
+        os.kill(gateway, signal.SIGKILL)
+
+        async def is_back() -> bool:
+            said = await run(client, code)
+            assert "'a b'" in said or "all replicas" in said, said
+            return "'a b'" in said
+
+        await until(is_back, "the gateway is there again")
+        await until(lambda: before not in processes(MARK), "what it had left behind is ended")
+        assert len(processes(MARK)) == 1
+        await client.call_tool("close_session", {})
+
+
+async def test_a_gateway_ends_when_its_replicas_have_gone(url: str, folder: Path) -> None:
+    import ray
+
+    from divingbell.scale import ray_gateway
+
+    def is_there() -> bool:
+        named = ray.util.list_named_actors(all_namespaces=True)
+        return name in [each["name"] for each in named]
+
+    name = ray_gateway.new_name()
+    link = await ray_gateway.link_to(name, str(folder / "divingbell.toml"), 0.5)
+    assert [each.name for each in (await link.settings()).servers] == ["shop"]
+    assert is_there()
+    await link.stop()
+    await until(lambda: not is_there(), "its end")

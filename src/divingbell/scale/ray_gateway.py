@@ -23,6 +23,8 @@ log = logs.logger("divingbell")
 
 FIND_TIMEOUT = 60.0
 """Seconds for the actor to say where it is: Ray may have to start a process, and that loads us."""
+LEFT_ALONE = 60.0
+"""Seconds without any replica after which it ends."""
 
 
 def new_name() -> str:
@@ -33,8 +35,11 @@ def new_name() -> str:
 class GatewayActor:
     """The actor that has the gateway; it ends when no replica has been there for a while."""
 
-    def __init__(self, name: str, config: str, theirs: Mapping[str, str]) -> None:
+    def __init__(
+        self, name: str, config: str, theirs: Mapping[str, str], left_alone: float
+    ) -> None:
         self._name, self._config, self._theirs = name, config, theirs
+        self._left_alone = left_alone
         self._address: NodeAddress | None = None
         self._beginning = asyncio.Lock()
         self._leaving: asyncio.Task[None] | None = None
@@ -62,9 +67,8 @@ class GatewayActor:
         await asyncio.to_thread(ray_access.connect, "auto", insecure=insecure)
         contexts = ray_access.tls_contexts()
         host = ray.util.get_node_ip_address() if contexts else "127.0.0.1"
-        gateway = GatewayHost(
-            loaded, self._name, host=host, tls=contexts.server if contexts else None
-        )
+        tls = contexts.server if contexts else None
+        gateway = GatewayHost(loaded, self._name, host=host, tls=tls, left_alone=self._left_alone)
         self._address = await gateway.start()
         self._leaving = asyncio.create_task(self._leave(gateway))
 
@@ -76,8 +80,10 @@ class GatewayActor:
         ray.kill(me)
 
 
-async def link_to(name: str, config: str) -> GatewayLink:
+async def link_to(name: str, config: str, left_alone: float = LEFT_ALONE) -> GatewayLink:
     """Return the link of this replica to its gateway, which is started where there is none.
+
+    That ends once there was no replica for so many seconds.
 
     Raises:
         ConfigError: it can't be used as it is set up.
@@ -87,7 +93,7 @@ async def link_to(name: str, config: str) -> GatewayLink:
     async def find() -> NodeAddress:
         try:
             async with asyncio.timeout(FIND_TIMEOUT):
-                actor = await asyncio.to_thread(_actor, name, config)
+                actor = await asyncio.to_thread(_actor, name, config, left_alone)
                 address, machine = await answer(actor.address.remote())
         except TimeoutError:
             raise SandboxUnavailable(
@@ -112,7 +118,7 @@ async def link_to(name: str, config: str) -> GatewayLink:
     return link
 
 
-def _actor(name: str, config: str) -> Any:
+def _actor(name: str, config: str, left_alone: float) -> Any:
     """Return the actor, made where there is none. Blocks."""
     return (
         ray.remote(GatewayActor)
@@ -127,5 +133,5 @@ def _actor(name: str, config: str) -> Any:
             max_task_retries=0,
             max_concurrency=CALLS_AT_ONCE,
         )
-        .remote(name, config, ray_actors.versions())
+        .remote(name, config, ray_actors.versions(), left_alone)
     )

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 log = logs.logger("divingbell")
 
-LEFT_ALONE = 60.0
-"""Seconds without any replica after which it ends."""
 MAX_WORDS = 20_000
 
 
@@ -51,9 +49,10 @@ class GatewayHost:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         secret: str | None = None,
-        left_alone: float = LEFT_ALONE,
+        left_alone: float = 60.0,
     ) -> None:
-        """Nothing is started yet. `secret` is made where none is given.
+        """Nothing is started yet. `secret` is made where none is given; `left_alone` are the
+        seconds without any replica after which it may end.
 
         Raises:
             ConfigError: replicas elsewhere could reach it in the clear only.
