@@ -188,6 +188,7 @@ def make_gateway(
         border,
         on_approval,
         _embeddings_loader(settings) if settings.servers else None,
+        shared,
     )
 
 

@@ -194,3 +194,14 @@ async def test_a_gateway_ends_when_its_replicas_have_gone(url: str, folder: Path
     assert is_there()
     await link.stop()
     await until(lambda: not is_there(), "its end")
+
+
+async def test_calls_through_any_replica_count_against_one_budget(url: str) -> None:
+    code = "from servers import shop\nshop.echo(text='a b')"
+    async with connected(url, "auto") as client:
+        for number in range(12):
+            assert "'a b'" in await run(client, code, session_id="frugal"), number
+        for _ in range(4):
+            said = await run(client, code, session_id="frugal")
+            assert "all 12 calls are used (calls_per_session in [policy])" in said, said
+        await client.call_tool("close_session", {"session_id": "frugal"})

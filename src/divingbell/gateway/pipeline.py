@@ -33,12 +33,13 @@ from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.policy.approval_form import ElicitingApprover
 from divingbell.gateway.policy.approvals import Approval, Approvals, Approver, FirstOf
 from divingbell.gateway.policy.labels import FlowMatch, Labels, Source, in_order
-from divingbell.gateway.policy.meter import Meter
+from divingbell.gateway.policy.meter import Budgets, Meter
 from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.policy.preview import preview
 from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
+from divingbell.gateway.shared import SharedParts
 from divingbell.gateway.spooled_tables import SpooledTable, take
 from divingbell.gateway.upstream.fleet import Fleet
 from divingbell.gateway.upstream.transport.departure import Departure
@@ -179,10 +180,12 @@ class Pipeline:
         find: Callable[[str, str, str], Awaitable[Tool]],
         host: HostTools,
         on_approval: Approver | None = None,
+        shared: SharedParts | None = None,
     ) -> None:
         self.pins = pins
-        self.approvals = Approvals(rules.approval_timeout, journal)
-        self.meter = Meter(rules)
+        remembered = None if shared is None else shared.remembered
+        self.approvals = Approvals(rules.approval_timeout, journal, remembered)
+        self.meter: Budgets = Meter(rules) if shared is None else shared.budgets
         self.labels = Labels(rules.flow)
         self._value_flows = ValueFlows(rules.flow)
         self._policy = rules

@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Protocol
 
+from divingbell.gateway.policy.approvals import Remembered
+from divingbell.gateway.policy.meter import Budgets
+
 if TYPE_CHECKING:
     from divingbell.gateway.upstream.base import UpstreamConnection
     from divingbell.gateway.upstream.fleet import Listener
@@ -10,6 +13,9 @@ if TYPE_CHECKING:
 
 class SharedParts(Protocol):
     """The parts of a gateway that are kept elsewhere, once for all gateways of a service."""
+
+    budgets: Budgets
+    remembered: Remembered
 
     def upstream(
         self,

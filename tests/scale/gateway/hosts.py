@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import Any
 
 from divingbell.scale.cluster import NodeAddress
@@ -40,9 +41,12 @@ class Hosts:
 
 
 @contextlib.asynccontextmanager
-async def running(*servers: Server, **options: Any) -> AsyncIterator[Hosts]:
+async def running(
+    *servers: Server, settings: Settings | None = None, **options: Any
+) -> AsyncIterator[Hosts]:
     """A gateway with these servers, until the block ends."""
-    hosts = Hosts(LoadedSettings(Settings(servers=servers), None), **options)
+    found = replace(settings or Settings(), servers=servers)
+    hosts = Hosts(LoadedSettings(found, None), **options)
     await hosts.start()
     try:
         yield hosts

@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from divingbell.amounts import rate
 from divingbell.errors import ToolFailed
@@ -12,6 +12,16 @@ from divingbell.settings.policy import Policy
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
+
+
+class Budgets(Protocol):
+    """The budgets and rates, as the pipeline uses them: `Meter`, or one that several share."""
+
+    async def reserve(self, session: str, user: str, cell: int = 0) -> None: ...
+
+    def used(self, session: str) -> int: ...
+
+    async def forget(self, session: str) -> None: ...
 
 
 class Meter:

@@ -16,11 +16,13 @@ from divingbell.errors import NotRecorded, ToolFailed
 from divingbell.gateway.upstream.transport.departure import Departure
 from divingbell.parts import Home, upstreams_of
 from divingbell.scale import greeting
-from divingbell.scale.answers import Answers
+from divingbell.scale.answers import Answers, Handler
 from divingbell.scale.cluster import NodeAddress
 from divingbell.scale.gateway import wire
+from divingbell.scale.gateway.accounts import Accounts
 from divingbell.scale.gateway.callers import LineCaller
 from divingbell.scale.gateway.connections import Connections, Watcher
+from divingbell.scale.gateway.failures import end_failed
 from divingbell.scale.gateway.told_settings import LoadedSettings
 from divingbell.scale.line import Line, Message, Stream
 from divingbell.scale.listener import Listener
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from divingbell.gateway.upstream.base import UpstreamConnection
 
 log = logs.logger("divingbell")
-
-MAX_WORDS = 20_000
 
 
 class GatewayHost:
@@ -67,10 +67,15 @@ class GatewayHost:
         self._left_alone = left_alone
         self._leaving: asyncio.TimerHandle | None = None
         self._undo = AsyncExitStack()
-        self._answers = Answers(
-            {"settings": self._settings, "attach": self._attach, "ready": self._ready}
-            | dict.fromkeys(_EXCHANGES, self._ask)
-        )
+        self.accounts = Accounts(loaded.settings)
+        handlers: dict[str, Handler] = {
+            "settings": self._settings,
+            "attach": self._attach,
+            "ready": self._ready,
+            **dict.fromkeys(_EXCHANGES, self._ask),
+            **self.accounts.handlers,
+        }
+        self._answers = Answers(handlers)
         self._listener = Listener(name, self._secret, self._begin, self._heard, self._lost)
 
     async def start(self) -> NodeAddress:
@@ -88,6 +93,7 @@ class GatewayHost:
             servers = {each.name: each for each in settings.servers if isinstance(each, Server)}
             self._connections = Connections(servers, upstreams_of(settings, home))
             undo.push_async_callback(self._connections.stop)
+            undo.callback(self.accounts.stop)
             undo.push_async_callback(self._answers.stop)
             port = await self._listener.listen(self._host, self._port, self._tls, undo)
             self._undo = undo.pop_all()
@@ -109,6 +115,7 @@ class GatewayHost:
         self._answers.begin(line, stream, message)
 
     def _lost(self, line: Line, reason: str) -> None:
+        self.accounts.lost(line)
         self._look_whether_alone()
 
     def _look_whether_alone(self) -> None:
@@ -128,6 +135,8 @@ class GatewayHost:
 
     def _heard(self, line: Line, message: Message) -> None:
         """Take a word that wants no answer (divingbell.scale.line.OnWord)."""
+        if self.accounts.heard(line, message):
+            return
         if message.header.get("op") == "retry":
             try:
                 self._connections.find(*_server_in(message.header)).retry()
@@ -152,7 +161,7 @@ class GatewayHost:
             held = await self._connections.hold(name, session, watcher, lazy=lazy)
             await watcher.tell(held)
         except ToolFailed as error:
-            await _end_failed(stream, error)
+            await end_failed(stream, error)
         except asyncio.CancelledError:
             if not is_over:
                 raise
@@ -165,7 +174,7 @@ class GatewayHost:
         try:
             await self._connections.find(*_server_in(message.header)).ready(seconds)
         except ToolFailed as error:
-            await _end_failed(stream, error)
+            await end_failed(stream, error)
         else:
             await stream.end({})
 
@@ -213,7 +222,7 @@ class GatewayHost:
                 raise ToolFailed(words, "tool_result")
             await stream.end({}, result)
         except (ToolFailed, NotRecorded) as error:
-            await _end_failed(stream, error)
+            await end_failed(stream, error)
         except asyncio.CancelledError:
             if not is_over:
                 raise
@@ -295,8 +304,3 @@ def _seconds_in(header: frames.Header) -> float | None:
     if seconds is not None and (type(seconds) not in (int, float) or seconds < 0):
         raise frames.FrameError("a time that makes no sense")
     return seconds
-
-
-async def _end_failed(stream: Stream, error: ToolFailed | NotRecorded) -> None:
-    words = str(error)[:MAX_WORDS].encode("utf-8", "replace")
-    await stream.end({"failed": error.code}, words)

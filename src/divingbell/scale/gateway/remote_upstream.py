@@ -13,8 +13,8 @@ from divingbell import logs
 from divingbell.errors import DivingbellError, NotRecorded, ToolFailed
 from divingbell.gateway.callers import Caller
 from divingbell.gateway.upstream.transport.departure import Departure
-from divingbell.scale.door import tool_failure
 from divingbell.scale.gateway import wire
+from divingbell.scale.gateway.failures import checked
 from divingbell.scale.gateway.link import PATIENCE, GatewayLink
 from divingbell.scale.line import LineLost, Message, Stream
 from divingbell.session.intake import field_of
@@ -207,7 +207,7 @@ class RemoteUpstream:
             try:
                 stream = line.request({"op": "attach", "lazy": lazy, **self._named()})
                 while True:
-                    self._take(await wire.read(wire.TOLD, _checked(await stream.receive()).body))
+                    self._take(await wire.read(wire.TOLD, checked(await stream.receive()).body))
             except LineLost as error:
                 self._attached.clear()
                 self._away = f"the gateway of all replicas is away: {error}"
@@ -310,7 +310,7 @@ class RemoteUpstream:
                 if message.header.get("end") is True:
                     if "failed" in message.header and self._state == "stopped":
                         raise self._stopped()
-                    return _checked(message)
+                    return checked(message)
                 exchange.take(message)
         except BaseException:
             stream.tell({"do": "cancel"})
@@ -397,18 +397,3 @@ class _Exchange:
         answer = {"do": "answer", "answer": number}
         with contextlib.suppress(LineLost):  # the call is over
             await self._stream.send(answer, await wire.written(said))
-
-
-def _checked(message: Message) -> Message:
-    """Return a message, unless it says that something failed.
-
-    Raises:
-        ToolFailed, NotRecorded: it did.
-    """
-    code = field_of(message.header, "failed", str)
-    if code is None:
-        return message
-    words = message.body.decode("utf-8", "replace")
-    if code == NotRecorded.code:
-        raise NotRecorded(words)
-    raise tool_failure(code, words)

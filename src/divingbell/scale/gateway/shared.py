@@ -1,9 +1,22 @@
-"""What a replica has of the shared gateway (divingbell.gateway.shared.SharedParts)."""
+"""The parts of the shared gateway, as a replica uses them (divingbell.gateway.shared)."""
 
+from typing import NoReturn
+
+from divingbell.errors import DivingbellError
+from divingbell.gateway.policy.approvals import Kind, Remembered
+from divingbell.gateway.policy.meter import Budgets
 from divingbell.gateway.upstream.fleet import Listener
+from divingbell.scale.gateway.accounts import form_of
+from divingbell.scale.gateway.failures import checked
 from divingbell.scale.gateway.link import GatewayLink
 from divingbell.scale.gateway.remote_upstream import RemoteUpstream
+from divingbell.scale.line import LineLost, Message
+from divingbell.session.intake import field_of
 from divingbell.settings.servers import Server
+from divingbell_inside import frames
+
+MOST_TOLD = 10_000
+"""Sessions whose calls are known here; then all are forgotten, and asked for anew."""
 
 
 class SharedGateway:
@@ -11,6 +24,8 @@ class SharedGateway:
 
     def __init__(self, link: GatewayLink) -> None:
         self._link = link
+        self.budgets: Budgets = RemoteBudgets(link)
+        self.remembered: Remembered = RemoteAnswers(link)
 
     def upstream(
         self,
@@ -28,3 +43,71 @@ class SharedGateway:
             on_state=on_state,
             session=session,
         )
+
+
+class RemoteBudgets:
+    """The budgets and rates that all replicas count against
+    (divingbell.gateway.policy.meter.Budgets)."""
+
+    def __init__(self, link: GatewayLink) -> None:
+        self._link = link
+        self._used: dict[str, int] = {}
+
+    async def reserve(self, session: str, user: str, cell: int = 0) -> None:
+        """Count one call, or refuse it.
+
+        Raises:
+            ToolFailed: a budget is used up, a rate is exceeded, or the gateway is away.
+        """
+        asked = {"op": "reserve", "key": session, "user": user, "cell": cell}
+        message = await _asked(self._link, asked)
+        if len(self._used) >= MOST_TOLD:
+            self._used.clear()
+        self._used[session] = field_of(message.header, "used", int, 0)
+        checked(message)
+
+    def used(self, session: str) -> int:
+        """Return how many calls a session has made, as it was told last."""
+        return self._used.get(session, 0)
+
+    async def forget(self, session: str) -> None:
+        """Let go of a session: it has ended, or this replica has it no more."""
+        self._used.pop(session, None)
+        try:
+            self._link.laid().tell({"op": "forget", "key": session})
+        except LineLost:
+            return  # a replica that has gone has let go of all
+
+
+class RemoteAnswers:
+    """The answers that hold for a session at all replicas
+    (divingbell.gateway.policy.approvals.Remembered)."""
+
+    def __init__(self, link: GatewayLink) -> None:
+        self._link = link
+
+    async def holds(self, kind: Kind) -> bool:
+        header, body = form_of(kind)
+        message = checked(await _asked(self._link, {"op": "holds", **header}, body))
+        return message.header.get("holds") is True
+
+    async def take(self, kind: Kind) -> None:
+        header, body = form_of(kind)
+        checked(await _asked(self._link, {"op": "remember", **header}, body))
+
+
+async def _asked(link: GatewayLink, header: frames.Header, body: bytes = b"") -> Message:
+    """Return the answer of the gateway.
+
+    Raises:
+        ToolFailed: it is away, or can't say.
+    """
+    line = await link.line("this call")
+    try:
+        return await line.request(header, body).receive()
+    except DivingbellError as error:
+        _fail(link, error)
+
+
+def _fail(link: GatewayLink, error: DivingbellError) -> NoReturn:
+    raise link.away("this call") from error

@@ -1,0 +1,131 @@
+"""The accounts of all replicas: what sessions and users have used, and what people have said.
+
+What belongs to a session is kept for as long as a replica has it, and afterwards for as long as the
+session may go on without one.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from divingbell.errors import ToolFailed
+from divingbell.gateway.policy.approvals import Kind
+from divingbell.gateway.policy.meter import Meter
+from divingbell.scale import forms
+from divingbell.scale.answers import Handler
+from divingbell.scale.line import Line, Message, Stream
+from divingbell.session.intake import field_of
+from divingbell.settings.config import Settings
+from divingbell_inside import frames
+
+MOST_KINDS = 1_000
+"""Answers of one session that hold until it ends; a person has given each of them."""
+
+
+class Accounts:
+    """Keeps the accounts, and answers replicas that ask for them."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.handlers: Mapping[str, Handler] = {
+            "reserve": self._reserve,
+            "holds": self._holds,
+            "remember": self._remember,
+        }
+        self._meter = Meter(settings.policy)
+        self._remembered: dict[str, set[Kind]] = {}
+        self._kept_for = settings.idle_timeout
+        self._lines: dict[str, set[Line]] = {}
+        """By the key of a session, the replicas that have it."""
+        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._forgetting: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """The number of sessions that are known."""
+        return len(self._lines.keys() | self._timers.keys())
+
+    def heard(self, line: Line, message: Message) -> bool:
+        """Take a word of a replica; return whether it was one about accounts."""
+        if message.header.get("op") != "forget":
+            return False
+        self._let_go(field_of(message.header, "key", str, ""), line)
+        return True
+
+    def lost(self, line: Line) -> None:
+        """Take it that a replica has gone."""
+        for key in [key for key, lines in self._lines.items() if line in lines]:
+            self._let_go(key, line)
+
+    def stop(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+
+    def _has(self, key: str, line: Line) -> None:
+        if (timer := self._timers.pop(key, None)) is not None:
+            timer.cancel()
+        self._lines.setdefault(key, set()).add(line)
+        if line.lost is not None:
+            self._let_go(key, line)
+
+    def _let_go(self, key: str, line: Line) -> None:
+        lines = self._lines.get(key)
+        if lines is None:
+            return
+        lines.discard(line)
+        if not lines:
+            del self._lines[key]
+            loop = asyncio.get_running_loop()
+            self._timers[key] = loop.call_later(self._kept_for, self._forget, key)
+
+    def _forget(self, key: str) -> None:
+        self._timers.pop(key, None)
+        self._remembered.pop(key, None)
+        task = asyncio.create_task(self._meter.forget(key))
+        self._forgetting.add(task)
+        task.add_done_callback(self._forgetting.discard)
+
+    # What replicas ask
+
+    async def _reserve(self, line: Line, stream: Stream, message: Message) -> None:
+        header = message.header
+        key, user, cell = header["key"], header["user"], header["cell"]
+        if not (type(key) is str and type(user) is str and type(cell) is int):
+            raise frames.FrameError("a call of nobody")
+        self._has(key, line)
+        try:
+            await self._meter.reserve(key, user, cell)
+        except ToolFailed as error:
+            stream.finish({"failed": error.code, "used": self._meter.used(key)}, _words(error))
+        else:
+            stream.finish({"used": self._meter.used(key)})
+
+    async def _holds(self, line: Line, stream: Stream, message: Message) -> None:
+        kind = _kind_in(message)
+        self._has(kind[0], line)
+        stream.finish({"holds": kind in self._remembered.get(kind[0], ())})
+
+    async def _remember(self, line: Line, stream: Stream, message: Message) -> None:
+        kind = _kind_in(message)
+        self._has(kind[0], line)
+        known = self._remembered.setdefault(kind[0], set())
+        if len(known) < MOST_KINDS:
+            known.add(kind)
+        stream.finish({})
+
+
+def _words(error: ToolFailed) -> bytes:
+    return str(error).encode("utf-8", "replace")
+
+
+def form_of(kind: Kind) -> tuple[frames.Header, bytes]:
+    """Return a kind of approval as it goes over the line."""
+    sizes, body = forms.written(list(kind))
+    return dict(sizes), body
+
+
+def _kind_in(message: Message) -> Kind:
+    form, _ = forms.parsed(message.header, message.body)
+    key, tool, rule, flows, definition = form
+    texts = all(type(each) is str for each in (key, tool, definition))
+    numbers = all(type(each) is int for each in (*flows, *([] if rule is None else [rule])))
+    if not (texts and numbers):
+        raise frames.FrameError("an approval of nothing")
+    return key, tool, rule, tuple(flows), definition
