@@ -39,6 +39,9 @@ async def test_it_ends_when_nobody_has_been_there_for_a_while() -> None:
     ("request_", "error"),
     [
         ({"op": "open"}, "nobody here is asked that"),
+        ({"op": "reserve", "key": "anne/a"}, "the request makes no sense"),
+        ({"op": "reserve", "key": 1, "user": "anne", "cell": 1}, "the request makes no sense"),
+        ({"op": "holds", "json": 7}, "the request makes no sense"),
         ({"op": "ready", "server": "shop", "timeout": "soon"}, "the request makes no sense"),
         ({"op": "ready", "server": "shop", "timeout": -1.0}, "the request makes no sense"),
     ],

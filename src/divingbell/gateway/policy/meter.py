@@ -35,11 +35,30 @@ class Meter:
         """The cell that a session is in, and its calls."""
         self._rates = Rates(policy) if policy.rate_per_session or policy.rate_per_user else None
 
+    @property
+    def has_rates(self) -> bool:
+        """Whether rates are counted, which `count` leaves out."""
+        return self._rates is not None
+
     async def reserve(self, session: str, user: str, cell: int = 0) -> None:
         """Count one call, or refuse it. A call that fails later stays counted.
 
         Raises:
             ToolFailed: a budget is used up, or a rate is exceeded.
+        """
+        self.count(session, user, cell)
+        if self._rates is not None:
+            try:
+                await self._rates.hit(session, user)
+            except BaseException:
+                self.release(session, user, cell)
+                raise
+
+    def count(self, session: str, user: str, cell: int = 0) -> None:
+        """Count one call against the budgets, or refuse it.
+
+        Raises:
+            ToolFailed: a budget is used up.
         """
         policy = self._policy
         in_cell, made = self._cells.get(session, (cell, 0))
@@ -53,12 +72,6 @@ class Meter:
         self._cells[session] = (cell, made + 1)
         self._sessions[session] += 1
         self._users[user] += 1
-        if self._rates is not None:
-            try:
-                await self._rates.hit(session, user)
-            except BaseException:
-                self.release(session, user, cell)
-                raise
 
     def release(self, session: str, user: str, cell: int = 0) -> None:
         """Give a call back to the budgets that was reserved and not made."""

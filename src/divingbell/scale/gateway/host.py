@@ -112,7 +112,8 @@ class GatewayHost:
         if self._leaving is not None:
             self._leaving.cancel()
             self._leaving = None
-        self._answers.begin(line, stream, message)
+        if not self.accounts.answered(line, stream, message):
+            self._answers.begin(line, stream, message)
 
     def _lost(self, line: Line, reason: str) -> None:
         self.accounts.lost(line)
