@@ -186,7 +186,7 @@ class Pipeline:
         remembered = None if shared is None else shared.remembered
         self.approvals = Approvals(rules.approval_timeout, journal, remembered)
         self.meter: Budgets = Meter(rules) if shared is None else shared.budgets
-        self.labels = Labels(rules.flow)
+        self.labels = Labels(rules.flow) if shared is None else shared.labels
         self._value_flows = ValueFlows(rules.flow)
         self._policy = rules
         self._catalog = catalog
@@ -509,6 +509,7 @@ class Pipeline:
         server, context = request.tool.server, request.context
         source = Source(request.tool.full_name, context.cell)
         self.labels.add(context.holder, context.user, source)
+        await self.labels.settled()
         if self._fleet.is_published(server):
             await self._ask_host(request)
             return

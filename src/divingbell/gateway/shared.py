@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 from divingbell.gateway.policy.approvals import Remembered
+from divingbell.gateway.policy.labels import Labels
 from divingbell.gateway.policy.meter import Budgets
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ class SharedParts(Protocol):
 
     budgets: Budgets
     remembered: Remembered
+    labels: Labels
 
     def upstream(
         self,

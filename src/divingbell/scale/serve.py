@@ -245,8 +245,10 @@ class Replica:
                 'yet: use mode = "code", or divingbell serve --http'
             )
         settings = serving.with_private_users(settings, _tokens(self._given))
+        shared = SharedGateway(link, settings.policy)
+        await shared.start()
         bell = Divingbell.of(settings)
-        bell._share_gateway(SharedGateway(link))
+        bell._share_gateway(shared)
         self._bell = await self._undo.enter_async_context(bell)
         self._bell._share_sessions()
         self._others = _Others()

@@ -29,7 +29,10 @@ async def two_replicas(
         hosts.linked(found) as one,
         hosts.linked(found) as two,
     ):
-        yield found, [one, two], [SharedGateway(one), SharedGateway(two)]
+        shared = [SharedGateway(each, settings.policy) for each in (one, two)]
+        for each in shared:
+            await each.start()
+        yield found, [one, two], shared
 
 
 async def test_calls_of_all_replicas_count_against_one_budget() -> None:

@@ -1,17 +1,19 @@
-"""The accounts of all replicas: what sessions and users have used, and what people have said.
+"""The accounts of all replicas: what sessions and users have used, what people have said, and which
+conversations have whose data.
 
 What belongs to a session is kept for as long as a replica has it, and afterwards for as long as the
 session may go on without one.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from divingbell.errors import InvalidInput, ToolFailed
 from divingbell.gateway.policy.approvals import Kind
 from divingbell.gateway.policy.meter import Meter
 from divingbell.scale import forms
 from divingbell.scale.answers import Handler
+from divingbell.scale.gateway.common_labels import CommonLabels
 from divingbell.scale.line import Line, Message, Stream
 from divingbell.session.intake import field_of
 from divingbell.settings.config import Settings
@@ -24,11 +26,16 @@ MOST_KINDS = 1_000
 class Accounts:
     """Keeps the accounts, and answers replicas that ask for them."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, lines: Callable[[], Iterable[Line]]) -> None:
+        """`lines` are those of all replicas."""
+        self._labels = CommonLabels(settings.policy.flow, lines, self._labelled)
         self.handlers: Mapping[str, Handler] = {
             "reserve": self._reserve,
             "holds": self._holds,
             "remember": self._remember,
+            "copy_labels": self._labels.copy,
+            "labels": self._labels.change,
+            "leave": self._labels.leave,
         }
         self._meter = Meter(settings.policy)
         self._remembered: dict[str, set[Kind]] = {}
@@ -51,6 +58,7 @@ class Accounts:
 
     def lost(self, line: Line) -> None:
         """Take it that a replica has gone."""
+        self._labels.lost(line)
         for key in [key for key, lines in self._lines.items() if line in lines]:
             self._let_go(key, line)
 
@@ -63,6 +71,12 @@ class Accounts:
             timer.cancel()
         self._lines.setdefault(key, set()).add(line)
         if line.lost is not None:
+            self._let_go(key, line)
+
+    def _labelled(self, key: str, line: Line) -> None:
+        """Keep the labels of a session, of which a replica has told that may have it no more."""
+        if key not in self._lines and key not in self._timers:
+            self._has(key, line)
             self._let_go(key, line)
 
     def _let_go(self, key: str, line: Line) -> None:
@@ -78,6 +92,7 @@ class Accounts:
     def _forget(self, key: str) -> None:
         self._timers.pop(key, None)
         self._remembered.pop(key, None)
+        self._labels.forget(key)
         task = asyncio.create_task(self._meter.forget(key))
         self._forgetting.add(task)
         task.add_done_callback(self._forgetting.discard)

@@ -67,7 +67,7 @@ class GatewayHost:
         self._left_alone = left_alone
         self._leaving: asyncio.TimerHandle | None = None
         self._undo = AsyncExitStack()
-        self.accounts = Accounts(loaded.settings)
+        self.accounts = Accounts(loaded.settings, lambda: self._listener.lines)
         handlers: dict[str, Handler] = {
             "settings": self._settings,
             "attach": self._attach,

@@ -38,6 +38,8 @@ class GatewayLink:
         self._laid = asyncio.Event()
         self._broke = asyncio.Event()
         self._reason = "it is still starting"
+        self.on_laid: Callable[[Line], Awaitable[None]] | None = None
+        """Awaited with each line that is laid, before anything else is asked."""
         self._keeping: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
@@ -114,8 +116,14 @@ class GatewayLink:
     async def _lay(self) -> None:
         line = Line("the shared gateway", opens_odd=True)
         await greeting.call(await self._find(), line, {}, self._tls)
-        line.on_word, line.on_lost = lambda line, message: None, self._lost
-        self._line = line
+        line.on_word, line.on_lost = lambda line, message: None, lambda line, reason: None
+        try:
+            if self.on_laid is not None:
+                await self.on_laid(line)
+        except BaseException:
+            line.close()
+            raise
+        self._line, line.on_lost = line, self._lost
         if line.lost is not None:
             raise LineLost(line.lost)
         self._broke.clear()

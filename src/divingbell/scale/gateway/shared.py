@@ -7,11 +7,13 @@ from divingbell.gateway.policy.approvals import Kind, Remembered
 from divingbell.gateway.policy.meter import Budgets
 from divingbell.gateway.upstream.fleet import Listener
 from divingbell.scale.gateway.accounts import form_of
+from divingbell.scale.gateway.common_labels import RemoteLabels
 from divingbell.scale.gateway.failures import checked
 from divingbell.scale.gateway.link import GatewayLink
 from divingbell.scale.gateway.remote_upstream import RemoteUpstream
 from divingbell.scale.line import LineLost, Message
 from divingbell.session.intake import field_of
+from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Server
 from divingbell_inside import frames
 
@@ -22,10 +24,21 @@ MOST_TOLD = 10_000
 class SharedGateway:
     """The gateway that a replica shares with others, by its link."""
 
-    def __init__(self, link: GatewayLink) -> None:
+    def __init__(self, link: GatewayLink, policy: Policy) -> None:
         self._link = link
+        self._labels = RemoteLabels(policy.flow, link)
+        self.labels = self._labels.labels
         self.budgets: Budgets = RemoteBudgets(link)
         self.remembered: Remembered = RemoteAnswers(link)
+
+    async def start(self) -> None:
+        """Take in what all others know, now and whenever the line is laid anew.
+
+        Raises:
+            DivingbellError: the gateway went away.
+        """
+        self._link.on_laid = self._labels.copied
+        await self._labels.copied(self._link.laid())
 
     def upstream(
         self,
