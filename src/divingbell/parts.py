@@ -157,6 +157,15 @@ def _shared_upstreams(shared: SharedParts, own: MakeUpstream) -> MakeUpstream:
     return make_upstream
 
 
+def kept_pins() -> gateway_pins.Pins:
+    """Return the definitions of tools that were seen from this machine before.
+
+    Raises:
+        ConfigError: the file with them can't be used.
+    """
+    return gateway_pins.Pins(places.data_folder() / gateway_pins.FILE_NAME)
+
+
 def make_gateway(
     settings: Settings,
     home: Home,
@@ -176,9 +185,8 @@ def make_gateway(
     make_upstream = upstreams_of(settings, home, scratch)
     if shared is not None:
         make_upstream = _shared_upstreams(shared, make_upstream)
-    kept = places.data_folder()
-    is_pinned = settings.policy.pin and scratch is None
-    pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if is_pinned else None)
+    is_pinned = settings.policy.pin and scratch is None and shared is None
+    pins = kept_pins() if is_pinned else gateway_pins.Pins(None)
     return Gateway(
         settings.policy,
         home.servers,

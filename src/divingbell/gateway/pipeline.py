@@ -34,7 +34,7 @@ from divingbell.gateway.policy.approval_form import ElicitingApprover
 from divingbell.gateway.policy.approvals import Approval, Approvals, Approver, FirstOf
 from divingbell.gateway.policy.labels import FlowMatch, Labels, Source, in_order
 from divingbell.gateway.policy.meter import Budgets, Meter
-from divingbell.gateway.policy.pins import Pins
+from divingbell.gateway.policy.pins import Pins, Review
 from divingbell.gateway.policy.preview import preview
 from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
@@ -183,6 +183,7 @@ class Pipeline:
         shared: SharedParts | None = None,
     ) -> None:
         self.pins = pins
+        self._shared_pins = None if shared is None else shared.pins
         remembered = None if shared is None else shared.remembered
         self.approvals = Approvals(rules.approval_timeout, journal, remembered)
         self.meter: Budgets = Meter(rules) if shared is None else shared.budgets
@@ -412,7 +413,7 @@ class Pipeline:
         """Compare the definition with the one that was seen first; our own are no server's."""
         is_ours = self._fleet.is_published(request.tool.server)
         if self._policy.pin and not is_ours:
-            review = self.pins.review(request.tool, request.decision.action)
+            review = await self._review(request)
             if review == "warn":
                 name = request.tool.full_name
                 words = f"{name}: its definition has changed since it was first seen"
@@ -458,8 +459,11 @@ class Pipeline:
                 "tool_denied",
             )
         if not self._fleet.is_published(tool.server):
-            self.pins.approve(tool)
-            self._save_pins()
+            if self._shared_pins is None:
+                self.pins.approve(tool)
+                self._save_pins()
+            else:
+                await self._shared_pins.approve(tool, self.pins.digest(tool))
 
     def _approver(self, context: CallContext) -> Approver | None:
         first = ElicitingApprover(context.asker) if context.asker else self._on_approval
@@ -509,7 +513,7 @@ class Pipeline:
         server, context = request.tool.server, request.context
         source = Source(request.tool.full_name, context.cell)
         self.labels.add(context.holder, context.user, source)
-        await self.labels.settled()
+        await self.labels.settled(context.user)
         if self._fleet.is_published(server):
             await self._ask_host(request)
             return
@@ -594,6 +598,12 @@ class Pipeline:
         if match is not None:
             decided = replace(decided, flow=match.number, source=match.source.tool)
         self._journal.note(decided)
+
+    async def _review(self, request: Request) -> Review:
+        tool, action = request.tool, request.decision.action
+        if self._shared_pins is None:
+            return self.pins.review(tool, action)
+        return await self._shared_pins.review(tool, self.pins.digest(tool), action)
 
     def _save_pins(self) -> None:
         if self.pins.unsaved and (self._saving is None or self._saving.done()):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Protocol
 from divingbell.gateway.policy.approvals import Remembered
 from divingbell.gateway.policy.labels import Labels
 from divingbell.gateway.policy.meter import Budgets
+from divingbell.gateway.policy.pins import SharedPins
 
 if TYPE_CHECKING:
     from divingbell.gateway.upstream.base import UpstreamConnection
@@ -18,6 +19,7 @@ class SharedParts(Protocol):
     budgets: Budgets
     remembered: Remembered
     labels: Labels
+    pins: SharedPins
 
     def upstream(
         self,

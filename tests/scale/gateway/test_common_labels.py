@@ -57,7 +57,7 @@ def held_back(labels: Labels, holder: Holder) -> str:
 async def test_a_label_is_known_at_all_replicas_before_its_call_leaves() -> None:
     async with two_replicas() as (found, (_, one), (_, two)):
         one.add("anne/a#1", "anne", CRM)
-        await one.settled()
+        await one.settled("anne")
         assert held_back(two, "anne/a#1") == held_back(one, "anne/a#1") == str(CRM)
         assert not held_back(two, "anne/b#2")
         async with replica(found) as (_, three):  # one that comes later
@@ -70,13 +70,13 @@ async def test_a_client_and_its_sessions_are_one_conversation_at_all_replicas() 
     async with two_replicas() as (_, (_, one), (_, two)):
         one.add("anne/a#1", "anne", CRM)
         one.join(ANNE, "anne/a#1")
-        await one.settled()
+        await one.settled("anne")
         assert held_back(two, ANNE) == str(CRM)
         two.join(ANNE, "anne/b#2")
-        await two.settled()
+        await two.settled("anne")
         assert held_back(one, "anne/b#2") == str(CRM)
         two.leave(ANNE.conversation)
-        await two.settled()
+        await two.settled("")
         assert not held_back(one, ANNE) and not held_back(two, ANNE)
         assert held_back(one, "anne/b#2") == str(CRM)
 
@@ -84,11 +84,11 @@ async def test_a_client_and_its_sessions_are_one_conversation_at_all_replicas() 
 async def test_a_gateway_that_starts_anew_is_told_by_its_replicas() -> None:
     async with two_replicas() as (found, (_, one), (_, two)):
         one.add("anne/a#1", "anne", CRM)
-        await one.settled()
+        await one.settled("anne")
         await found.stop()
         two.add("anne/b#2", "anne", CRM)  # nobody can be told, so nothing leaves
         with pytest.raises(ToolFailed, match="so no call was made"):
-            await two.settled()
+            await two.settled("anne")
         await found.start()
         async with replica(found) as (_, three):
 
@@ -102,7 +102,7 @@ async def test_a_gateway_that_starts_anew_is_told_by_its_replicas() -> None:
 async def test_a_session_that_has_ended_is_forgotten_at_all_replicas() -> None:
     async with two_replicas(idle_timeout=0.1) as (_, (_, one), (_, two)):
         one.add("anne/a#1", "anne", CRM)
-        await one.settled()
+        await one.settled("anne")
         await until(lambda: not held_back(one, "anne/a#1"), "one forgets it")
         await until(lambda: not held_back(two, "anne/a#1"), "and so does the other")
         assert len(one) == len(two) == 0
@@ -117,7 +117,7 @@ async def test_a_replica_that_takes_in_no_label_may_call_nothing_and_holds_up_no
         deaf.on_request = lambda line, stream, message: None
         one.add("anne/a#1", "anne", CRM)
         async with asyncio.timeout(10):
-            await one.settled()
+            await one.settled("anne")
         await until(lambda: deaf.lost, "the end of its line")
 
 
@@ -134,5 +134,5 @@ async def test_labels_that_make_no_sense_cost_their_request_alone() -> None:
             with pytest.raises(InvalidInput, match="makes no sense"):
                 await stream.receive()
         one.add("anne/a#1", "anne", CRM)
-        await one.settled()
+        await one.settled("anne")
         assert held_back(two, "anne/a#1")

@@ -109,8 +109,8 @@ class SharedLabels(Protocol):
     def leave(self, connection: str) -> None:
         """Tell them that the clients of a connection have gone."""
 
-    async def settled(self) -> None:
-        """Return when all of them know what they were told.
+    async def settled(self, user: str) -> None:
+        """Return when all of them know what they were told of a user's conversations.
 
         Raises:
             ToolFailed: that can't be said.
@@ -160,14 +160,14 @@ class Labels:
         if self._others is not None:
             self._others.tell(Labelled(user, (holder,), (source,)))
 
-    async def settled(self) -> None:
-        """Return when all others who serve the same conversations know of the labels given here.
+    async def settled(self, user: str) -> None:
+        """Return when all others who serve a user's conversations know of the labels given here.
 
         Raises:
             ToolFailed: that can't be said.
         """
         if self._others is not None:
-            await self._others.settled()
+            await self._others.settled(user)
 
     def take(self, labelled: Labelled) -> None:
         """Take labels, or holders that are one conversation, of which others have told."""

@@ -11,6 +11,7 @@ from divingbell import logs
 from divingbell.errors import DivingbellError
 from divingbell.gateway.policy.labels import Labelled, Labels
 from divingbell.scale.gateway import label_forms
+from divingbell.scale.gateway.asking import WHAT
 from divingbell.scale.gateway.link import GatewayLink
 from divingbell.scale.line import Line, LineLost, Message, Stream
 from divingbell.session.intake import field_of
@@ -103,7 +104,10 @@ class RemoteLabels:
     def __init__(self, flows: Sequence[Flow], link: GatewayLink) -> None:
         self.labels = Labels(flows, self)
         self._link = link
-        self._telling: set[asyncio.Task[None]] = set()
+        self._telling: dict[asyncio.Task[None], str] = {}
+        """By whose conversations they are about."""
+        self._is_behind = False
+        """Whether somebody was not told of something, and has had no copy since."""
 
     async def copied(self, line: Line) -> None:
         """Give the gateway what is known here, and take what all others know.
@@ -116,24 +120,25 @@ class RemoteLabels:
         stream = await line.request_with({"op": "copy_labels", **header}, body)
         for each in label_forms.read(await stream.receive()):
             self.labels.take(each)
+        self._is_behind = False
 
     def tell(self, labelled: Labelled) -> None:
         header, body = label_forms.written([labelled])
-        self._ask({"op": "labels", **header}, body)
+        self._ask(labelled.user, {"op": "labels", **header}, body)
 
     def leave(self, connection: str) -> None:
-        self._ask({"op": "leave", "connection": connection}, b"")
+        self._ask("", {"op": "leave", "connection": connection}, b"")
 
-    async def settled(self) -> None:
-        while self._telling:
-            outcomes = await asyncio.gather(*self._telling, return_exceptions=True)
-            for outcome in outcomes:
-                if isinstance(outcome, DivingbellError):
-                    raise self._link.away("this call") from None
+    async def settled(self, user: str) -> None:
+        if self._telling:
+            telling = [task for task, whose in self._telling.items() if whose == user]
+            await asyncio.gather(*telling, return_exceptions=True)
+        if self._is_behind:
+            raise self._link.away(WHAT)
 
-    def _ask(self, header: frames.Header, body: bytes) -> None:
+    def _ask(self, user: str, header: frames.Header, body: bytes) -> None:
         task = asyncio.create_task(self._asked(header, body))
-        self._telling.add(task)
+        self._telling[task] = user
         task.add_done_callback(self._done)
 
     async def _asked(self, header: frames.Header, body: bytes) -> None:
@@ -142,8 +147,9 @@ class RemoteLabels:
         await stream.receive()
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._telling.discard(task)
+        del self._telling[task]
         if not task.cancelled() and (error := task.exception()) is not None:
+            self._is_behind = True
             # It is told again with the copy that is given when the line is laid anew.
             log.info("the shared gateway was not told of a label: %s", error)
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from divingbell import logs
 from divingbell.errors import NotRecorded, ToolFailed
+from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.upstream.transport.departure import Departure
-from divingbell.parts import Home, upstreams_of
+from divingbell.parts import Home, kept_pins, upstreams_of
 from divingbell.scale import greeting
 from divingbell.scale.answers import Answers, Handler
 from divingbell.scale.cluster import NodeAddress
@@ -23,6 +24,7 @@ from divingbell.scale.gateway.accounts import Accounts
 from divingbell.scale.gateway.callers import LineCaller
 from divingbell.scale.gateway.connections import Connections, Watcher
 from divingbell.scale.gateway.failures import end_failed
+from divingbell.scale.gateway.shared_pins import PinKeeper
 from divingbell.scale.gateway.told_settings import LoadedSettings
 from divingbell.scale.line import Line, Message, Stream
 from divingbell.scale.listener import Listener
@@ -55,7 +57,8 @@ class GatewayHost:
         seconds without any replica after which it may end.
 
         Raises:
-            ConfigError: replicas elsewhere could reach it in the clear only.
+            ConfigError: replicas elsewhere could reach it in the clear only, or the definitions
+                of tools that were kept can't be used.
         """
         greeting.check_walls(host, tls)
         self.name = name
@@ -68,12 +71,15 @@ class GatewayHost:
         self._leaving: asyncio.TimerHandle | None = None
         self._undo = AsyncExitStack()
         self.accounts = Accounts(loaded.settings, lambda: self._listener.lines)
+        self._pins = PinKeeper(kept_pins() if loaded.settings.policy.pin else Pins(None))
         handlers: dict[str, Handler] = {
             "settings": self._settings,
             "attach": self._attach,
             "ready": self._ready,
             **dict.fromkeys(_EXCHANGES, self._ask),
             **self.accounts.handlers,
+            "review_pin": self._pins.review,
+            "approve_pin": self._pins.approve,
         }
         self._answers = Answers(handlers)
         self._listener = Listener(name, self._secret, self._begin, self._heard, self._lost)
@@ -94,6 +100,7 @@ class GatewayHost:
             self._connections = Connections(servers, upstreams_of(settings, home))
             undo.push_async_callback(self._connections.stop)
             undo.callback(self.accounts.stop)
+            undo.push_async_callback(self._pins.stop)
             undo.push_async_callback(self._answers.stop)
             port = await self._listener.listen(self._host, self._port, self._tls, undo)
             self._undo = undo.pop_all()

@@ -1,21 +1,20 @@
 """The parts of the shared gateway, as a replica uses them (divingbell.gateway.shared)."""
 
-from typing import NoReturn
-
-from divingbell.errors import DivingbellError
 from divingbell.gateway.policy.approvals import Kind, Remembered
 from divingbell.gateway.policy.meter import Budgets
+from divingbell.gateway.policy.pins import SharedPins
 from divingbell.gateway.upstream.fleet import Listener
 from divingbell.scale.gateway.accounts import form_of
+from divingbell.scale.gateway.asking import asked
 from divingbell.scale.gateway.common_labels import RemoteLabels
 from divingbell.scale.gateway.failures import checked
 from divingbell.scale.gateway.link import GatewayLink
 from divingbell.scale.gateway.remote_upstream import RemoteUpstream
-from divingbell.scale.line import LineLost, Message
+from divingbell.scale.gateway.shared_pins import RemotePins
+from divingbell.scale.line import LineLost
 from divingbell.session.intake import field_of
 from divingbell.settings.policy import Policy
 from divingbell.settings.servers import Server
-from divingbell_inside import frames
 
 MOST_TOLD = 10_000
 """Sessions whose calls are known here; then all are forgotten, and asked for anew."""
@@ -30,6 +29,7 @@ class SharedGateway:
         self.labels = self._labels.labels
         self.budgets: Budgets = RemoteBudgets(link)
         self.remembered: Remembered = RemoteAnswers(link)
+        self.pins: SharedPins = RemotePins(link)
 
     async def start(self) -> None:
         """Take in what all others know, now and whenever the line is laid anew.
@@ -72,8 +72,8 @@ class RemoteBudgets:
         Raises:
             ToolFailed: a budget is used up, a rate is exceeded, or the gateway is away.
         """
-        asked = {"op": "reserve", "key": session, "user": user, "cell": cell}
-        message = await _asked(self._link, asked)
+        request = {"op": "reserve", "key": session, "user": user, "cell": cell}
+        message = await asked(self._link, request)
         if len(self._used) >= MOST_TOLD:
             self._used.clear()
         self._used[session] = field_of(message.header, "used", int, 0)
@@ -101,26 +101,9 @@ class RemoteAnswers:
 
     async def holds(self, kind: Kind) -> bool:
         header, body = form_of(kind)
-        message = checked(await _asked(self._link, {"op": "holds", **header}, body))
+        message = checked(await asked(self._link, {"op": "holds", **header}, body))
         return message.header.get("holds") is True
 
     async def take(self, kind: Kind) -> None:
         header, body = form_of(kind)
-        checked(await _asked(self._link, {"op": "remember", **header}, body))
-
-
-async def _asked(link: GatewayLink, header: frames.Header, body: bytes = b"") -> Message:
-    """Return the answer of the gateway.
-
-    Raises:
-        ToolFailed: it is away, or can't say.
-    """
-    line = await link.line("this call")
-    try:
-        return await line.request(header, body).receive()
-    except DivingbellError as error:
-        _fail(link, error)
-
-
-def _fail(link: GatewayLink, error: DivingbellError) -> NoReturn:
-    raise link.away("this call") from error
+        checked(await asked(self._link, {"op": "remember", **header}, body))
