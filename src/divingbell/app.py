@@ -327,7 +327,9 @@ class Divingbell:
         undo.callback(self.journal.watch(ledgers.take))
         if self._scratch is None:
             path = places.data_folder() / totals.FILE_NAME
-            kept = totals.Totals(path, self.settings.experiment.arm_of, ledgers.is_read)
+            elsewhere = None if self._shared_parts is None else self._shared_parts.count
+            arm_of = self.settings.experiment.arm_of
+            kept = totals.Totals(path, arm_of, ledgers.is_read, elsewhere)
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
         undo.callback(self.journal.watch(log_lines.write))

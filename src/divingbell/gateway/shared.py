@@ -10,6 +10,7 @@ from divingbell.gateway.policy.pins import SharedPins
 if TYPE_CHECKING:
     from divingbell.gateway.upstream.base import UpstreamConnection
     from divingbell.gateway.upstream.fleet import Listener
+    from divingbell.journal.totals import Counted
     from divingbell.settings.servers import Server
 
 
@@ -30,3 +31,6 @@ class SharedParts(Protocol):
         session: str | None,
     ) -> "UpstreamConnection":
         """Return the connection to a server (divingbell.gateway.upstream.fleet.MakeUpstream)."""
+
+    def count(self, counted: "Counted", user: str) -> None:
+        """Have a ledger, or what else is counted, added to the totals; returns at once."""

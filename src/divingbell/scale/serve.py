@@ -247,6 +247,7 @@ class Replica:
         settings = serving.with_private_users(settings, _tokens(self._given))
         shared = SharedGateway(link, settings.policy)
         await shared.start()
+        self._undo.push_async_callback(shared.stop)
         bell = Divingbell.of(settings)
         bell._share_gateway(shared)
         self._bell = await self._undo.enter_async_context(bell)

@@ -25,6 +25,7 @@ from divingbell.scale.gateway.callers import LineCaller
 from divingbell.scale.gateway.connections import Connections, Watcher
 from divingbell.scale.gateway.failures import end_failed
 from divingbell.scale.gateway.shared_pins import PinKeeper
+from divingbell.scale.gateway.shared_totals import TotalsKeeper
 from divingbell.scale.gateway.told_settings import LoadedSettings
 from divingbell.scale.line import Line, Message, Stream
 from divingbell.scale.listener import Listener
@@ -72,12 +73,14 @@ class GatewayHost:
         self._undo = AsyncExitStack()
         self.accounts = Accounts(loaded.settings, lambda: self._listener.lines)
         self._pins = PinKeeper(kept_pins() if loaded.settings.policy.pin else Pins(None))
+        self._totals = TotalsKeeper()
         handlers: dict[str, Handler] = {
             "settings": self._settings,
             "attach": self._attach,
             "ready": self._ready,
             **dict.fromkeys(_EXCHANGES, self._ask),
             **self.accounts.handlers,
+            "count": self._totals.count,
             "review_pin": self._pins.review,
             "approve_pin": self._pins.approve,
         }
@@ -101,6 +104,7 @@ class GatewayHost:
             undo.push_async_callback(self._connections.stop)
             undo.callback(self.accounts.stop)
             undo.push_async_callback(self._pins.stop)
+            undo.push_async_callback(self._totals.stop)
             undo.push_async_callback(self._answers.stop)
             port = await self._listener.listen(self._host, self._port, self._tls, undo)
             self._undo = undo.pop_all()

@@ -4,6 +4,7 @@ from divingbell.gateway.policy.approvals import Kind, Remembered
 from divingbell.gateway.policy.meter import Budgets
 from divingbell.gateway.policy.pins import SharedPins
 from divingbell.gateway.upstream.fleet import Listener
+from divingbell.journal.totals import Counted
 from divingbell.scale.gateway.accounts import form_of
 from divingbell.scale.gateway.asking import asked
 from divingbell.scale.gateway.common_labels import RemoteLabels
@@ -11,6 +12,7 @@ from divingbell.scale.gateway.failures import checked
 from divingbell.scale.gateway.link import GatewayLink
 from divingbell.scale.gateway.remote_upstream import RemoteUpstream
 from divingbell.scale.gateway.shared_pins import RemotePins
+from divingbell.scale.gateway.shared_totals import RemoteTotals
 from divingbell.scale.line import LineLost
 from divingbell.session.intake import field_of
 from divingbell.settings.policy import Policy
@@ -30,6 +32,7 @@ class SharedGateway:
         self.budgets: Budgets = RemoteBudgets(link)
         self.remembered: Remembered = RemoteAnswers(link)
         self.pins: SharedPins = RemotePins(link)
+        self._totals = RemoteTotals(link)
 
     async def start(self) -> None:
         """Take in what all others know, now and whenever the line is laid anew.
@@ -39,6 +42,14 @@ class SharedGateway:
         """
         self._link.on_laid = self._labels.copied
         await self._labels.copied(self._link.laid())
+
+    async def stop(self) -> None:
+        """Have the last ledgers taken."""
+        await self._totals.close()
+
+    def count(self, counted: Counted, user: str) -> None:
+        """Have a ledger, or what else is counted, added to the totals; returns at once."""
+        self._totals.count(counted, user)
 
     def upstream(
         self,
