@@ -62,7 +62,8 @@ class Arguments:
     """What stands behind `serve run …`, as `name=value`. No secret is among it."""
 
     config: str = ""
-    """The divingbell.toml, on every machine on which a replica runs."""
+    """The divingbell.toml: on the head, where the gateway reads it; for datasets on every machine
+    on which a replica runs."""
     token_file: str = ""
     """Who may call, as for `divingbell serve --http`; DIVINGBELL_TOKENS and the tokens of
     `divingbell token` are taken, too."""
@@ -143,7 +144,7 @@ class ReplicaRouter(ConsistentHashRouter):  # type: ignore[misc]
     """Routes a request to the replica that its connection is at.
 
     Without a connection those of one token go to one replica, as long as the replicas are the same:
-    so budgets, approvals and ledgers of a user are in one place. With neither to any.
+    so what that one knows of a user's sessions is at hand. With neither to any.
     """
 
     async def choose_replicas(
