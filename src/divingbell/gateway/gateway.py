@@ -243,6 +243,7 @@ class Gateway:
 
     def end_run(self, session: str) -> None:
         self.pipeline.approvals.end_run(session)
+        self.pipeline.meter.end_run(session)
 
     # What hints name (divingbell.session.hints.Surroundings)
 

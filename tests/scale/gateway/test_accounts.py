@@ -66,6 +66,67 @@ async def test_of_calls_at_once_at_both_replicas_none_slips_through() -> None:
         assert sum(outcome is None for outcome in outcomes) == 10
 
 
+async def test_of_a_large_budget_some_is_given_ahead_and_what_is_not_used_given_back() -> None:
+    async with two_replicas(calls_per_session=1000) as (found, _, (one, two)):
+        host = found.host
+        assert host is not None
+        for _ in range(6):
+            await one.budgets.reserve("anne/a", "anne", 1)
+        assert (host.accounts.used("anne/a"), one.budgets.used("anne/a")) == (16, 6)
+        one.budgets.end_run("anne/a")
+        await two.budgets.reserve("anne/a", "anne", 2)
+        await two.budgets.reserve("anne/a", "anne", 3)  # the cell before is over
+        assert two.budgets.used("anne/a") == 8
+        await two.budgets.forget("anne/a")
+        await until(lambda: host.accounts.used("anne/a") == 8, "what is not used is given back")
+        await one.budgets.reserve("anne/a", "anne", 0)  # between cells each is asked for
+        assert host.accounts.used("anne/a") == 9
+
+
+async def test_what_one_gateway_gave_ahead_is_not_taken_from_the_next() -> None:
+    async with two_replicas(calls_per_session=1000) as (found, _, (one, _)):
+        await one.budgets.reserve("anne/a", "anne", 1)
+        await found.stop()
+        host = await found.start()
+        await one.budgets.reserve("anne/a", "anne", 1)
+        assert host.accounts.used("anne/a") == 16
+
+
+async def test_however_calls_come_none_is_made_beyond_the_budget_and_each_counts_once() -> None:
+    async def cell(shared: SharedGateway, session: str, number: int) -> int:
+        made = 0
+
+        async def one() -> None:
+            nonlocal made
+            with contextlib.suppress(ToolFailed):
+                await shared.budgets.reserve(session, "anne", number)
+                made += 1
+
+        await asyncio.gather(*(one() for _ in range(12)))
+        for _ in range(12):
+            await one()
+        shared.budgets.end_run(session)
+        return made
+
+    async def run(shared: SharedGateway, session: str) -> int:
+        return sum([await cell(shared, session, number) for number in range(1, 6)])
+
+    async with two_replicas(calls_per_user=700) as (found, _, both):
+        host = found.host
+        assert host is not None
+        sessions = [(both[number % 2], f"anne/{number}") for number in range(4)]
+        made = sum(await asyncio.gather(*(run(*each) for each in sessions)))
+        assert made == 4 * 5 * 24
+        made += sum(await asyncio.gather(*(run(*each) for each in sessions)))
+        # Some may be ahead at another session when the last one is refused: then they go back.
+        assert 700 - 4 * 15 <= made <= 700
+
+        def counted() -> int:
+            return sum(host.accounts.used(session) for _, session in sessions)
+
+        await until(lambda: counted() == made, "what is not used is given back")
+
+
 async def test_a_session_is_forgotten_when_no_replica_has_had_it_for_as_long_as_it_may_rest() -> (
     None
 ):

@@ -21,6 +21,9 @@ class Budgets(Protocol):
 
     def used(self, session: str) -> int: ...
 
+    def end_run(self, session: str) -> None:
+        """Hear that a cell of a session has ended."""
+
     async def forget(self, session: str) -> None: ...
 
 
@@ -73,16 +76,30 @@ class Meter:
         self._sessions[session] += 1
         self._users[user] += 1
 
-    def release(self, session: str, user: str, cell: int = 0) -> None:
-        """Give a call back to the budgets that was reserved and not made."""
+    def room(self, session: str, user: str, cell: int) -> int | None:
+        """Return how many more calls a cell may make; None where there is no budget."""
+        policy = self._policy
+        in_cell, made = self._cells.get(session, (cell, 0))
+        budgets = (
+            (policy.calls_per_cell, made if in_cell == cell else 0),
+            (policy.calls_per_session, self._sessions[session]),
+            (policy.calls_per_user, self._users[user]),
+        )
+        return min((most - used for most, used in budgets if most), default=None)
+
+    def release(self, session: str, user: str, cell: int = 0, count: int = 1) -> None:
+        """Give calls back to the budgets that were reserved and not made."""
         in_cell, made = self._cells.get(session, (cell, 0))
         if in_cell == cell and made:
-            self._cells[session] = (cell, made - 1)
+            self._cells[session] = (cell, max(0, made - count))
         for counts, name in ((self._sessions, session), (self._users, user)):
-            if counts[name] > 1:
-                counts[name] -= 1
+            if counts[name] > count:
+                counts[name] -= count
             else:
                 del counts[name]
+
+    def end_run(self, session: str) -> None:
+        """Hear that a cell of a session has ended; its calls are counted until the next one."""
 
     def used(self, session: str) -> int:
         """Return how many calls a session has made."""

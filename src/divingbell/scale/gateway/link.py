@@ -80,9 +80,15 @@ class GatewayLink:
         Raises:
             LineLost: there is none.
         """
-        if self._line is None or self._line.lost is not None:
+        line = self.current
+        if line is None:
             raise LineLost(self._reason)
-        return self._line
+        return line
+
+    @property
+    def current(self) -> Line | None:
+        """The line as it is now; None where there is none."""
+        return None if self._line is None or self._line.lost is not None else self._line
 
     async def until_laid(self) -> Line:
         """Return the line, however long it takes."""
