@@ -1,8 +1,11 @@
 """Shared gateways for tests: in this process, and reached over a real line."""
 
+import asyncio
 import contextlib
+import json
+import sys
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from divingbell.scale.cluster import NodeAddress
@@ -12,6 +15,8 @@ from divingbell.scale.gateway.remote_upstream import RemoteUpstream
 from divingbell.scale.gateway.told_settings import LoadedSettings
 from divingbell.settings.config import Settings
 from divingbell.settings.servers import Server
+
+PATIENCE = 30.0
 
 
 class Hosts:
@@ -94,3 +99,33 @@ async def upstream(
         yield found, heard
     finally:
         await found.stop()
+
+
+@contextlib.asynccontextmanager
+async def apart(config: str) -> AsyncIterator[NodeAddress]:
+    """A gateway in a process of its own, with the servers of a settings file."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.scale.gateway.hosts", config),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    try:
+        async with asyncio.timeout(PATIENCE):
+            line = await process.stdout.readline()
+        yield NodeAddress(**json.loads(line))
+    finally:
+        process.stdin.close()
+        await process.wait()
+
+
+async def _serve(config: str) -> None:
+    host = GatewayHost(LoadedSettings.of(config), "the gateway")
+    address = await host.start()
+    print(json.dumps(asdict(address)), flush=True)
+    await asyncio.to_thread(sys.stdin.read)  # until whoever has started it closes that
+    await host.stop()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(sys.argv[1]))
