@@ -20,8 +20,8 @@ from divingbell.settings.config import Settings
 from divingbell_inside import frames
 
 AHEAD = 15
-"""Calls of a cell that a replica may make besides the one that it asks for. Measured: an answer for
-each call makes a loop of calls a tenth slower."""
+"""Calls of a cell that a replica may make besides the one that it asks for: a loop of calls would
+else wait for one more answer each time."""
 NEAR = 32
 """The part of what is left of a budget that is given ahead: near its end nothing is."""
 MOST_KINDS = 1_000
