@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from divingbell.errors import ConfigError
 from tests import real_servers
 from tests.libraries import need
 from tests.scale import ray_machines
@@ -196,6 +197,22 @@ async def test_a_gateway_ends_when_its_replicas_have_gone(url: str, folder: Path
     assert [each.name for each in (await link.settings()).servers] == ["shop"]
     assert is_there()
     await link.stop()
+    await until(lambda: not is_there(), "its end")
+
+
+async def test_a_gateway_that_can_not_be_set_up_says_why_and_ends(url: str, folder: Path) -> None:
+    import ray
+
+    from divingbell.scale import ray_gateway
+
+    name = ray_gateway.new_name()
+    with pytest.raises(ConfigError, match=r"there is no configuration file .*nowhere\.toml"):
+        await ray_gateway.link_to(name, str(folder / "nowhere.toml"), 0.5)
+
+    def is_there() -> bool:
+        named = ray.util.list_named_actors(all_namespaces=True)
+        return name in [each["name"] for each in named]
+
     await until(lambda: not is_there(), "its end")
 
 

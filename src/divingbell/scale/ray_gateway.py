@@ -52,7 +52,11 @@ class GatewayActor:
         """
         async with self._beginning:
             if self._address is None:
-                await self._begin()
+                try:
+                    await self._begin()
+                except BaseException:
+                    self._leaving = self._leaving or asyncio.create_task(self._give_up())
+                    raise
         assert self._address is not None
         return self._address, ray.util.get_node_ip_address()
 
@@ -76,6 +80,15 @@ class GatewayActor:
         await gateway.alone.wait()
         log.info("no replica is there any more: the gateway %s ends", self._name)
         await gateway.stop()
+        await self._end()
+
+    async def _give_up(self) -> None:
+        """End where nothing could be started, unless somebody sees to it in time."""
+        await asyncio.sleep(self._left_alone)
+        if self._address is None:
+            await self._end()
+
+    async def _end(self) -> None:
         me = await asyncio.to_thread(ray.get_actor, self._name, NAMESPACE)
         ray.kill(me)
 

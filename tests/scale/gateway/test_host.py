@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from divingbell.errors import DivingbellError, InvalidInput
+from divingbell.errors import ConfigError, DivingbellError, InvalidInput
 from divingbell.scale.gateway.link import GatewayLink
 from divingbell.scale.line import LineLost
 from tests.gateway.upstreams import shop
@@ -22,6 +22,12 @@ async def test_who_does_not_know_its_secret_is_not_heard() -> None:
 
         with pytest.raises(LineLost, match="does not know the secret"):
             await GatewayLink(find).start()
+
+
+async def test_beyond_this_machine_it_is_not_reached_in_the_clear() -> None:
+    loaded = hosts.LoadedSettings(hosts.Settings(), None)
+    with pytest.raises(ConfigError, match="set RAY_USE_TLS=1"):
+        hosts.GatewayHost(loaded, "the gateway", host="192.0.2.1")
 
 
 async def test_it_ends_when_nobody_has_been_there_for_a_while() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -10,15 +11,19 @@ from divingbell.border.border import OpenBorder
 from divingbell.errors import ToolFailed
 from divingbell.gateway.context import CallContext
 from divingbell.gateway.gateway import Gateway
+from divingbell.gateway.upstream.upstream import Upstream
 from divingbell.journal.journal import Journal
 from divingbell.parts import Home, make_gateway
 from divingbell.principal import Principal
 from divingbell.scale.gateway.link import GatewayLink
+from divingbell.scale.gateway.remote_upstream import RemoteUpstream
 from divingbell.scale.gateway.shared import SharedGateway
 from divingbell.scale.line import Line, Message, Stream
 from divingbell.settings.config import Settings
 from divingbell.settings.flows import Flow
 from divingbell.settings.policy import Policy
+from divingbell.settings.servers import read_entries
+from divingbell.settings.tables import Place
 from tests.gateway.upstreams import shop
 from tests.scale.gateway import hosts
 from tests.waiting import until
@@ -88,3 +93,13 @@ async def test_nothing_leaves_before_all_replicas_know_whose_data_it_brings() ->
         assert not asked.done()
         heard[0].finish({})
         assert "told" in await asked
+
+
+async def test_our_own_dataset_servers_stay_in_the_replica(tmp_path: Path) -> None:
+    (tmp_path / "one.csv").write_text("a,b\n1,2\n")
+    entries = read_entries({"tables": {"datasets": str(tmp_path)}}, Place("the test"))
+    async with hosts.running(shop()) as found, replica(found) as (_, gateway):
+        [tables] = entries
+        gateway.fleet.add(tables)
+        assert isinstance(gateway.fleet.upstream("tables"), Upstream)
+        assert isinstance(gateway.fleet.upstream("shop"), RemoteUpstream)

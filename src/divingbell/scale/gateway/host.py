@@ -99,7 +99,11 @@ class GatewayHost:
         async with AsyncExitStack() as undo:
             home = await asyncio.to_thread(Home)
             undo.callback(home.close)
-            servers = {each.name: each for each in settings.servers if isinstance(each, Server)}
+            servers = {
+                each.name: each
+                for each in settings.servers
+                if isinstance(each, Server) and each.enabled and each.datasets is None
+            }
             self._connections = Connections(servers, upstreams_of(settings, home))
             undo.push_async_callback(self._connections.stop)
             undo.callback(self.accounts.stop)

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -127,8 +127,9 @@ class RemoteUpstream:
         Raises:
             ToolFailed: it can't be reached; the message says why.
         """
-        stream = await self._begin("ready", {"timeout": timeout}, b"")
-        await self._ended(stream, None, None)
+        with self._as_failures("ready", None):
+            stream = await self._begin("ready", {"timeout": timeout}, b"")
+            await self._ended(stream, None, None)
         with contextlib.suppress(TimeoutError):  # its news come by another stream
             async with asyncio.timeout(PATIENCE):
                 while self._state in ("idle", "connecting"):
@@ -279,21 +280,31 @@ class RemoteUpstream:
         header: frames.Header = {"what": what, "timeout": timeout, "held": departure is not None}
         if caller is not None:
             header |= {"caller": True, "caller_session": caller.session}
-        try:
+        with self._as_failures(what, departure):
             stream = await self._begin(op, header, await wire.written(given))
             message = await self._ended(stream, caller, departure)
             return await wire.read(result, message.body)
+
+    @contextlib.contextmanager
+    def _as_failures(self, what: str, departure: Departure | None) -> Iterator[None]:
+        """Tell of what goes wrong on the line as of a call that failed."""
+        name = f"{self.server.name}.{what[:200]}"
+        try:
+            yield
+        except (ToolFailed, NotRecorded):
+            raise
         except frames.FrameError as error:
-            words = f"{self.server.name}.{what[:200]}: the result makes no sense: {error}"
-            raise ToolFailed(words, "tool_result") from None
+            raise ToolFailed(f"{name}: the result makes no sense: {error}", "tool_result") from None
         except LineLost as error:
             if departure is not None and departure.is_held:
-                raise self._link.away(f"{self.server.name}.{what[:200]}") from None
+                raise self._link.away(name) from None
             raise ToolFailed(
-                f"{self.server.name}.{what[:200]}: the gateway that all replicas share was lost "
-                f"during the call; it may have been made, or not ({error})",
+                f"{name}: the gateway that all replicas share was lost during the call; it may "
+                f"have been made, or not ({error})",
                 "tool_unavailable",
             ) from None
+        except DivingbellError as error:
+            raise ToolFailed(f"{name}: {error}") from None
 
     async def _ended(
         self, stream: Stream, caller: Caller | None, departure: Departure | None
