@@ -5,12 +5,15 @@ it, so what is measured is the line and what is done for it; a network adds its 
 """
 
 import asyncio
+import json
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 import table
 from peers import PLAIN
@@ -18,14 +21,19 @@ from runner import Amount, Benchmark
 from turns import Turns, Unable
 
 from divingbell import Divingbell, Session
+from divingbell.scale.cluster import NodeAddress
+from divingbell.scale.gateway.link import GatewayLink
+from divingbell.scale.gateway.shared import SharedGateway
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 import ray_cells
 import rivals
 import serve_clients
 from tests.scale import nodes
+from tests.scale.gateway import hosts
 
 LIBRARY, LINE = "the library", "over a line"
+OWN, SHARED = "over a line, with a gateway of its own", "over a line, and a shared gateway"
 BATCH = 20
 SHOP = {
     "shop": {"command": sys.executable, "args": [str(Path(__file__).parent / "tool_server.py")]}
@@ -138,6 +146,53 @@ async def warm(rounds: int) -> list[table.Row]:
 
 async def tool(rounds: int) -> list[table.Row]:
     return [await _compared("a call of a tool", _run(CALL), rounds, 1.3, servers=SHOP)]
+
+
+async def shared(rounds: int) -> list[table.Row]:
+    """A call of a tool by a replica of a service, beside one whose gateway is its own."""
+    with TemporaryDirectory() as folder:
+        config = Path(folder, "divingbell.toml")
+        table_of = SHOP["shop"]
+        config.write_text(
+            f"[servers.shop]\ncommand = {json.dumps(table_of['command'])}\n"
+            f"args = {json.dumps(table_of['args'])}\n"
+        )
+        async with (
+            nodes.running("n1") as [node],
+            hosts.apart(str(config)) as address,
+            nodes.front(node.address, servers=SHOP) as own,
+        ):
+
+            async def find() -> NodeAddress:
+                return address
+
+            link = GatewayLink(find)
+            await link.start()
+            settings = replace(await link.settings(), backend="ray")
+            parts = SharedGateway(link, settings.policy)
+            await parts.start()
+            with nodes.used(nodes.FixedCluster([node.address])):
+                replica = Divingbell.of(settings)
+                replica._share_gateway(parts)
+                async with replica:
+                    for bell in (own, replica):
+                        await bell.gateway.fleet.wait_until_ready("shop")
+                    do = _run(CALL)
+                    sessions = {
+                        OWN: (own, await own.open()),
+                        SHARED: (replica, await replica.open()),
+                    }
+
+                    def way(name: str) -> Callable[[], Awaitable[list[float]]]:
+                        return lambda: do(*sessions[name])
+
+                    turns = await Turns({name: way(name) for name in sessions}).take(rounds)
+            await link.stop()
+    ratio = turns.ratio(SHARED, OWN)
+    times = turns.times(SHARED)
+    words = f"{ratio:.2f} of {table.seconds(median(turns.times(OWN)))} with a gateway of its own"
+    target = table.at_most(ratio, 1.3, "×")
+    return [table.times("a call of a tool", SHARED, times, ratio=words, target=target)]
 
 
 async def output(rounds: int) -> list[table.Row]:
@@ -257,6 +312,7 @@ BENCHMARK = Benchmark(
     parts={
         "warm": lambda chosen: warm(chosen.rounds),
         "tool": lambda chosen: tool(chosen.rounds),
+        "shared": lambda chosen: shared(chosen.rounds),
         "output": lambda chosen: output(chosen.rounds),
         "shown": lambda chosen: shown(chosen.rounds),
         "opening": lambda chosen: opening(chosen.rounds),

@@ -24,6 +24,7 @@ from divingbell.gateway.functions.function import (
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy.approvals import Approver
 from divingbell.gateway.policy.privacy_lines import PrivacyLines
+from divingbell.gateway.shared import SharedParts
 from divingbell.gateway.upstream.fleet import load_sdk
 from divingbell.host import descriptors, places
 from divingbell.journal import log_lines, totals
@@ -170,6 +171,7 @@ class Divingbell:
         self.metrics: Metrics | None = None
         """Counts for a monitor, where the setting `metrics` is "on" and it runs."""
         self._functions = functions_of(tools)
+        self._shared_parts: SharedParts | None = None
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -261,7 +263,13 @@ class Divingbell:
             )
             await make_audit(self.settings, self.journal, self.border, undo, self._scratch)
             gateway = make_gateway(
-                self.settings, home, self.journal, self.border, self._on_approval, self._scratch
+                self.settings,
+                home,
+                self.journal,
+                self.border,
+                self._on_approval,
+                self._scratch,
+                self._shared_parts,
             )
             undo.push_async_callback(gateway.stop)
             self._ledgers = await self._subscribe(gateway, undo)
@@ -328,6 +336,7 @@ class Divingbell:
                 self.settings.experiment.arm_of,
                 ledgers.is_read,
                 names.of,
+                None if self._shared_parts is None else self._shared_parts.count,
             )
             undo.push_async_callback(kept.close)
             undo.callback(self.journal.watch(kept.take))
@@ -589,6 +598,16 @@ class Divingbell:
     def owned(self) -> OwnedSessions:
         """The sessions that surfaces hold for those who come in, whichever way they come."""
         return self._owned
+
+    def _share_gateway(self, shared: SharedParts) -> None:
+        """Have parts of the gateway kept elsewhere, once for several processes; before the start.
+
+        Raises:
+            DivingbellError: it runs already.
+        """
+        if self._guard is not None:
+            raise DivingbellError("this Divingbell is running already; make another one")
+        self._shared_parts = shared
 
     def _share_sessions(self) -> None:
         """Have sessions go on when this process ends, for others of the cluster that serve the same

@@ -17,7 +17,8 @@ from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.gateway import Gateway
 from divingbell.gateway.policy import pins as gateway_pins
 from divingbell.gateway.policy.approvals import Approver
-from divingbell.gateway.upstream.fleet import Listener
+from divingbell.gateway.shared import SharedParts
+from divingbell.gateway.upstream.fleet import Listener, MakeUpstream
 from divingbell.gateway.upstream.transport import orphan_groups
 from divingbell.host import owned_folder, places, profile
 from divingbell.host.folders import HostFolders
@@ -42,7 +43,7 @@ from divingbell.skills.uses import Uses
 if TYPE_CHECKING:
     from divingbell.border.vault.vault import Vaults
     from divingbell.gateway.search.embeddings import Embeddings
-    from divingbell.gateway.upstream.upstream import Upstream
+    from divingbell.gateway.upstream.base import UpstreamConnection
 
 log = logs.logger("divingbell")
 
@@ -105,23 +106,16 @@ def _rules_on_fields(server: str, settings: Settings) -> str:
     return json.dumps({"server": server, "fields": fields, "kinds": kinds})
 
 
-def make_gateway(
-    settings: Settings,
-    home: Home,
-    journal: Journal,
-    border: Border,
-    on_approval: Approver | None = None,
-    scratch: Path | None = None,
-) -> Gateway:
-    """Return the gateway, which has no servers yet; with `scratch` it remembers nothing.
-
-    Raises:
-        ConfigError: search by meaning was asked for, and is not there.
-    """
+def upstreams_of(settings: Settings, home: Home, scratch: Path | None = None) -> MakeUpstream:
+    """Return what connects to servers from this process; with `scratch` it remembers nothing."""
 
     def make_upstream(
-        server: Server, on_tools: Listener, on_changed: Listener, on_state: Listener
-    ) -> "Upstream":
+        server: Server,
+        on_tools: Listener,
+        on_changed: Listener,
+        on_state: Listener,
+        session: str | None,
+    ) -> "UpstreamConnection":
         # Here, because the SDK takes most of a second to load and many have no servers.
         from divingbell.gateway.sign_in.oauth import Credentials
         from divingbell.gateway.upstream.tool_list_cache import ToolListCache
@@ -143,9 +137,56 @@ def make_gateway(
             spool=spool,
         )
 
-    kept = places.data_folder()
-    is_pinned = settings.policy.pin and scratch is None
-    pins = gateway_pins.Pins(kept / gateway_pins.FILE_NAME if is_pinned else None)
+    return make_upstream
+
+
+def _shared_upstreams(shared: SharedParts, own: MakeUpstream) -> MakeUpstream:
+    """Return what has connections kept elsewhere, but for our own dataset servers: those have no
+    secret, and leave tables as files of this machine."""
+
+    def make_upstream(
+        server: Server,
+        on_tools: Listener,
+        on_changed: Listener,
+        on_state: Listener,
+        session: str | None,
+    ) -> "UpstreamConnection":
+        make = shared.upstream if server.datasets is None else own
+        return make(server, on_tools, on_changed, on_state, session)
+
+    return make_upstream
+
+
+def kept_pins() -> gateway_pins.Pins:
+    """Return the definitions of tools that were seen from this machine before.
+
+    Raises:
+        ConfigError: the file with them can't be used.
+    """
+    return gateway_pins.Pins(places.data_folder() / gateway_pins.FILE_NAME)
+
+
+def make_gateway(
+    settings: Settings,
+    home: Home,
+    journal: Journal,
+    border: Border,
+    on_approval: Approver | None = None,
+    scratch: Path | None = None,
+    shared: SharedParts | None = None,
+) -> Gateway:
+    """Return the gateway, which has no servers yet; with `scratch` it remembers nothing.
+
+    `shared` is what it has in common with the gateways of other processes.
+
+    Raises:
+        ConfigError: search by meaning was asked for, and is not there.
+    """
+    make_upstream = upstreams_of(settings, home, scratch)
+    if shared is not None:
+        make_upstream = _shared_upstreams(shared, make_upstream)
+    is_pinned = settings.policy.pin and scratch is None and shared is None
+    pins = kept_pins() if is_pinned else gateway_pins.Pins(None)
     return Gateway(
         settings.policy,
         home.servers,
@@ -155,6 +196,7 @@ def make_gateway(
         border,
         on_approval,
         _embeddings_loader(settings) if settings.servers else None,
+        shared,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 from divingbell import Divingbell, Output, Result
 from divingbell.promises.check.rig import CheckRig
 from divingbell.scale import forms, line, node
+from divingbell.scale.gateway import told_settings
 from tests.promises.breaking import broken
 
 PROBES = Path(__file__).parents[2] / "src/divingbell/promises/probes"
@@ -46,6 +47,19 @@ async def test_a_node_that_knows_a_secret_is_noticed(
     assert await broken(own_bell, {"M02"}) == set()
     monkeypatch.setattr(node, "settings_of_node", lambda settings: settings)
     assert await broken(own_bell, {"M02"}) == {"M02"}
+
+
+async def test_a_replica_that_knows_a_secret_is_noticed(
+    own_bell: Divingbell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert await broken(own_bell, {"M05"}) == set()
+    face = told_settings._face
+
+    def telling(entry: Any) -> dict[str, Any]:
+        return {**face(entry), "env": dict(entry.env)}
+
+    monkeypatch.setattr(told_settings, "_face", telling)
+    assert await broken(own_bell, {"M05"}) == {"M05"}
 
 
 @pytest.mark.parametrize("taken_away", ["weight", "credit", "types"])

@@ -25,6 +25,7 @@ from divingbell.gateway.policy.pins import Pins
 from divingbell.gateway.requests import ServerRequests
 from divingbell.gateway.search.embedding_worker import EmbeddingWorker
 from divingbell.gateway.search.index import Index
+from divingbell.gateway.shared import SharedParts
 from divingbell.gateway.upstream.fleet import Fleet, MakeUpstream, OnChange, ServerState
 from divingbell.gateway.visible_tools import VisibleTools
 from divingbell.journal.journal import Journal
@@ -71,6 +72,7 @@ class Gateway:
         border: Border,
         on_approval: Approver | None = None,
         load_embeddings: "Callable[[], Embeddings] | None" = None,
+        shared: SharedParts | None = None,
     ) -> None:
         self.policy = rules
         self.calls_at_once = rules.calls_at_once
@@ -93,6 +95,7 @@ class Gateway:
             self.visible.find,
             self.host,
             on_approval,
+            shared,
         )
         self.labels = self.pipeline.labels
         self.requests = ServerRequests(rules, self.pipeline)
@@ -240,6 +243,7 @@ class Gateway:
 
     def end_run(self, session: str) -> None:
         self.pipeline.approvals.end_run(session)
+        self.pipeline.meter.end_run(session)
 
     # What hints name (divingbell.session.hints.Surroundings)
 

@@ -33,12 +33,13 @@ from divingbell.gateway.functions.host_tools import HostTools
 from divingbell.gateway.policy.approval_form import ElicitingApprover
 from divingbell.gateway.policy.approvals import Approval, Approvals, Approver, FirstOf
 from divingbell.gateway.policy.labels import FlowMatch, Labels, Source, in_order
-from divingbell.gateway.policy.meter import Meter
-from divingbell.gateway.policy.pins import Pins
+from divingbell.gateway.policy.meter import Budgets, Meter
+from divingbell.gateway.policy.pins import Pins, Review
 from divingbell.gateway.policy.preview import preview
 from divingbell.gateway.policy.values import ValueFlows
 from divingbell.gateway.schema import check, outcome
 from divingbell.gateway.schema.problem import Problem
+from divingbell.gateway.shared import SharedParts
 from divingbell.gateway.spooled_tables import SpooledTable, take, take_values
 from divingbell.gateway.upstream.fleet import Fleet
 from divingbell.gateway.upstream.transport.departure import Departure
@@ -61,7 +62,7 @@ from divingbell.tool import Tool
 from divingbell_inside import frames
 
 if TYPE_CHECKING:
-    from divingbell.gateway.upstream.upstream import Upstream
+    from divingbell.gateway.upstream.base import UpstreamConnection
 
 log = logs.logger("divingbell.gateway")
 
@@ -78,7 +79,7 @@ HEAVY_ARGUMENTS = 8_000
 _numbers = itertools.count(1)
 
 ALLOWED = Decision("allow")
-Send = Callable[["Upstream", "Request", float], Awaitable[Any]]
+Send = Callable[["UpstreamConnection", "Request", float], Awaitable[Any]]
 """Puts a request to its server, by a connection, within so many seconds."""
 
 
@@ -181,11 +182,14 @@ class Pipeline:
         find: Callable[[str, str, str], Awaitable[Tool]],
         host: HostTools,
         on_approval: Approver | None = None,
+        shared: SharedParts | None = None,
     ) -> None:
         self.pins = pins
-        self.approvals = Approvals(rules.approval_timeout, journal)
-        self.meter = Meter(rules)
-        self.labels = Labels(rules.flow)
+        self._shared_pins = None if shared is None else shared.pins
+        remembered = None if shared is None else shared.remembered
+        self.approvals = Approvals(rules.approval_timeout, journal, remembered)
+        self.meter: Budgets = Meter(rules) if shared is None else shared.budgets
+        self.labels = Labels(rules.flow) if shared is None else shared.labels
         self._value_flows = ValueFlows(rules.flow)
         self._policy = rules
         self._catalog = catalog
@@ -411,7 +415,7 @@ class Pipeline:
         """Compare the definition with the one that was seen first; our own are no server's."""
         is_ours = self._fleet.is_published(request.tool.server)
         if self._policy.pin and not is_ours:
-            review = self.pins.review(request.tool, request.decision.action)
+            review = await self._review(request)
             if review == "warn":
                 name = request.tool.full_name
                 words = f"{name}: its definition has changed since it was first seen"
@@ -457,8 +461,11 @@ class Pipeline:
                 "tool_denied",
             )
         if not self._fleet.is_published(tool.server):
-            self.pins.approve(tool)
-            self._save_pins()
+            if self._shared_pins is None:
+                self.pins.approve(tool)
+                self._save_pins()
+            else:
+                await self._shared_pins.approve(tool, self.pins.digest(tool))
 
     def _approver(self, context: CallContext) -> Approver | None:
         first = ElicitingApprover(context.asker) if context.asker else self._on_approval
@@ -508,6 +515,7 @@ class Pipeline:
         server, context = request.tool.server, request.context
         source = Source(request.tool.full_name, context.cell)
         self.labels.add(context.holder, context.user, source)
+        await self.labels.settled(context.user)
         if self._fleet.is_published(server):
             await self._ask_host(request)
             return
@@ -596,6 +604,12 @@ class Pipeline:
         if match is not None:
             decided = replace(decided, flow=match.number, source=match.source.tool)
         self._journal.note(decided)
+
+    async def _review(self, request: Request) -> Review:
+        tool, action = request.tool, request.decision.action
+        if self._shared_pins is None:
+            return self.pins.review(tool, action)
+        return await self._shared_pins.review(tool, self.pins.digest(tool), action)
 
     def _save_pins(self) -> None:
         if self.pins.unsaved and (self._saving is None or self._saving.done()):

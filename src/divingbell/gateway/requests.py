@@ -13,7 +13,7 @@ from divingbell.tool import Tool
 if TYPE_CHECKING:
     import mcp_types
 
-    from divingbell.gateway.upstream.upstream import Upstream
+    from divingbell.gateway.upstream.base import UpstreamConnection
 
 LISTS = {
     "resources": ("list_resources", "list_resources"),
@@ -42,7 +42,7 @@ class ServerRequests:
         return await self._answer(request)
 
     def _send_for_code(
-        self, upstream: "Upstream", request: Request, timeout: float
+        self, upstream: "UpstreamConnection", request: Request, timeout: float
     ) -> Awaitable[Any]:
         tool = request.tool
         caller = SessionCaller(self._policy, request.context, tool.full_name)
@@ -63,7 +63,9 @@ class ServerRequests:
             ToolFailed: it was refused, or the server could not be reached.
         """
 
-        def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+        def send(
+            upstream: "UpstreamConnection", request: Request, timeout: float
+        ) -> Awaitable[Any]:
             return upstream.call_tool(
                 request.tool.name,
                 request.arguments,
@@ -151,7 +153,9 @@ class ServerRequests:
         arguments[argument.name] = said
         count = len(arguments)
 
-        def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+        def send(
+            upstream: "UpstreamConnection", request: Request, timeout: float
+        ) -> Awaitable[Any]:
             others = dict(request.arguments["arguments"])
             if len(others) != count:
                 raise ToolFailed("two arguments have the same name: rename one", "tool_arguments")
@@ -192,7 +196,7 @@ class ServerRequests:
 def _resource(
     server: str, uri: str, context: CallContext, caller: Caller, form: Form | None = None
 ) -> Request:
-    def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+    def send(upstream: "UpstreamConnection", request: Request, timeout: float) -> Awaitable[Any]:
         return upstream.read_resource(request.arguments["uri"], caller, timeout=timeout)
 
     name = f"{server}.read_resource"
@@ -207,7 +211,7 @@ def _prompt(
     caller: Caller,
     form: Form | None = None,
 ) -> Request:
-    def send(upstream: "Upstream", request: Request, timeout: float) -> Awaitable[Any]:
+    def send(upstream: "UpstreamConnection", request: Request, timeout: float) -> Awaitable[Any]:
         given = request.arguments
         return upstream.get_prompt(given["name"], given["arguments"], caller, timeout=timeout)
 
@@ -218,7 +222,7 @@ def _prompt(
 def _lists(
     server: str, context: CallContext, kinds: Sequence[ListKind], form: Form | None = None
 ) -> Request:
-    async def send(upstream: "Upstream", request: Request, timeout: float) -> list[Any]:
+    async def send(upstream: "UpstreamConnection", request: Request, timeout: float) -> list[Any]:
         found = [await getattr(upstream, LISTS[kind][1])() for kind in kinds]
         return [item for items in found for item in items]
 

@@ -127,10 +127,10 @@ class Report:
 
 Written = Callable[[str], str]
 """What is written of the name of a user: nothing that is personal."""
-_Counted = Ledger | AnswerEnded | Used | None
-_Row = tuple[str, str, _Counted]
-"""A day, a user, and a ledger, an answer or what an arm has used; None for an execution that was
-refused."""
+Counted = Ledger | AnswerEnded | Used | None
+"""What is added; None for an execution that was refused."""
+_Row = tuple[str, str, Counted]
+"""A day, a user, and what is added."""
 _making = threading.Lock()
 
 
@@ -143,10 +143,13 @@ class Totals:
         arm_of: Callable[[str], str | None] = lambda user: None,
         is_read: Callable[[str], bool] = lambda key: False,
         written: Written = str,
+        elsewhere: Callable[[Counted, str], None] | None = None,
     ) -> None:
         """`arm_of` says which arm of an experiment a user is in; `is_read`, whether a model reads
         what the session with this key shows, although no client of `serve` has it; `written`, what
-        is written of the name of a user."""
+        is written of the name of a user. `elsewhere` adds to totals that several processes have,
+        and then nothing is added here."""
+        self._elsewhere = elsewhere
         self._path = path
         self._arm_of = arm_of
         self._is_read = is_read
@@ -184,9 +187,12 @@ class Totals:
             self.record(ledger, user)
         return ledger
 
-    def record(self, ledger: _Counted, user: str = "") -> None:
+    def record(self, ledger: Counted, user: str = "") -> None:
         """Have a ledger, an answer or what an arm has used added, or with None a refusal; returns
         at once."""
+        if self._elsewhere is not None:
+            self._elsewhere(ledger, user)
+            return
         day = datetime.now(UTC).date().isoformat()
         if not self._behind.add((day, user[:MOST_USER], ledger), MOST_WAITING):
             log.warning("the tokens of an execution are not added to the totals")

@@ -6,8 +6,9 @@ answer. Who is asked is the front that runs the cell; between cells, one that ho
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import cast, get_args
 
-from divingbell.errors import DivingbellError, InvalidInput, ToolFailed
+from divingbell.errors import DivingbellError, InvalidInput, ToolFailed, ToolFailure
 from divingbell.gateway.context import Answer, CallContext
 from divingbell.gateway.functions.function import HostFunction
 from divingbell.gateway.schema.outcome import TOO_MUCH_AT_ONCE
@@ -117,11 +118,13 @@ def _answer_in(name: str, message: Message) -> Answer:
         return Answer(body, field_of(header, "kind", str, "value")[:MAX_KIND])
     code = field_of(header, "code", str, "tool_error")
     told = body[: 4 * MAX_MESSAGE].decode("utf-8", "replace")
-    words = told[:MAX_MESSAGE] or f"{name} failed"
-    raise ToolFailed(words, code if code in _CODES else "tool_error")
+    raise tool_failure(code, told[:MAX_MESSAGE] or f"{name} failed")
 
 
-_CODES = frozenset(
-    {"tool_error", "tool_denied", "tool_unknown", "tool_arguments", "tool_timeout",
-     "tool_unavailable", "tool_limit", "tool_result", "tool_cancelled"}
-)  # fmt: skip
+def tool_failure(code: str, words: str) -> ToolFailed:
+    """Return the failure of a call that the other side has told; one that is not known here is a
+    plain one."""
+    return ToolFailed(words, cast(ToolFailure, code) if code in _CODES else "tool_error")
+
+
+_CODES = frozenset(get_args(ToolFailure))

@@ -182,6 +182,8 @@ class Stream:
                 self._count_read(cost)
             else:
                 self._messages.append((cost, message))
+        if self._lost is not None:
+            on_message(_of_loss(self._lost))
 
     def abandon(self) -> None:
         """Take no more notice of what comes; nobody reads it any more."""
@@ -262,7 +264,11 @@ class Stream:
         _settle(self._writer)
         _settle(self._reader)
         if self.on_message is not None:
-            self.on_message(Message({"error": error.code, "message": str(error), "end": True}))
+            self.on_message(_of_loss(error))
+
+
+def _of_loss(error: DivingbellError) -> Message:
+    return Message({"error": error.code, "message": str(error), "end": True})
 
 
 def _settle(waiter: "asyncio.Future[None] | None") -> None:

@@ -27,9 +27,9 @@ from divingbell.sandbox.base import Backend
 from divingbell.scale import forms, greeting
 from divingbell.scale.cluster import Directory, Held, NodeAddress
 from divingbell.scale.door import LineDoor
-from divingbell.scale.greeting import Callee
 from divingbell.scale.held import HeldSession
-from divingbell.scale.line import GIVEN_UP, Line, Message
+from divingbell.scale.line import GIVEN_UP, Line
+from divingbell.scale.listener import Listener
 from divingbell.scale.requests import Requests
 from divingbell.scale.stumbles import Stumbles
 from divingbell.session.engine import Engine
@@ -37,7 +37,6 @@ from divingbell.settings.config import Settings
 from divingbell.settings.policy import Policy
 from divingbell.settings.privacy import PrivacyRules
 from divingbell.shares import loop_thread
-from divingbell_inside import frames
 
 log = logs.logger("divingbell")
 
@@ -47,7 +46,6 @@ ASK_AGAIN = 1.0
 """Seconds after which a directory is asked again that did not answer."""
 AT_ONCE = 20
 """Sessions that are looked at without letting others run."""
-MAX_FRONTS = 1000
 
 
 def settings_of_node(settings: Settings) -> Settings:
@@ -99,8 +97,9 @@ class Node:
         self._secret = secret or secrets.token_hex(32)
         self._progress = progress or log.info
         self._requests = Requests(self)
-        self._lines: set[Line] = set()
-        self._strangers: set[Callee] = set()
+        self._listener = Listener(
+            name, self._secret, self._requests.begin, self._requests.heard, self._lost
+        )
         self._journal = Journal()
         self._undo = AsyncExitStack()
         self._draining = False
@@ -134,21 +133,10 @@ class Node:
             await self.engine.start()
             undo.callback(self._journal.watch(self._note))
             undo.push_async_callback(self._requests.stop)
-            tls = None if greeting.is_loopback(self._host) else self._tls
-            server = await asyncio.get_running_loop().create_server(
-                lambda: Callee(self._secret, self._strangers, self._make_line),
-                self._host,
-                self._port,
-                ssl=tls,
-                # Who does not go on with it is no stranger yet, and would not be counted.
-                ssl_handshake_timeout=greeting.TIMEOUT if tls else None,
-            )
-            undo.callback(self._hang_up)
-            undo.callback(server.close)
+            port = await self._listener.listen(self._host, self._port, self._tls, undo)
             watching = asyncio.create_task(self._watch())
             undo.callback(watching.cancel)
             self._undo = undo.pop_all()
-        port = server.sockets[0].getsockname()[1]
         return NodeAddress(self.name, self._host, port, self._secret)
 
     async def stop(self) -> None:
@@ -187,41 +175,12 @@ class Node:
 
     # Lines
 
-    def _make_line(self) -> Line:
-        """Return this end of a line that was just proved; nothing is answered before its hello."""
-        line = Line("a front", opens_odd=False)
-        line.on_word = self._greeted
-        line.on_lost = self._lost
-        if len(self._lines) >= MAX_FRONTS:
-            line.lose("there are too many fronts")
-        else:
-            self._lines.add(line)
-        return line
-
-    def _greeted(self, line: Line, message: Message) -> None:
-        if message.header.get("op") != "hello":
-            raise frames.FrameError("a front that does not say hello")
-        other = greeting.difference(message.header.get("versions"))
-        if other:
-            line.tell({"op": "hello", "refused": f"it has {other}: install the same on both"})
-            line.lose("the front has other versions")
-            return
-        line.on_request, line.on_word = self._requests.begin, self._requests.heard
-        line.tell({"op": "hello", "node": self.name, "versions": greeting.versions()})
-
     def _lost(self, line: Line, reason: str) -> None:
-        self._lines.discard(line)
         for held in self.sessions.values():
             held.leave(line)
         if not line.goodbye and reason != "it was closed":
             log.info("%s", reason)
             self._doubtful = self._doubtful or self._directory is not None
-
-    def _hang_up(self) -> None:
-        for line in list(self._lines):
-            line.close()
-        for callee in list(self._strangers):
-            callee.close()
 
     def _front_of(self, key: str) -> Line | None:
         held = self.sessions.get(key)

@@ -23,6 +23,7 @@ try:
         CALLS_AT_ONCE,
         DIRECTORY,
         NAMESPACE,
+        ON_THE_HEAD,
         answer,
         check_versions,
         node_actor_name,
@@ -37,7 +38,6 @@ except ImportError as error:
 
 log = logs.logger("divingbell")
 
-ON_THE_HEAD = {"node:__internal_head__": 0.001}
 PATIENCE = 30.0
 """Seconds for the directory to answer, beside those that it may wait for a place: Ray starts one
 that has died again, in two to five."""

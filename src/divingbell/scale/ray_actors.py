@@ -16,6 +16,7 @@ DIRECTORY = "directory"
 RESOURCE = "divingbell"
 """What a Ray node offers whose machine shall run sessions."""
 CALLS_AT_ONCE = 10_000
+ON_THE_HEAD = {"node:__internal_head__": 0.001}
 
 T = TypeVar("T")
 

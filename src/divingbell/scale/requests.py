@@ -3,19 +3,20 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncGenerator
 from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any, Protocol
 
 from divingbell import logs
 from divingbell.command import CommandEvent
-from divingbell.errors import DivingbellError, InvalidInput, SandboxUnavailable, SessionClosed
+from divingbell.errors import DivingbellError, SandboxUnavailable, SessionClosed
 from divingbell.gateway.catalog.folder import Folder
 from divingbell.gateway.context import to_nobody
 from divingbell.models import Result
 from divingbell.principal import Principal
 from divingbell.scale import forms
+from divingbell.scale.answers import Answers, Handler
 from divingbell.scale.door import LineDoor
 from divingbell.scale.held import MAX_KEPT, HeldSession, Outcome
 from divingbell.scale.line import Line, LineLost, Message, Stream
@@ -38,7 +39,6 @@ MAX_SOURCE = 20_000
 MAX_RUN = 64
 """Characters of the name that a front has for a cell."""
 CLIENT = "node"
-Handler = Callable[[Line, Stream, Message], Awaitable[None]]
 
 
 class Placed(Protocol):
@@ -60,13 +60,11 @@ class Placed(Protocol):
         """Return once it is sure that the sessions are this node's own."""
 
 
-class Requests:
-    """Answers what fronts ask. Each request has a task of its own."""
+class Requests(Answers):
+    """Answers what fronts ask of a node."""
 
     def __init__(self, node: Placed) -> None:
-        self._node = node
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._handlers: dict[str, Handler] = {
+        handlers: dict[str, Handler] = {
             "open": self._open,
             "run": self._run,
             "outcome": self._outcome,
@@ -80,14 +78,8 @@ class Requests:
             "close": self._close,
             "servers": self._servers,
         }
-
-    def begin(self, line: Line, stream: Stream, message: Message) -> None:
-        """Begin with a request (divingbell.scale.line.OnRequest)."""
-        handler = self._handlers.get(field_of(message.header, "op", str, ""))
-        if handler is None:
-            stream.fail(InvalidInput("a node is not asked that"))
-            return
-        self._do(self._answer(handler, line, stream, message))
+        super().__init__(handlers, node.own)
+        self._node = node
 
     def heard(self, line: Line, message: Message) -> None:
         """Take a word that wants no answer (divingbell.scale.line.OnWord)."""
@@ -95,49 +87,6 @@ class Requests:
             held = self._node.sessions.get(field_of(message.header, "key", str, ""))
             if held is not None and line in held.holders and not held.session.closed:
                 held.session.touch()
-
-    async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    def _do(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
-    async def _answer(self, handler: Handler, line: Line, stream: Stream, message: Message) -> None:
-        running = asyncio.current_task()
-        assert running is not None
-        given_up = False
-
-        def heard(message: Message) -> bool:
-            nonlocal given_up
-            given_up = message.header.get("do") == "cancel"
-            return given_up and running.cancel()
-
-        stream.listen(heard)
-        try:
-            await self._node.own()
-            await handler(line, stream, message)
-        except LineLost:
-            return  # nobody is there to be told
-        except asyncio.CancelledError:
-            if not given_up:
-                raise
-            if handler == self._outcome:
-                self._cancel_cell(line, message)
-            stream.fail(DivingbellError("it was given up"))
-        except DivingbellError as error:
-            stream.fail(error)
-        except (frames.FrameError, KeyError, TypeError, ValueError) as error:
-            stream.fail(InvalidInput(f"the request makes no sense: {type(error).__name__}"))
-            log.warning("a front asked for what makes no sense", exc_info=error)
-        except Exception:  # a fault of ours: all else goes on
-            log.exception("a request of a front failed")
-            stream.fail(DivingbellError("the node failed; its log says why"))
 
     def _held(self, line: Line, message: Message) -> HeldSession:
         """Return the session that a request is about, which this front must hold."""
@@ -321,8 +270,10 @@ class Requests:
         await stream.end(dict(header), body)
         outcome.heard = True
 
-    def _cancel_cell(self, line: Line, message: Message) -> None:
+    def given_up(self, handler: Handler, line: Line, message: Message) -> None:
         """Cancel a cell whose front asked for the rest of it, and gave it up in the same breath."""
+        if handler != self._outcome:
+            return
         held = self._node.sessions.get(field_of(message.header, "key", str, ""))
         if held is None or line not in held.holders:
             return

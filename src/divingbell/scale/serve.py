@@ -21,6 +21,7 @@ from divingbell.datasets.sealed_reader import default_limits
 from divingbell.errors import ConfigError
 from divingbell.models import Limits
 from divingbell.scale.disconnects import Disconnects
+from divingbell.scale.gateway.shared import SharedGateway
 from divingbell.scale.replica_ids import ReplicaIds
 from divingbell.settings import config
 from divingbell.settings.config import Settings
@@ -40,7 +41,7 @@ try:
     from ray.serve.config import RequestRouterConfig
     from ray.serve.exceptions import RayServeException
 
-    from divingbell.scale import ray_access
+    from divingbell.scale import ray_access, ray_gateway
     from divingbell.scale.ray_router import ReplicaRouter
 except ImportError as error:
     raise ConfigError(
@@ -60,7 +61,8 @@ class Arguments:
     """What stands behind `serve run …`, as `name=value`. No secret is among it."""
 
     config: str = ""
-    """The divingbell.toml, on every machine on which a replica runs."""
+    """The divingbell.toml: on the head, where the gateway reads it; for datasets on every machine
+    on which a replica runs."""
     token_file: str = ""
     """Who may call, as for `divingbell serve --http`; DIVINGBELL_TOKENS and the tokens of
     `divingbell token` are taken, too."""
@@ -105,7 +107,7 @@ def _read(value: str, kind: type) -> Any:
 
 def app(args: dict[str, str]) -> serve.Application:
     """Return the MCP application, for `serve run`."""
-    return _application(Replica, "mcp", Arguments.of(args))
+    return _application(Replica, "mcp", Arguments.of(args), ray_gateway.new_name())
 
 
 def datasets(args: dict[str, str]) -> serve.Application:
@@ -120,7 +122,7 @@ def datasets(args: dict[str, str]) -> serve.Application:
     return _application(DatasetsReplica, "datasets", given)
 
 
-def _application(kind: type, name: str, given: Arguments) -> serve.Application:
+def _application(kind: type, name: str, given: Arguments, *more: str) -> serve.Application:
     replicas: dict[str, Any] = {"num_replicas": given.replicas}
     if not given.replicas:
         scaling = {"min_replicas": 1, "max_replicas": given.most}
@@ -134,7 +136,7 @@ def _application(kind: type, name: str, given: Arguments) -> serve.Application:
         ),
         **replicas,
     )
-    return deployment.bind(asdict(given))
+    return deployment.bind(asdict(given), *more)
 
 
 class _Others:
@@ -188,20 +190,30 @@ def sealing_key() -> bytes:
 
 
 class Replica:
-    """One process that answers MCP clients; the sessions are on nodes."""
+    """One process that answers MCP clients; the sessions are on nodes, and servers behind the
+    gateway that all replicas share."""
 
-    async def __init__(self, given: Mapping[str, Any]) -> None:  # type: ignore[misc]
+    async def __init__(  # type: ignore[misc]
+        self, given: Mapping[str, Any], gateway: str
+    ) -> None:
         self._given = Arguments(**given)
         self._undo = AsyncExitStack()
         loop_thread.go_first()
-        settings = replace(serving.for_a_model(_settings(self._given)), backend="ray")
+        link = await ray_gateway.link_to(gateway, self._given.config)
+        self._undo.push_async_callback(link.stop)
+        settings = replace(serving.for_a_model(await link.settings()), backend="ray")
         if settings.mode != "code":
             raise ConfigError(
                 f'mode = "{settings.mode}" passes tools through, which replicas of Serve do not do '
                 'yet: use mode = "code", or divingbell serve --http'
             )
         settings = serving.with_private_users(settings, _tokens(self._given))
-        self._bell = await self._undo.enter_async_context(Divingbell.of(settings))
+        shared = SharedGateway(link, settings.policy)
+        await shared.start()
+        self._undo.push_async_callback(shared.stop)
+        bell = Divingbell.of(settings)
+        bell._share_gateway(shared)
+        self._bell = await self._undo.enter_async_context(bell)
         self._bell._share_sessions()
         self._surface: Surface | None = None
         self._others = _Others(self._tell_again)

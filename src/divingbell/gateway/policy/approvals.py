@@ -9,7 +9,7 @@ import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from divingbell import logs
 from divingbell.errors import ToolFailed
@@ -115,20 +115,48 @@ class _Turn:
         self.refusal: ToolFailed | None = None
 
 
+class Remembered(Protocol):
+    """The answers that hold for all of a session, where several processes serve that one."""
+
+    async def holds(self, kind: Kind) -> bool:
+        """Whether a yes to this kind was given for the session.
+
+        Raises:
+            ToolFailed: it can't be said.
+        """
+
+    async def take(self, kind: Kind) -> None:
+        """Remember a yes.
+
+        Raises:
+            ToolFailed: it can't be remembered.
+        """
+
+
 class _Given:
     """The answers of a session that hold for more than one call."""
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Remembered | None) -> None:
         self.run: set[tuple[int, Kind]] = set()
         self.session: set[Kind] = set()
+        self._elsewhere = elsewhere
 
-    def holds(self, kind: Kind, run: int) -> bool:
+    def is_known(self, kind: Kind, run: int) -> bool:
         return kind in self.session or (run, kind) in self.run
 
-    def take(self, kind: Kind, run: int, word: Word) -> None:
+    async def holds(self, kind: Kind, run: int) -> bool:
+        if self.is_known(kind, run):
+            return True
+        if self._elsewhere is not None and await self._elsewhere.holds(kind):
+            self.session.add(kind)
+        return kind in self.session
+
+    async def take(self, kind: Kind, run: int, word: Word) -> None:
         if word == "always" and run:  # between cells there is no run that it could be for
             self.run.add((run, kind))
         elif word == "session":
+            if self._elsewhere is not None:
+                await self._elsewhere.take(kind)
             self.session.add(kind)
 
 
@@ -140,8 +168,11 @@ class Approvals:
     that can put only one at a time, as on a terminal, sees to that itself.
     """
 
-    def __init__(self, timeout: float, journal: Journal) -> None:
+    def __init__(
+        self, timeout: float, journal: Journal, remembered: Remembered | None = None
+    ) -> None:
         self._timeout = timeout
+        self._remembered = remembered
         self._journal = journal
         self._kinds: dict[Kind, _Turn] = {}
         self._lines: dict[tuple[Hashable, str, int], _Turn] = {}
@@ -161,15 +192,15 @@ class Approvals:
         why = (approval.rule, approval.flows, approval.definition)
         kind = (approval.key, approval.tool, *why)
         # Taken now: what is answered after the session has ended holds for no other.
-        given = self._given.setdefault(approval.key, _Given())
-        if kind not in self._kinds and not given.holds(kind, approval.run):
+        given = self._given.setdefault(approval.key, _Given(self._remembered))
+        if kind not in self._kinds and not given.is_known(kind, approval.run):
             self._check_room(approval)
         turn = self._kinds.setdefault(kind, _Turn())
         refusals = turn.refusals
         turn.waiting += 1
         try:
             async with turn.lock:
-                if given.holds(kind, approval.run):
+                if await given.holds(kind, approval.run):
                     return Answer("always")
                 if turn.refusal is not None and turn.refusals > refusals:
                     raise ToolFailed(str(turn.refusal), turn.refusal.code)
@@ -178,7 +209,7 @@ class Approvals:
                 except ToolFailed as refusal:
                     turn.refusals, turn.refusal = turn.refusals + 1, refusal
                     raise
-                given.take(kind, approval.run, answer.word)
+                await given.take(kind, approval.run, answer.word)
                 return answer
         finally:
             turn.waiting -= 1

@@ -12,7 +12,7 @@ conversation from then on. They have nothing to do with the labels that a sessio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from divingbell import logs
 from divingbell.gateway.context import CallContext, Holder
@@ -91,6 +91,32 @@ class FlowEnds:
         return found
 
 
+class Labelled(NamedTuple):
+    """The labels of a conversation, as they are told to other processes."""
+
+    user: str
+    holders: tuple[Holder, ...]
+    """None: of those of the user that are not told apart."""
+    sources: tuple[Source, ...]
+
+
+class SharedLabels(Protocol):
+    """The others who serve the same conversations, and have all labels, too."""
+
+    def tell(self, labelled: Labelled) -> None:
+        """Tell them of labels, or of holders that are one conversation."""
+
+    def leave(self, connection: str) -> None:
+        """Tell them that the clients of a connection have gone."""
+
+    async def settled(self, user: str) -> None:
+        """Return when all of them know what they were told of a user's conversations.
+
+        Raises:
+            ToolFailed: that can't be said.
+        """
+
+
 class _Conversation:
     """Holders that share their labels. They are of one user."""
 
@@ -104,7 +130,10 @@ class _Conversation:
 class Labels:
     """Keeps the labels of all conversations, and says which rules hold a call back."""
 
-    def __init__(self, flows: Sequence[Flow]) -> None:
+    def __init__(self, flows: Sequence[Flow], others: SharedLabels | None = None) -> None:
+        """With `others` a session that ends here keeps its labels until they say that it has ended:
+        it may go on there."""
+        self._others = others
         numbered = enumerate(flows, 1)
         self._ends = FlowEnds((number, flow) for number, flow in numbered if not flow.kinds)
         self._conversations: dict[Holder, _Conversation] = {}
@@ -124,8 +153,42 @@ class Labels:
         if not self._ends or not (numbers := self._ends.of(source.tool, user).starting):
             return
         conversation = self._conversation(holder, user)
+        if conversation.sources.keys() >= set(numbers):
+            return
         for number in numbers:
             conversation.sources.setdefault(number, source)
+        if self._others is not None:
+            self._others.tell(Labelled(user, (holder,), (source,)))
+
+    async def settled(self, user: str) -> None:
+        """Return when all others who serve a user's conversations know of the labels given here.
+
+        Raises:
+            ToolFailed: that can't be said.
+        """
+        if self._others is not None:
+            await self._others.settled(user)
+
+    def take(self, labelled: Labelled) -> None:
+        """Take labels, or holders that are one conversation, of which others have told."""
+        user, holders, sources = labelled
+        for holder in holders[1:]:
+            self._unite(holders[0], holder, user)
+        conversation = self._conversation(holders[0], user) if holders else self._common(user)
+        for source in sources:
+            for number in self._ends.of(source.tool, user).starting:
+                conversation.sources.setdefault(number, source)
+
+    def state(self) -> list[Labelled]:
+        """Return all labels, and which holders are one conversation."""
+        conversations = {id(each): each for each in self._conversations.values()}
+        found = [(each, tuple(each.holders)) for each in conversations.values()]
+        found += [(each, ()) for each in self._shared.values()]
+        return [
+            Labelled(each.user, holders, tuple(each.sources.values()))
+            for each, holders in found
+            if each.sources or len(holders) > 1
+        ]
 
     def matches(self, context: CallContext, tool: str) -> tuple[FlowMatch, ...]:
         """Return the rules that hold a call of `server.tool` back; those that deny come first."""
@@ -149,19 +212,28 @@ class Labels:
 
     def join(self, client: Principal, session: str) -> None:
         """Make a client and the session with this key, which it can reach, one conversation."""
-        if not self._ends:
-            return
-        user, shared = client.user, self._shared
-        both = (self._conversation(session, user), self._conversation(client, user))
+        if self._ends and self._unite(session, client, client.user) and self._others is not None:
+            self._others.tell(Labelled(client.user, (client, session), ()))
+
+    def _unite(self, one: Holder, other: Holder, user: str) -> bool:
+        """Make two holders one conversation; return whether they were two."""
+        shared = self._shared
+        both = (self._conversation(one, user), self._conversation(other, user))
         if both[0] is both[1]:
-            return
+            return False
         gone, kept = sorted(both, key=lambda each: (each is shared.get(user), len(each.holders)))
         kept.sources = gone.sources | kept.sources
         kept.holders |= gone.holders
         self._conversations |= dict.fromkeys(gone.holders, kept)
+        return True
 
     def forget(self, holder: Holder) -> None:
         """Forget a session or a client that has ended. The others of its conversation stay."""
+        if self._others is None or not isinstance(holder, str):
+            self.drop(holder)
+
+    def drop(self, holder: Holder) -> None:
+        """Forget a session or a client that has ended everywhere."""
         conversation = self._conversations.pop(holder, None)
         if conversation is not None:
             conversation.holders.discard(holder)
@@ -171,23 +243,31 @@ class Labels:
 
     def leave(self, connection: str) -> None:
         """Forget the clients of a connection that has ended."""
+        if self._others is not None:
+            self._others.leave(connection)
+        self.drop_connection(connection)
+
+    def drop_connection(self, connection: str) -> None:
+        """Forget the clients of a connection, of whose end others have told."""
         for holder in list(self._conversations):
             if isinstance(holder, Principal) and holder.conversation == connection:
-                self.forget(holder)
+                self.drop(holder)
 
     def _conversation(self, holder: Holder, user: str) -> _Conversation:
         found = self._conversations.get(holder) or self._shared.get(user)
         if found is not None:
             return found
-        made = _Conversation(user)
         if self._counts[user] >= MAX_HOLDERS:
             log.warning("user %r has %d conversations: more share their labels", user, MAX_HOLDERS)
-            self._shared[user] = made
-        else:
-            made.holders.add(holder)
-            self._conversations[holder] = made
-            self._counts[user] += 1
+            return self._common(user)
+        made = self._conversations[holder] = _Conversation(user)
+        made.holders.add(holder)
+        self._counts[user] += 1
         return made
+
+    def _common(self, user: str) -> _Conversation:
+        """Return the conversation of those of a user that are not told apart."""
+        return self._shared.setdefault(user, _Conversation(user))
 
 
 def in_order(matches: Iterable[FlowMatch]) -> tuple[FlowMatch, ...]:

@@ -4,7 +4,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from divingbell.amounts import rate
 from divingbell.errors import ToolFailed
@@ -12,6 +12,19 @@ from divingbell.settings.policy import Policy
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
+
+
+class Budgets(Protocol):
+    """The budgets and rates, as the pipeline uses them: `Meter`, or one that several share."""
+
+    async def reserve(self, session: str, user: str, cell: int = 0) -> None: ...
+
+    def used(self, session: str) -> int: ...
+
+    def end_run(self, session: str) -> None:
+        """Hear that a cell of a session has ended."""
+
+    async def forget(self, session: str) -> None: ...
 
 
 class Meter:
@@ -25,11 +38,30 @@ class Meter:
         """The cell that a session is in, and its calls."""
         self._rates = Rates(policy) if policy.rate_per_session or policy.rate_per_user else None
 
+    @property
+    def has_rates(self) -> bool:
+        """Whether rates are counted, which `count` leaves out."""
+        return self._rates is not None
+
     async def reserve(self, session: str, user: str, cell: int = 0) -> None:
         """Count one call, or refuse it. A call that fails later stays counted.
 
         Raises:
             ToolFailed: a budget is used up, or a rate is exceeded.
+        """
+        self.count(session, user, cell)
+        if self._rates is not None:
+            try:
+                await self._rates.hit(session, user)
+            except BaseException:
+                self.release(session, user, cell)
+                raise
+
+    def count(self, session: str, user: str, cell: int = 0) -> None:
+        """Count one call against the budgets, or refuse it.
+
+        Raises:
+            ToolFailed: a budget is used up.
         """
         policy = self._policy
         in_cell, made = self._cells.get(session, (cell, 0))
@@ -43,23 +75,31 @@ class Meter:
         self._cells[session] = (cell, made + 1)
         self._sessions[session] += 1
         self._users[user] += 1
-        if self._rates is not None:
-            try:
-                await self._rates.hit(session, user)
-            except BaseException:
-                self.release(session, user, cell)
-                raise
 
-    def release(self, session: str, user: str, cell: int = 0) -> None:
-        """Give a call back to the budgets that was reserved and not made."""
+    def room(self, session: str, user: str, cell: int) -> int | None:
+        """Return how many more calls a cell may make; None where there is no budget."""
+        policy = self._policy
+        in_cell, made = self._cells.get(session, (cell, 0))
+        budgets = (
+            (policy.calls_per_cell, made if in_cell == cell else 0),
+            (policy.calls_per_session, self._sessions[session]),
+            (policy.calls_per_user, self._users[user]),
+        )
+        return min((most - used for most, used in budgets if most), default=None)
+
+    def release(self, session: str, user: str, cell: int = 0, count: int = 1) -> None:
+        """Give calls back to the budgets that were reserved and not made."""
         in_cell, made = self._cells.get(session, (cell, 0))
         if in_cell == cell and made:
-            self._cells[session] = (cell, made - 1)
+            self._cells[session] = (cell, max(0, made - count))
         for counts, name in ((self._sessions, session), (self._users, user)):
-            if counts[name] > 1:
-                counts[name] -= 1
+            if counts[name] > count:
+                counts[name] -= count
             else:
                 del counts[name]
+
+    def end_run(self, session: str) -> None:
+        """Hear that a cell of a session has ended; its calls are counted until the next one."""
 
     def used(self, session: str) -> int:
         """Return how many calls a session has made."""

@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from divingbell import logs
 from divingbell.errors import ConfigError
@@ -33,6 +33,24 @@ _VERSION = 1
 
 State = Literal["new", "same", "changed"]
 Review = Literal["fine", "warn", "ask"]
+
+
+class SharedPins(Protocol):
+    """The definitions that were seen by any of several processes."""
+
+    async def review(self, tool: Tool, digest: str, action: Action) -> Review:
+        """Return what the definition means for a call: see `Pins.review`.
+
+        Raises:
+            ToolFailed: it can't be said.
+        """
+
+    async def approve(self, tool: Tool, digest: str) -> None:
+        """Pin the definition to which a person has said yes.
+
+        Raises:
+            ToolFailed: it can't be pinned.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +88,13 @@ class Pins:
 
     def check(self, tool: Tool) -> State:
         """Return whether the tool is new, or is the same or another than when it was pinned."""
-        pin = self._pins.get(tool.server, {}).get(tool.name)
+        return self._check(tool.server, tool.name, self.digest(tool))
+
+    def _check(self, server: str, name: str, digest: str) -> State:
+        pin = self._pins.get(server, {}).get(name)
         if pin is None:
             return "new"
-        return "same" if pin.digest == self.digest(tool) else "changed"
+        return "same" if pin.digest == digest else "changed"
 
     def review(self, tool: Tool, action: Action) -> Review:
         """Return what the definition means for a call that the policy decides as `action`.
@@ -84,21 +105,29 @@ class Pins:
         - "ask": the definition has changed, and a person was or would be asked about this tool:
           ask again. It is pinned when `approve` is called.
         """
-        state = self.check(tool)
+        return self.review_digest(tool.server, tool.name, self.digest(tool), action)
+
+    def review_digest(self, server: str, name: str, digest: str, action: Action) -> Review:
+        """The same for a definition of which only the hash is known."""
+        state = self._check(server, name, digest)
         if state == "changed":
-            if action == "ask" or self._pins[tool.server][tool.name].approved:
+            if action == "ask" or self._pins[server][name].approved:
                 return "ask"
-            self._pin(tool, Pin(self.digest(tool)))
+            self._pin(server, name, Pin(digest))
             return "warn"
         if state == "new":
-            self._pin(tool, Pin(self.digest(tool)))
+            self._pin(server, name, Pin(digest))
         return "fine"
 
     def approve(self, tool: Tool) -> None:
         """Pin the definition to which a person has said yes."""
-        pin = Pin(self.digest(tool), approved=True)
-        if self._pins.get(tool.server, {}).get(tool.name) != pin:
-            self._pin(tool, pin)
+        self.approve_digest(tool.server, tool.name, self.digest(tool))
+
+    def approve_digest(self, server: str, name: str, digest: str) -> None:
+        """The same for a definition of which only the hash is known."""
+        pin = Pin(digest, approved=True)
+        if self._pins.get(server, {}).get(name) != pin:
+            self._pin(server, name, pin)
 
     @property
     def unsaved(self) -> bool:
@@ -121,12 +150,12 @@ class Pins:
         except (OSError, ConfigError) as error:
             log.warning("the definitions of tools can't be remembered in %s: %s", self._path, error)
 
-    def _pin(self, tool: Tool, pin: Pin) -> None:
-        known = self._pins.setdefault(tool.server, {})
-        if tool.name not in known and len(known) >= MAX_TOOLS:
+    def _pin(self, server: str, name: str, pin: Pin) -> None:
+        known = self._pins.setdefault(server, {})
+        if name not in known and len(known) >= MAX_TOOLS:
             return
-        known[tool.name] = pin
-        self._changes[tool.server, tool.name] = pin
+        known[name] = pin
+        self._changes[server, name] = pin
 
 
 def digest(tool: Tool) -> str:

@@ -19,7 +19,7 @@ from divingbell.text import one_line, without_folders
 from divingbell.tool import Tool
 
 if TYPE_CHECKING:
-    from divingbell.gateway.upstream.upstream import Upstream
+    from divingbell.gateway.upstream.base import UpstreamConnection
 
 log = logs.logger("divingbell.gateway")
 
@@ -32,8 +32,9 @@ SHARE = 10
 MAX_REASON = 1000
 
 Listener = Callable[[Any], None]
-MakeUpstream = Callable[[Server, Listener, Listener, Listener], "Upstream"]
-"""Made of the entry, and of what hears a new list of tools, other changes, and its state."""
+MakeUpstream = Callable[[Server, Listener, Listener, Listener, str | None], "UpstreamConnection"]
+"""Made of the entry, of what hears a new list of tools, other changes, and its state, and of the
+key of the session that has it for itself."""
 OnChange = Callable[[str, str], None]
 
 
@@ -59,11 +60,11 @@ class Fleet:
         self._broken: dict[str, str] = {}
         self._published: set[str] = set()
         """Servers without a connection: what they have is in this program."""
-        self._upstreams: dict[str, Upstream] = {}
+        self._upstreams: dict[str, UpstreamConnection] = {}
         self._later: dict[str, Server] = {}
         """The entries of servers that nobody has asked for yet."""
         self._first_lists: dict[str, asyncio.Event] = {}
-        self._private: dict[tuple[str, str], Upstream] = {}
+        self._private: dict[tuple[str, str], UpstreamConnection] = {}
         self._on_change: list[OnChange] = []
         self._writing = asyncio.Lock()
         """Files are written one server after the other, in the order in which their lists came."""
@@ -161,6 +162,7 @@ class Fleet:
             lambda tools: self._on_tools(entry, tools),
             lambda kind: self._changed(kind, entry.name),
             lambda state: self._state_changed(entry.name, state),
+            None,
         )
         upstream.start(lazy=lazy)
 
@@ -246,7 +248,7 @@ class Fleet:
         """The entry of a server, if it can be used."""
         return self._entries.get(name)
 
-    def upstream(self, name: str, session: str | None = None) -> "Upstream":
+    def upstream(self, name: str, session: str | None = None) -> "UpstreamConnection":
         """The connection to a server, for a session.
 
         Raises:
@@ -260,7 +262,7 @@ class Fleet:
             return self._upstreams[name]
         key = (session, name)
         if key not in self._private:
-            self._private[key] = self._make_upstream(entry, _ignore, _ignore, _ignore)
+            self._private[key] = self._make_upstream(entry, _ignore, _ignore, _ignore, session)
             self._private[key].start()
         return self._private[key]
 

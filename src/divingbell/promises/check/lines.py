@@ -13,11 +13,15 @@ from divingbell.models import Result
 from divingbell.promises.check.rig import SAMPLE, CheckRig, checks, expect
 from divingbell.scale import forms, greeting, line
 from divingbell.scale.cluster import NodeAddress
+from divingbell.scale.gateway.host import GatewayHost
+from divingbell.scale.gateway.link import GatewayLink
+from divingbell.scale.gateway.shared import SharedGateway
+from divingbell.scale.gateway.told_settings import LoadedSettings
 from divingbell.scale.greeting import Callee
 from divingbell.scale.line import Line, Message, Stream
 from divingbell.scale.node import Node
 from divingbell.settings.config import Settings
-from divingbell.settings.servers import read_entries
+from divingbell.settings.servers import Server, read_entries
 from divingbell.settings.tables import Place
 from divingbell_inside import frames
 
@@ -139,6 +143,45 @@ async def secrets_on_a_node(rig: CheckRig) -> str:
     node = Node(Settings(servers=tuple(servers), preload=()), "checked")
     expect(not _holds(node, secret), "the node knows the secret of a server")
     return "of a server with a secret nothing is left in what a node has"
+
+
+@checks("M05")
+async def secrets_in_a_replica(rig: CheckRig) -> str:
+    secret = secrets.token_hex(24)
+    table = {"command": "true", "args": [secret], "env": {"TOKEN": secret}}
+    servers = read_entries({"shop": table}, Place("the check"))
+    host = GatewayHost(LoadedSettings(Settings(servers=tuple(servers)), None), "checked")
+    address = await host.start()
+
+    async def find() -> NodeAddress:
+        return address
+
+    link = GatewayLink(find)
+    try:
+        await link.start()
+        settings = await link.settings()
+        shared = SharedGateway(link, settings.policy)
+        await shared.start()
+        [server] = settings.servers
+        assert isinstance(server, Server)
+        upstream = shared.upstream(server, _ignore, _ignore, _ignore, None)
+        upstream.start()
+        deadline = time.monotonic() + PATIENCE
+        while upstream.state != "failed":  # `true` is no server, and ends at once
+            expect(time.monotonic() < deadline, f"the server is still {upstream.state}")
+            await asyncio.sleep(SAMPLE)
+        has = {"settings": settings, "link": link, "shared": shared, "upstream": upstream}
+        expect(not _holds(has, secret), "a replica knows the secret of a server")
+        expect(_holds(host, secret), "the gateway itself does not have it: nothing was shown")
+        await upstream.stop()
+    finally:
+        await link.stop()
+        await host.stop()
+    return "a replica has the name of a server, its tools and how it is doing; the gateway the rest"
+
+
+def _ignore(heard: object) -> None:
+    """Hear nothing."""
 
 
 def _holds(thing: object, secret: str) -> bool:

@@ -1,0 +1,1 @@
+"""The one gateway of several replicas: its process, and how replicas reach it."""
