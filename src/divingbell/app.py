@@ -465,7 +465,9 @@ class Divingbell:
 
         Raises:
             InvalidInput: the code is no text.
+            WrongLoop: this Divingbell belongs to another event loop.
         """
+        self._check_loop()
         if not isinstance(code, str):
             raise InvalidInput(f"code must be text, not {type(code).__name__}")
         limits = self.settings.limits

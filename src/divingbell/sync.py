@@ -884,6 +884,7 @@ class Divingbell(Running[_Divingbell]):
 
         Raises:
             InvalidInput: the code is no text.
+            WrongLoop: this Divingbell belongs to another event loop.
         """
         found: Review = self._call(self._of.review, code)
         return found
