@@ -11,7 +11,6 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from tests.surfaces.cli import terminals
 from tests.surfaces.cli.command import COMMAND, PATIENCE, environment
 from tests.surfaces.cli.test_shell import CTRL_C, CTRL_D, Screen, at_a_terminal
 from tests.surfaces.mcp.conftest import text_of
@@ -46,14 +45,11 @@ async def test_whoever_types_serve_is_told_what_it_is_and_what_it_waits_for(tmp_
         assert text_of(await client.call_tool("execute_python", {"code": "6 * 7"})) == "42\n"
 
 
-def test_started_as_a_module_the_entry_starts_the_module(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_started_as_a_module_the_entry_starts_the_module(tmp_path: Path) -> None:
     command = tmp_path / "python-m"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m divingbell "$@"\n')
     command.chmod(0o755)
-    monkeypatch.setattr(terminals, "COMMAND", str(command))
-    with at_a_terminal(tmp_path, "serve") as screen:
+    with at_a_terminal(tmp_path, "serve", program=command) as screen:
         entry = entry_shown(screen)
     assert entry == {"command": sys.executable, "args": ["-m", "divingbell", "serve"]}
 
