@@ -28,6 +28,7 @@ ELSEWHERE = (
 )  # fmt: skip
 ODD = ("~", "*", "....%2f%2f", "..%5c..%5cetc%5cpasswd", "%ff", "%252e%252e%252fetc%252fpasswd")
 """Names of files like any other, below the workspace."""
+LEAVING = 40
 LARGE = 1 << 30
 
 
@@ -241,14 +242,20 @@ async def test_a_client_that_leaves_half_way_leaves_nothing(
     await until(lambda: not share.requests, "nothing is under way")
     descriptors = len(os.listdir("/proc/self/fd"))
     watching = len(service.bell.journal._watchers)
-    async with site.client() as leaving, leaving.stream("GET", where) as answer:
-        assert answer.status_code == 200
-        await anext(answer.aiter_raw())
-        assert share.requests == 1
-    await until(lambda: not share.requests, "the request has ended")
+    for _ in range(LEAVING):
+        async with site.client() as leaving, leaving.stream("GET", where) as answer:
+            assert answer.status_code == 200
+            await anext(answer.aiter_raw())
+            assert share.requests == 1
+        await until(lambda: not share.requests, "the request has ended")
     assert not service.pending._listening["anne"]
     assert len(service.bell.journal._watchers) == watching
-    await until(lambda: len(os.listdir("/proc/self/fd")) <= descriptors, "nothing is left open")
+
+    def is_closed() -> bool:
+        # A few more may be those of sessions that wait to be asked for.
+        return len(os.listdir("/proc/self/fd")) < descriptors + LEAVING
+
+    await until(is_closed, "nothing is left open")
 
 
 async def _pour(writer: asyncio.StreamWriter, chunked: bool) -> int:
