@@ -66,6 +66,21 @@ class Served:
         )
 
 
+@contextlib.asynccontextmanager
+async def serving(machines: Machines, folder: Path) -> AsyncIterator[Served]:
+    """Ray Serve with what is set up in a folder, until the block ends."""
+    served = Served(machines, folder)
+    try:
+        await asyncio.to_thread(served.start)
+        await until(proxies_are_up, "every machine answers", START_TIMEOUT)
+        yield served
+    finally:
+        from ray import serve
+
+        await asyncio.to_thread(serve.shutdown)
+        await end_sessions(machines)
+
+
 @pytest.fixture(scope="module")
 async def served(
     machines: Machines, tmp_path_factory: pytest.TempPathFactory
@@ -77,16 +92,8 @@ async def served(
     (folder / "divingbell.toml").write_text(
         f'audit = "off"\nskills = "off"\n{settings}[review.rules]\nprocess = "ask"\n'
     )
-    served = Served(machines, folder)
-    try:
-        await asyncio.to_thread(served.start)
-        await until(proxies_are_up, "every machine answers", START_TIMEOUT)
+    async with serving(machines, folder) as served:
         yield served
-    finally:
-        from ray import serve
-
-        await asyncio.to_thread(serve.shutdown)
-        await end_sessions(machines)
 
 
 def proxies_are_up() -> bool:

@@ -4,17 +4,15 @@ import asyncio
 import json
 import os
 import signal
-import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from divingbell.errors import ConfigError
 from tests import real_servers
-from tests.libraries import need
-from tests.scale import ray_machines
-from tests.scale.test_serve import connected, run
+from tests.scale.ray_machines import SETTINGS, Machines
+from tests.scale.test_serve import connected, run, serving
 from tests.surfaces.mcp.conftest import Era, Listener
 from tests.waiting import until
 
@@ -32,41 +30,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(folder: Path) -> Iterator[str]:
+async def url(machines: Machines, folder: Path) -> AsyncIterator[str]:
     command, arguments = real_servers.fixture("workshop")
     (folder / "tokens").write_text(f"anne {ANNE}\n")
     (folder / "tokens").chmod(0o600)
+    settings = "".join(f"{name} = {value}\n" for name, value in SETTINGS.items())
     (folder / "divingbell.toml").write_text(
-        'audit = "on"\nskills = "off"\nmax_sessions = 20\npool = 1\n'
+        f'audit = "on"\nskills = "off"\n{settings}'
         "[policy]\ncalls_per_session = 12\n"
         f"[servers.shop]\ncommand = {json.dumps(command)}\n"
         f"args = {json.dumps([*arguments, 'stdio', MARK])}\n"
         f'env = {{ SHOP_TOKEN = "{SECRET}" }}\n'
     )
-    need("ray")
-    with ray_machines.running() as machines, socket.socket() as found:
-        import ray
-        from ray import serve
-
-        from divingbell.scale import ray_access
-        from divingbell.scale import serve as ours
-
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-        found.close()
-        ray_access.connect(machines.address, insecure=False)
-        serve.start(http_options={"port": port})
-        given = {
-            "config": str(folder / "divingbell.toml"),
-            "token_file": str(folder / "tokens"),
-            "replicas": "2",
-        }
-        try:
-            serve.run(ours.app(given), name="mcp", route_prefix="/")
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            serve.shutdown()
-            ray.shutdown()
+    async with serving(machines, folder) as served:
+        yield served.url()
 
 
 def processes(mark: str) -> list[int]:
@@ -119,6 +96,16 @@ def ray_processes() -> dict[str, list[int]]:
     return found
 
 
+def gateway_of(process: int) -> int:
+    """The gateway that has started a server: that of another application may go on for a while."""
+    gateways = ray_processes()["ray::GatewayActor"]
+    while process not in gateways:
+        status = Path(f"/proc/{process}/status").read_text()
+        process = int(status.partition("PPid:")[2].split()[0])
+        assert process > 1, "no gateway has started it"
+    return process
+
+
 def holds(process: int, secret: bytes) -> bool:
     """Whether a process has this in the memory that it can write to."""
     with (
@@ -169,8 +156,8 @@ async def test_a_gateway_that_is_killed_is_started_again_and_so_is_its_server(ur
     code = "from servers import shop\nshop.echo(text='a' + 'b')"
     async with connected(url, "auto") as client:
         assert "'ab'" in await run(client, code)
-        [before], [gateway] = processes(MARK), ray_processes()["ray::GatewayActor"]
-        os.kill(gateway, signal.SIGKILL)
+        [before] = processes(MARK)
+        os.kill(gateway_of(before), signal.SIGKILL)
 
         async def is_back() -> bool:
             said = await run(client, code)
