@@ -85,7 +85,7 @@ _WEAK_PHONE_WORDS = (
     r"|telegram|\bviber\b|\bsignal:|wechat|\bzalo\b|imessage|facetime|\botp\b|recipients?\b"
     r"|switchboard|helpline|reception\b|direct line|durchwahl|festnetz|zentrale\b|ligne directe"
     r"|centralino|centralita|växel"
-    r"|\bfixe\b|\bfijo\b|\bfisso\b|klingel|enquir|inquir|atenci(?:ó|o)n al cliente"
+    r"|klingel|enquir|inquir"
     r"|next of kin|emergency|notfall|\burgence|emergenza|emerg(?:ê|e)ncia"
 )
 _PHONE_WORDS_BEHIND = (
