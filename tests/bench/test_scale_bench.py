@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,10 @@ def test_a_process_that_is_left_is_found(scale_chaos: Any) -> None:
     mark = "a-mark-of-this-test"
     process = subprocess.Popen(["sleep", "60"], env={"MARK": mark})
     try:
-        [found] = scale_chaos.left_behind(mark)
-        assert found.split()[0] == str(process.pid)
+        deadline = time.monotonic() + PATIENCE
+        while not (found := scale_chaos.left_behind(mark)):  # it has just become `sleep`
+            assert time.monotonic() < deadline
+        assert [each.split()[0] for each in found] == [str(process.pid)]
     finally:
         process.kill()
         process.wait()
