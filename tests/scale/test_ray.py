@@ -19,6 +19,7 @@ import trustme
 
 from divingbell import Divingbell, Result, Session
 from divingbell.errors import CapacityError, ConfigError, SandboxUnavailable
+from divingbell.scale import certificates
 from divingbell.settings.config import Settings
 from tests.libraries import need
 from tests.scale import ray_machines
@@ -135,25 +136,19 @@ async def test_where_no_head_is_it_says_so() -> None:
 def test_certificates_that_are_missing_or_none_are_refused(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    need("ray")
-    from divingbell.scale import ray_access
-
     monkeypatch.setenv("RAY_USE_TLS", "1")
     with pytest.raises(ConfigError, match="RAY_TLS_CA_CERT"):
-        ray_access.tls_contexts()
+        certificates.contexts()
     (tmp_path / "none").write_text("no certificate")
     for name in ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT"):
         monkeypatch.setenv(name, str(tmp_path / "none"))
     with pytest.raises(ConfigError, match="can't be used"):
-        ray_access.tls_contexts()
+        certificates.contexts()
 
 
 async def test_lines_take_certificates_of_the_cluster_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    need("ray")
-    from divingbell.scale import ray_access
-
     authority = trustme.CA()
     shown = authority.issue_cert("127.0.0.1")
     files = {
@@ -165,7 +160,7 @@ async def test_lines_take_certificates_of_the_cluster_alone(
         content.write_to_path(tmp_path / name)
         monkeypatch.setenv(name, str(tmp_path / name))
     monkeypatch.setenv("RAY_USE_TLS", "1")
-    contexts = ray_access.tls_contexts()
+    contexts = certificates.contexts()
     assert contexts is not None
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -22,16 +22,29 @@ def contexts() -> Contexts | None:
     Raises:
         ConfigError: a file is missing, or is none of a certificate.
     """
-    if os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true"):
+    if not are_used():
         return None
-    files = [os.environ.get(name, "") for name in NAMES]
-    if not all(files):
-        raise ConfigError(f"RAY_USE_TLS is on: set {', '.join(NAMES)}, too")
-    certificate, key, authority = files
+    certificate, key, authority = files()
     return Contexts(
         _context(ssl.PROTOCOL_TLS_SERVER, certificate, key, authority),
         _context(ssl.PROTOCOL_TLS_CLIENT, certificate, key, authority),
     )
+
+
+def are_used() -> bool:
+    return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
+
+
+def files() -> tuple[str, str, str]:
+    """Return the files of the certificate, of its key, and of the cluster's authority.
+
+    Raises:
+        ConfigError: one is not named.
+    """
+    found = [os.environ.get(name, "") for name in NAMES]
+    if not all(found):
+        raise ConfigError(f"RAY_USE_TLS is on: set {', '.join(NAMES)}, too")
+    return found[0], found[1], found[2]
 
 
 def _context(kind: int, certificate: str, key: str, authority: str) -> ssl.SSLContext:

@@ -18,7 +18,7 @@ from divingbell.settings.config import Settings
 try:
     import ray
 
-    from divingbell.scale import ray_access
+    from divingbell.scale import certificates, ray_access
     from divingbell.scale.ray_actors import (
         CALLS_AT_ONCE,
         DIRECTORY,
@@ -63,7 +63,7 @@ class RayCluster:
         self._directory: Any = None
         self._addresses: dict[str, NodeAddress] = {}
         """By the name of the node; a node has another name each time it is started."""
-        contexts = ray_access.tls_contexts()
+        contexts = certificates.contexts()
         self.tls = contexts.client if contexts else None
 
     async def start(self) -> None:

@@ -6,9 +6,7 @@ token before anything is sent there.
 
 import os
 import socket
-import ssl
 from pathlib import Path
-from typing import NamedTuple
 
 import grpc
 import ray
@@ -17,57 +15,11 @@ from ray._raylet import Config
 from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc
 
 from divingbell.errors import ConfigError, SandboxUnavailable
+from divingbell.scale import certificates
 
 REACH_TIMEOUT = 5.0
 """Seconds for the head to answer. Ray itself tries for 20 to 45, and then says that it failed."""
 _HEAD = "start it with `ray start --head` (see docs/scale.md), or set ray_address"
-
-
-class Contexts(NamedTuple):
-    """Ray's certificates, for both ends of a line."""
-
-    server: ssl.SSLContext
-    client: ssl.SSLContext
-
-
-def tls_contexts() -> Contexts | None:
-    """Return contexts of Ray's own certificates; None where Ray does without TLS.
-
-    Both ends show a certificate of the cluster's authority.
-
-    Raises:
-        ConfigError: a file is missing, or is none of a certificate.
-    """
-    if not uses_tls():
-        return None
-    certificate, key, authority = _certificates()
-    contexts = []
-    for kind in (ssl.PROTOCOL_TLS_SERVER, ssl.PROTOCOL_TLS_CLIENT):
-        context = ssl.SSLContext(kind)
-        context.minimum_version = ssl.TLSVersion.TLSv1_3
-        try:
-            context.load_cert_chain(certificate, key)
-            context.load_verify_locations(authority)
-        except (OSError, ssl.SSLError) as error:
-            raise ConfigError(
-                f"RAY_USE_TLS is on, and Ray's certificates can't be used ({error}): see "
-                "RAY_TLS_SERVER_CERT, RAY_TLS_SERVER_KEY and RAY_TLS_CA_CERT"
-            ) from None
-        context.verify_mode = ssl.CERT_REQUIRED
-        contexts.append(context)
-    return Contexts(*contexts)
-
-
-def uses_tls() -> bool:
-    return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
-
-
-def _certificates() -> tuple[str, str, str]:
-    names = ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
-    found = [os.environ.get(name, "") for name in names]
-    if not all(found):
-        raise ConfigError(f"RAY_USE_TLS is on: set {', '.join(names)}, too")
-    return found[0], found[1], found[2]
 
 
 def connect(address: str, *, insecure: bool) -> None:
@@ -175,9 +127,9 @@ def _answers(head: str, token: str | None) -> bool:
 
 
 def _channel(head: str) -> grpc.Channel:
-    if not uses_tls():
+    if not certificates.are_used():
         return grpc.insecure_channel(head)
-    certificate, key, authority = (Path(path).read_bytes() for path in _certificates())
+    certificate, key, authority = (Path(path).read_bytes() for path in certificates.files())
     return grpc.secure_channel(
         head,
         grpc.ssl_channel_credentials(

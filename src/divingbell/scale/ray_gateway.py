@@ -14,7 +14,7 @@ from ray.exceptions import RayError
 
 from divingbell import logs
 from divingbell.errors import ConfigError, SandboxUnavailable
-from divingbell.scale import ray_access, ray_actors
+from divingbell.scale import certificates, ray_access, ray_actors
 from divingbell.scale.cluster import NodeAddress
 from divingbell.scale.gateway.link import GatewayLink
 from divingbell.scale.ray_actors import CALLS_AT_ONCE, NAMESPACE, ON_THE_HEAD, answer
@@ -69,7 +69,7 @@ class GatewayActor:
         insecure = loaded.settings.ray_insecure
         # Before the secret is handed out: of a cluster that lets anybody in, anybody would get it.
         await asyncio.to_thread(ray_access.connect, "auto", insecure=insecure)
-        contexts = ray_access.tls_contexts()
+        contexts = certificates.contexts()
         host = ray.util.get_node_ip_address() if contexts else "127.0.0.1"
         tls = contexts.server if contexts else None
         gateway = GatewayHost(loaded, self._name, host=host, tls=tls, left_alone=self._left_alone)
@@ -125,7 +125,7 @@ async def link_to(name: str, config: str, left_alone: float = LEFT_ALONE) -> Gat
             )
         return found
 
-    contexts = ray_access.tls_contexts()
+    contexts = certificates.contexts()
     link = GatewayLink(find, contexts.client if contexts else None)
     await link.start()
     return link

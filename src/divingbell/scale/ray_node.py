@@ -15,7 +15,7 @@ from ray.util.metrics import Gauge
 from divingbell import logs
 from divingbell.errors import DivingbellError
 from divingbell.models import Limits
-from divingbell.scale import ray_access, ray_actors
+from divingbell.scale import certificates, ray_actors
 from divingbell.scale.cluster import Held, NodeAddress
 from divingbell.settings.config import Settings
 
@@ -76,7 +76,7 @@ class NodeActor:
     async def _start(self, plain: Mapping[str, Any], theirs: Mapping[str, str]) -> None:
         ray_actors.check_versions(theirs, ray_actors.versions())
         settings = Settings(**{**plain, "limits": Limits(**plain["limits"])})
-        contexts = ray_access.tls_contexts()
+        contexts = certificates.contexts()
         host = ray.util.get_node_ip_address() if contexts else "127.0.0.1"
         name = f"{socket.gethostname()}-{secrets.token_hex(3)}"
         node = self._make(
